@@ -1,0 +1,1 @@
+"""The REST face of climate: parse, call one verb, answer."""

@@ -1,0 +1,1 @@
+"""The bundled cloud: knows no lease; could be lifted out."""

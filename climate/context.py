@@ -1,0 +1,27 @@
+"""What the verbs of the engine work with: handed in, never looked up."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import random
+
+from sqlalchemy import Connection, Engine
+
+from climate.cloud import Cloud
+from climate.plugin import ResourcePlugin
+from climate.settings import Settings
+from climate.store.engine import database_time
+
+
+@dataclass(frozen=True)
+class Climate:
+    """Everything the engine needs, and nothing global."""
+
+    engine: Engine
+    cloud: Cloud
+    plugins: Mapping[str, ResourcePlugin]
+    settings: Settings = field(default_factory=Settings)
+    now: Callable[[Connection], datetime] = database_time
+    """The one clock: the database's, asked once per verb or beat.  Tests hand in their own."""
+    chance: Callable[[], float] = random
+    """A number in [0, 1) for back-off jitter."""

@@ -1,0 +1,69 @@
+"""What can go wrong, in the caller's words.  The docstring is the message when none is given.
+
+HTTP statuses are the business of `api.errors` alone.
+"""
+
+
+class ClimateError(Exception):
+    """The request could not be carried out."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or type(self).__doc__)
+
+
+class InvalidInput(ClimateError):
+    """The input is not usable."""
+
+
+class InvalidPeriod(InvalidInput):
+    """The period is not usable."""
+
+
+class InvalidRequirements(InvalidInput):
+    """The requirements are not usable."""
+
+
+class NotAuthenticated(ClimateError):
+    """The request you have made requires authentication."""
+
+
+class Forbidden(ClimateError):
+    """The role of the caller does not allow this."""
+
+
+class NotFound(ClimateError):
+    """No such thing."""
+
+
+class Conflict(ClimateError):
+    """The state of things does not allow this."""
+
+
+class NotEnoughHosts(Conflict):
+    """Not enough hosts available"""
+
+
+class IllegalMove(Conflict):
+    """The event is not in a state that allows this."""
+
+
+class Busy(Conflict):
+    """Something is at work on this right now; try again shortly."""
+
+    retry_after = 1
+    """Seconds after which another try makes sense."""
+
+
+class PreconditionFailed(ClimateError):
+    """Someone else changed it first: the version given is not the present one."""
+
+
+class KeyReused(ClimateError):
+    """This Idempotency-Key was used with another request."""
+
+
+class Unavailable(ClimateError):
+    """The service is too busy or its database is away; nothing was changed."""
+
+    retry_after = 1
+    """Seconds after which another try makes sense."""

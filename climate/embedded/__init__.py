@@ -1,0 +1,1 @@
+"""PostgreSQL and Valkey as children of `climate up`."""

@@ -1,0 +1,64 @@
+"""All that can be set from outside.  Nothing else reads the environment."""
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+
+class SettingError(Exception):
+    """A setting has a value that cannot be used."""
+
+
+def _setting(default: Any, says: str) -> Any:
+    return field(default=default, metadata={"says": says})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One field per setting; the variable is CLIMATE_ and the field's name in capitals."""
+
+    home: Path = _setting(Path("var"), "Where everything that changes is kept: stores, servers, logs, clouds.yaml.")
+    host: str = _setting("127.0.0.1", "Address the web process listens on.")
+    port: int = _setting(8000, "Port that serves all APIs.")
+    database_url: str = _setting("", "PostgreSQL 15 or newer; when empty, `climate up` starts an own one.")
+    redis_url: str = _setting("", "Redis 7 or Valkey; when empty, `climate up` starts an own one.")
+    pg_bin: str = _setting("", "Folder with the programs of PostgreSQL for the own one, before all other places.")
+    public_url: str = _setting("", "Base of the URLs in the service catalog; when empty, http://HOST:PORT.")
+    cleaning_time: int = _setting(0, "Seconds that a host is kept free before and after each lease.")
+    minutes_before_end: int = _setting(60, "Default distance of before_end_lease from the end, in minutes; 0: no event.")
+    max_lease_days: int = _setting(730, "Longest lease, in days.")
+    on_end: str = _setting("create_image, delete", "Default actions at the end of a virtual:instance reservation.")
+    poll_seconds: float = _setting(1.0, "Longest sleep of the poller, in seconds.")
+    claim_seconds: float = _setting(15.0, "A worker that has not been heard of for so long has lost its event, in seconds.")
+    step_seconds: float = _setting(300.0, "Longest time that one run of an event may take, in seconds.")
+    wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.")
+    token_seconds: int = _setting(3600, "Life of a token, in seconds.")
+    compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
+    web_processes: int = _setting(2, "Processes of the web server.")
+    web_threads: int = _setting(8, "Threads of each of them.")
+    worker_processes: int = _setting(2, "Processes of the worker.")
+    log_format: str = _setting("console", "console or json.")
+    log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Self:
+        """Settings from CLIMATE_* variables; SettingError names the first that cannot be used."""
+        given = {f: environ[f"CLIMATE_{f.name.upper()}"] for f in fields(cls) if environ.get(f"CLIMATE_{f.name.upper()}")}
+        return cls(**{f.name: _read(f"CLIMATE_{f.name.upper()}", f.default, text) for f, text in given.items()})
+
+    @property
+    def base_url(self) -> str:
+        return self.public_url.rstrip("/") or f"http://{self.host}:{self.port}"
+
+    @property
+    def service_host(self) -> str:
+        return self.compute_host or socket.gethostname()
+
+
+def _read(name: str, default: Any, text: str) -> Any:
+    try:
+        return type(default)(text) if not isinstance(default, Path) else Path(text)
+    except ValueError:
+        raise SettingError(f"{name}={text!r} is not a {type(default).__name__}") from None

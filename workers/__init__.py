@@ -1,0 +1,1 @@
+"""The processes: what rings, what ticks, what works."""
