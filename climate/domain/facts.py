@@ -1,0 +1,162 @@
+"""What has happened to a lease.  Facts are appended to the journal and never change.
+
+Whatever was chosen rather than derived (ids, hosts, times) is in the fact, so
+that a lease can be folded from its facts without the outside world.  A fact
+only ever grows by fields with defaults.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from climate.domain.period import Period
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A host kept for a reservation.  `during` is the lease's period, widened by the cleaning time."""
+
+    host: int
+    during: Period
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReservation:
+    id: UUID
+    resource_type: str
+    spec: Mapping[str, Any]
+    resource_id: str | None = None
+    holds: tuple[Hold, ...] = ()
+    exists_before_start: bool = False
+    """Something of it is in the cloud already while the lease is pending, such as a sleeping server."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEvent:
+    id: UUID
+    kind: str
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseCreated:
+    lease_id: UUID
+    at: datetime
+    name: str
+    project_id: str
+    user_id: str
+    period: Period
+    reservations: tuple[PlannedReservation, ...]
+    events: tuple[PlannedEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRenamed:
+    at: datetime
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRescheduled:
+    """The dates moved.  `events` are those whose due time changed, or that are new or wanted again."""
+
+    at: datetime
+    period: Period
+    events: tuple[PlannedEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationChanged:
+    """A reservation asks for other things, or holds other hosts, or holds them for another time."""
+
+    at: datetime
+    reservation_id: UUID
+    spec: Mapping[str, Any]
+    holds: tuple[Hold, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventClaimed:
+    event_id: UUID
+    at: datetime
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventFinished:
+    """Its work is done.  `outcome` is OK or LATE."""
+
+    event_id: UUID
+    at: datetime
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventSkipped:
+    """It needs no work any more: CANCELLED by a deletion, or SKIPPED because its time has passed."""
+
+    event_id: UUID
+    at: datetime
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventPutBack:
+    """The try came to nothing; another one follows at `run_at`.  `spent` is false where it only waits."""
+
+    event_id: UUID
+    at: datetime
+    run_at: datetime
+    reason: str
+    spent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventFailed:
+    """There will be no other try, unless an operator asks for one.  `outcome` is FAILED, EXHAUSTED or MISSED."""
+
+    event_id: UUID
+    at: datetime
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRequeued:
+    """An operator wants another round of tries for a failed event."""
+
+    event_id: UUID
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionRequested:
+    """The lease is to be ended and then forgotten; its end event is due now."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseDeleted:
+    """The lease holds nothing any more and is gone from lists; its history stays."""
+
+    at: datetime
+
+
+Fact = (
+    LeaseCreated
+    | LeaseRenamed
+    | LeaseRescheduled
+    | ReservationChanged
+    | EventClaimed
+    | EventFinished
+    | EventSkipped
+    | EventPutBack
+    | EventFailed
+    | EventRequeued
+    | DeletionRequested
+    | LeaseDeleted
+)

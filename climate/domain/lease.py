@@ -1,0 +1,298 @@
+"""A lease, its reservations and its events; and how each fact changes them.
+
+A lease is the fold of its facts: `reduce(evolve, facts, None)`.  Nothing here
+reads a clock or a database.  `climate.domain.schedule` says which facts an
+intention gives rise to.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import reduce
+from typing import Any
+from uuid import UUID
+
+from climate.domain import facts
+from climate.domain.errors import NotFound
+from climate.domain.facts import Fact, Hold
+from climate.domain.period import Period
+
+
+class EventKind(StrEnum):
+    """In the order in which the events of a lease run, whatever their times."""
+
+    START = "start_lease"
+    BEFORE_END = "before_end_lease"
+    END = "end_lease"
+
+
+class EventStatus(StrEnum):
+    UNDONE = "UNDONE"
+    IN_PROGRESS = "IN_PROGRESS"
+    DONE = "DONE"
+    ERROR = "ERROR"
+
+
+class LeaseStatus(StrEnum):
+    PENDING = "PENDING"
+    STARTING = "STARTING"
+    ACTIVE = "ACTIVE"
+    TERMINATING = "TERMINATING"
+    TERMINATED = "TERMINATED"
+    DELETING = "DELETING"
+    ERROR = "ERROR"
+
+
+class ReservationStatus(StrEnum):
+    PENDING = "pending"
+    ACTIVE = "active"
+    DELETED = "deleted"
+    ERROR = "error"
+
+
+class HoldState(StrEnum):
+    """Held until the lease starts, active until its hosts are back, then released."""
+
+    HELD = "held"
+    ACTIVE = "active"
+    RELEASED = "released"
+
+
+CANCELLED = "CANCELLED"
+UNDONE, IN_PROGRESS, DONE, ERROR = EventStatus
+
+EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {
+    UNDONE: frozenset({IN_PROGRESS, DONE}),  # DONE: skipped or cancelled
+    IN_PROGRESS: frozenset({DONE, ERROR, UNDONE}),
+    DONE: frozenset({UNDONE}),  # a before_end_lease that is wanted again
+    ERROR: frozenset({UNDONE}),  # an operator's requeue
+}
+
+LEASE_STATUS: Mapping[tuple[EventStatus, EventStatus], LeaseStatus] = {
+    (UNDONE, UNDONE): LeaseStatus.PENDING,
+    (IN_PROGRESS, UNDONE): LeaseStatus.STARTING,
+    (DONE, UNDONE): LeaseStatus.ACTIVE,
+    (DONE, IN_PROGRESS): LeaseStatus.TERMINATING,
+    (DONE, DONE): LeaseStatus.TERMINATED,
+    (DONE, ERROR): LeaseStatus.ERROR,
+    (ERROR, UNDONE): LeaseStatus.ERROR,
+    (ERROR, IN_PROGRESS): LeaseStatus.TERMINATING,
+    (ERROR, DONE): LeaseStatus.TERMINATED,
+    (ERROR, ERROR): LeaseStatus.ERROR,
+}
+"""(start event, end event) -> lease.  A pair that is not listed cannot happen."""
+
+RESERVATION_STATUS: Mapping[tuple[EventStatus, EventStatus], ReservationStatus] = {
+    pair: ReservationStatus.DELETED
+    if pair[1] is DONE
+    else {UNDONE: ReservationStatus.PENDING, IN_PROGRESS: ReservationStatus.PENDING, DONE: ReservationStatus.ACTIVE}.get(
+        pair[0], ReservationStatus.ERROR
+    )
+    for pair in LEASE_STATUS
+}
+"""(start event, end event) -> each reservation of the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """One resource request of a lease, and what is held for it."""
+
+    id: UUID
+    resource_type: str
+    spec: Mapping[str, Any]
+    resource_id: str | None = None
+    holds: tuple[Hold, ...] = ()
+    exists_before_start: bool = False
+    missing_resources: bool = False
+    resources_changed: bool = False
+
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        return tuple(hold.host for hold in self.holds)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A scheduled action of a lease.  `due_at` is the promise; `run_at` is when it may next be tried."""
+
+    id: UUID
+    kind: EventKind
+    due_at: datetime
+    run_at: datetime
+    status: EventStatus = UNDONE
+    outcome: str | None = None
+    reason: str | None = None
+    attempts: int = 0
+    token: int = 0
+    first_claimed_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    id: UUID
+    name: str
+    project_id: str
+    user_id: str
+    period: Period
+    reservations: tuple[Reservation, ...]
+    events: tuple[Event, ...]
+    created_at: datetime
+    updated_at: datetime | None = None
+    deleting: bool = False
+    gone: bool = False
+    version: int = 1
+
+    def event(self, key: EventKind | UUID) -> Event:
+        """The event of that kind or id; NotFound where the lease has none."""
+        for event in self.events:
+            if key in (event.id, event.kind):
+                return event
+        raise NotFound(f"the lease has no event {key}")
+
+    def reservation(self, reservation_id: UUID) -> Reservation:
+        for reservation in self.reservations:
+            if reservation.id == reservation_id:
+                return reservation
+        raise NotFound(f"Object with {{'reservation_id': '{reservation_id}'}} not found")
+
+    @property
+    def _edges(self) -> tuple[EventStatus, EventStatus]:
+        return self.event(EventKind.START).status, self.event(EventKind.END).status
+
+    @property
+    def status(self) -> LeaseStatus:
+        status = LEASE_STATUS[self._edges]
+        return LeaseStatus.DELETING if self.deleting and status is not LeaseStatus.ERROR else status
+
+    @property
+    def reservation_status(self) -> ReservationStatus:
+        return ReservationStatus.DELETED if self.gone else RESERVATION_STATUS[self._edges]
+
+    @property
+    def hold_state(self) -> HoldState:
+        """Of all that the lease holds.  It is given up last of all: a failed end keeps its hosts."""
+        start, end = self._edges
+        if self.gone or end is DONE:
+            return HoldState.RELEASED
+        return HoldState.HELD if start is UNDONE and not self.touched else HoldState.ACTIVE
+
+    @property
+    def touched(self) -> bool:
+        """Whether the cloud may have been asked to start it, even if that came to nothing."""
+        return self.event(EventKind.START).first_claimed_at is not None
+
+    @property
+    def degraded(self) -> bool:
+        return any(r.missing_resources or r.resources_changed for r in self.reservations)
+
+    @property
+    def before_end(self) -> datetime | None:
+        return next((event.due_at for event in self.events if event.kind is EventKind.BEFORE_END), None)
+
+    @property
+    def reason(self) -> str | None:
+        """Why the lease is not simply as its dates say, or None."""
+        said = [event for event in self.events if event.reason and event.outcome != CANCELLED]
+        latest = max(said, key=lambda event: event.updated_at or event.due_at, default=None)
+        return latest and f"{latest.kind}: {latest.reason}"
+
+
+def fold(happened: "tuple[Fact, ...] | list[Fact]", lease: Lease | None = None) -> Lease:
+    """The lease after all that happened."""
+    after = reduce(evolve, happened, lease)
+    if after is None:
+        raise NotFound("nothing has happened to this lease")
+    return after
+
+
+def evolve(lease: Lease | None, fact: Fact) -> Lease:
+    """The state after `fact`: total over facts, and the only place where state is made."""
+    if isinstance(fact, facts.LeaseCreated):
+        return _created(fact)
+    if lease is None:
+        raise ValueError(f"{type(fact).__name__} before LeaseCreated")
+    return replace(_changed(lease, fact), version=lease.version + 1, updated_at=fact.at)
+
+
+def _created(fact: facts.LeaseCreated) -> Lease:
+    return Lease(
+        id=fact.lease_id,
+        name=fact.name,
+        project_id=fact.project_id,
+        user_id=fact.user_id,
+        period=fact.period,
+        reservations=tuple(
+            Reservation(r.id, r.resource_type, r.spec, r.resource_id, r.holds, r.exists_before_start)
+            for r in fact.reservations
+        ),
+        events=tuple(Event(e.id, EventKind(e.kind), e.due_at, e.due_at) for e in fact.events),
+        created_at=fact.at,
+    )
+
+
+def _changed(lease: Lease, fact: Fact) -> Lease:
+    match fact:
+        case facts.LeaseRenamed():
+            return replace(lease, name=fact.name)
+        case facts.LeaseRescheduled():
+            return _rescheduled(lease, fact)
+        case facts.ReservationChanged():
+            return _reservation_changed(lease, fact)
+        case facts.DeletionRequested():
+            return _due_now(replace(lease, deleting=True), fact.at)
+        case facts.LeaseDeleted():
+            return replace(lease, gone=True)
+        case _:
+            return _event_moved(lease, fact)
+
+
+def _event_moved(lease: Lease, fact: Fact) -> Lease:
+    match fact:
+        case facts.EventClaimed(event_id, at, token):
+            first = lease.event(event_id).first_claimed_at or at
+            attempts = lease.event(event_id).attempts + 1
+            return _with(lease, event_id, at, status=IN_PROGRESS, token=token, attempts=attempts, first_claimed_at=first)
+        case facts.EventFinished(event_id, at, outcome):
+            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=None)
+        case facts.EventSkipped(event_id, at, outcome, reason):
+            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=reason)
+        case facts.EventFailed(event_id, at, outcome, reason):
+            return _with(lease, event_id, at, status=ERROR, outcome=outcome, reason=reason)
+        case facts.EventPutBack(event_id, at, run_at, reason, spent):
+            attempts = lease.event(event_id).attempts - (not spent)
+            return _with(lease, event_id, at, status=UNDONE, run_at=run_at, reason=reason, attempts=attempts)
+        case facts.EventRequeued(event_id, at):
+            return _with(
+                lease, event_id, at, status=UNDONE, run_at=at, attempts=0, outcome=None, reason=None, first_claimed_at=None
+            )
+    raise ValueError(f"unknown fact {type(fact).__name__}")
+
+
+def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:
+    lease.event(event_id)
+    events = tuple(replace(e, updated_at=at, **changes) if e.id == event_id else e for e in lease.events)
+    return replace(lease, events=events)
+
+
+def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
+    moved = {e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at) for e in fact.events}
+    kept = [moved.pop(event.id, event) for event in lease.events]
+    order = list(EventKind)
+    events = sorted([*kept, *moved.values()], key=lambda event: order.index(event.kind))
+    return replace(lease, period=fact.period, events=tuple(events))
+
+
+def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:
+    return replace(
+        lease,
+        reservations=tuple(
+            replace(r, spec=fact.spec, holds=fact.holds) if r.id == fact.reservation_id else r for r in lease.reservations
+        ),
+    )
+
+
+def _due_now(lease: Lease, at: datetime) -> Lease:
+    end = lease.event(EventKind.END)
+    return _with(lease, end.id, at, due_at=min(end.due_at, at), run_at=min(end.run_at, at))

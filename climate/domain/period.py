@@ -1,0 +1,28 @@
+"""Half-open stretches of time."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Self
+
+from climate.domain.errors import InvalidPeriod
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `start`, up to but not including `end`; both with a time zone."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        if self.start.tzinfo is None or self.end.tzinfo is None:
+            raise InvalidPeriod("start and end need a time zone")
+        if self.end <= self.start:
+            raise InvalidPeriod("End date must be later than start date.")
+
+    def overlaps(self, other: "Period") -> bool:
+        return self.start < other.end and other.start < self.end
+
+    def widened(self, margin: timedelta) -> Self:
+        """The same stretch with `margin` more on both sides."""
+        return type(self)(self.start - margin, self.end + margin)

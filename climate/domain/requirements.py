@@ -1,0 +1,190 @@
+"""What a host must be like: `["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]`.
+
+Parsed once, at the edge, into a small tree.  The language is the peer's
+(reservation.md 1.2 H2-H4) and more: `or`, `in`, numbers, and whole nested
+terms.  A host that lacks the named capability never matches, whatever the
+operator.  Where both sides are numbers they compare as numbers.
+"""
+
+import json
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from climate.domain.errors import InvalidRequirements
+
+MAX_DEPTH = 8
+MAX_TERMS = 64
+
+Value = str | float | None
+NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{1,18})?|\.\d{1,18})")
+"""What counts as a number; the store's SQL uses the same pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """One of == != >= <= > < between a property of the host and a value."""
+
+    op: str
+    key: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The property has one of these values."""
+
+    key: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    terms: "tuple[Requirement, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Any_:
+    terms: "tuple[Requirement, ...]"
+
+
+Requirement = Compare | Among | All | Any_
+ANYTHING = All(())
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+GROUPS: Mapping[str, Callable[[tuple[Requirement, ...]], Requirement]] = {"and": All, "or": Any_}
+
+
+def parse(text: object) -> Requirement:
+    """A requirement from JSON text, or from the lists such text stands for; "" asks for nothing.
+
+    InvalidRequirements says what cannot be understood, in the peer's words.
+    """
+    if text is None or (isinstance(text, str) and not text.strip()):
+        return ANYTHING
+    try:
+        tree = json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        raise malformed(text) from None
+    if tree in ("", []):
+        return ANYTHING
+    requirement = _term(tree, 1, tree)
+    if sum(1 for _ in terms(requirement)) > MAX_TERMS:
+        raise InvalidRequirements(f"Malformed requirements: more than {MAX_TERMS} terms")
+    return requirement
+
+
+def malformed(text: object) -> InvalidRequirements:
+    shown = text if isinstance(text, str) else json.dumps(text, default=str)
+    return InvalidRequirements(
+        f"Malformed requirements {shown[:200]}: wanted is a list like "
+        '[">=", "$vcpus", "4"], ["in", "$gpu", ["a", "b"]] or ["and", term, term]'
+    )
+
+
+def _term(tree: object, depth: int, whole: object) -> Requirement:
+    if depth > MAX_DEPTH:
+        raise InvalidRequirements(f"Malformed requirements: nested deeper than {MAX_DEPTH}")
+    if not isinstance(tree, list) or not tree or not isinstance(tree[0], str):
+        raise malformed(whole)
+    word, rest = tree[0].strip().lower(), tree[1:]
+    if word in GROUPS and rest:
+        return GROUPS[word](tuple(_term(term, depth + 1, whole) for term in rest))
+    word = "==" if word == "=" else word
+    if word in COMPARISONS and len(rest) == 2:
+        return _compare(word, _key(rest[0], whole), _value(rest[1], whole), whole)
+    if word == "in" and len(rest) >= 2:
+        listed = rest[1] if len(rest) == 2 and isinstance(rest[1], list) else rest[1:]
+        if listed and len(listed) <= MAX_TERMS:
+            return Among(_key(rest[0], whole), tuple(_value(value, whole) for value in listed))
+    raise malformed(whole)
+
+
+def _compare(op: str, key: str, value: Value, whole: object) -> Compare:
+    if value is None and op not in ("==", "!="):
+        raise malformed(whole)
+    return Compare(op, key, value)
+
+
+def _key(word: object, whole: object) -> str:
+    if isinstance(word, str) and word.startswith("$") and len(word) > 1:
+        return word[1:]
+    raise malformed(whole)
+
+
+def _value(value: object, whole: object) -> Value:
+    match value:
+        case bool():
+            return str(value)
+        case int() | float():
+            return float(value)
+        case None:
+            return None
+        case str() if value.strip():
+            return value
+    raise malformed(whole)
+
+
+def terms(requirement: Requirement) -> Iterator[Compare | Among]:
+    """Every comparison in the tree."""
+    match requirement:
+        case All(inner) | Any_(inner):
+            for term in inner:
+                yield from terms(term)
+        case Compare() | Among():
+            yield requirement
+
+
+def keys(requirement: Requirement) -> frozenset[str]:
+    return frozenset(term.key for term in terms(requirement))
+
+
+def number(value: object) -> float | None:
+    """The number that `value` stands for, or None."""
+    match value:
+        case bool():
+            return None
+        case int() | float():
+            return float(value)
+        case str() if NUMBER.fullmatch(value.strip()):
+            return float(value)
+    return None
+
+
+def matches(requirement: Requirement, host: Mapping[str, object]) -> bool:
+    """Whether a host with these properties will do.  The store says the same in SQL."""
+    match requirement:
+        case All(inner):
+            return all(matches(term, host) for term in inner)
+        case Any_(inner):
+            return any(matches(term, host) for term in inner)
+        case Among(key, values):
+            return any(_holds("==", host.get(key), key in host, value) for value in values)
+        case Compare(op, key, value):
+            return _holds(op, host.get(key), key in host, value)
+
+
+def _holds(op: str, own: object, known: bool, value: Value) -> bool:
+    if not known:
+        return False
+    if value is None or own is None:
+        return value is None and (own is None) is (op == "==")
+    mine, wanted = number(own), number(value)
+    if mine is not None and wanted is not None:
+        return COMPARISONS[op](mine, wanted)
+    if wanted is not None and op not in ("==", "!="):
+        return False
+    return COMPARISONS[op](_text(own), _text(value))
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

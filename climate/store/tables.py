@@ -1,0 +1,254 @@
+"""The engine's tables, and what the database itself refuses."""
+
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Sequence,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    event,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP, TSTZRANGE, ExcludeConstraint
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+Time = TIMESTAMP(timezone=True)
+
+journal_position = Sequence("journal_position", metadata=metadata)
+fence_seq = Sequence("fence_seq", metadata=metadata)
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("stream", Uuid, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("position", BigInteger, server_default=journal_position.next_value(), nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    Column("actor", JSONB, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("recorded_at", Time, server_default=text("clock_timestamp()"), nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("project_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("start_date", Time, nullable=False),
+    Column("end_date", Time, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("degraded", Boolean, nullable=False),
+    Column("deleting", Boolean, nullable=False),
+    Column("gone", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time),
+    CheckConstraint("start_date < end_date", name="ends_after_start"),
+    Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("lease_id", ForeignKey("leases.id"), nullable=False, index=True),
+    Column("position", SmallInteger, nullable=False),
+    Column("resource_type", Text, nullable=False),
+    Column("resource_id", Text, index=True),
+    Column("status", Text, nullable=False),
+    Column("spec", JSONB, nullable=False),
+    Column("exists_before_start", Boolean, nullable=False),
+    Column("missing_resources", Boolean, nullable=False),
+    Column("resources_changed", Boolean, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("lease_id", ForeignKey("leases.id"), nullable=False),
+    Column("seq", SmallInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("due_at", Time, nullable=False),
+    Column("run_at", Time, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("outcome", Text),
+    Column("reason", Text),
+    Column("attempts", Integer, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("first_claimed_at", Time),
+    Column("updated_at", Time),
+    UniqueConstraint("lease_id", "kind"),
+    CheckConstraint("status IN ('UNDONE', 'IN_PROGRESS', 'DONE', 'ERROR')", name="status_known"),
+    CheckConstraint("status <> 'IN_PROGRESS' OR token > 0", name="claimed_with_token"),
+    Index("uq_events_one_in_progress", "lease_id", unique=True, postgresql_where=text("status = 'IN_PROGRESS'")),
+    Index("ix_events_undone", "run_at", postgresql_where=text("status = 'UNDONE'")),
+    Index("ix_events_failed", "updated_at", postgresql_where=text("status = 'ERROR'")),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("event_id", ForeignKey("events.id"), primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("claimed_by", Text, nullable=False),
+    Column("claimed_at", Time, nullable=False),
+    Column("dispatched_at", Time),
+    Column("dispatches", Integer, nullable=False, server_default="0"),
+    Column("started_at", Time),
+    Column("worker", Text),
+    Column("live_until", Time),
+    Column("step_deadline", Time),
+    # Heartbeats change only columns outside every index, so they stay on their page.
+    postgresql_with={"fillfactor": 70},
+)
+"""The running half of an event IN_PROGRESS: who works on it and is he alive.  Not history, hence not in the journal."""
+
+actions = Table(
+    "actions",
+    metadata,
+    Column("event_id", ForeignKey("events.id"), primary_key=True),
+    Column("due_at", Time, primary_key=True),
+    Column("step", Text, primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    CheckConstraint("state IN ('PLANNED', 'DONE')", name="state_known"),
+)
+"""What an event asked of the cloud: PLANNED before, DONE after; a repeated run goes on where the last one stopped."""
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("hypervisor_hostname", Text, nullable=False),
+    Column("service_name", Text, nullable=False),
+    Column("vcpus", Integer, nullable=False),
+    Column("memory_mb", Integer, nullable=False),
+    Column("local_gb", Integer, nullable=False),
+    Column("cpu_info", Text, nullable=False),
+    Column("hypervisor_type", Text, nullable=False),
+    Column("hypervisor_version", BigInteger, nullable=False),
+    Column("availability_zone", Text),
+    Column("status", Text),
+    Column("trust_id", Text),
+    Column("reservable", Boolean, nullable=False),
+    Column("extra", JSONB, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time),
+    Column("removed_at", Time),
+    CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
+    Index("uq_hosts_name", "hypervisor_hostname", unique=True, postgresql_where=text("removed_at IS NULL")),
+)
+
+properties = Table(
+    "properties",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("resource_type", Text, nullable=False),
+    Column("property_name", Text, nullable=False),
+    Column("private", Boolean, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time),
+    UniqueConstraint("resource_type", "property_name"),
+)
+
+IN_FORCE = "state IN ('held', 'active')"
+
+allocations = Table(
+    "allocations",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("reservation_id", ForeignKey("reservations.id"), index=True),
+    Column("host", ForeignKey("hosts.id"), nullable=False),
+    Column("during", TSTZRANGE, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    CheckConstraint("kind IN ('lease', 'maintenance', 'hold')", name="kind_known"),
+    CheckConstraint("state IN ('held', 'active', 'released')", name="state_known"),
+    CheckConstraint("kind <> 'lease' OR reservation_id IS NOT NULL", name="lease_has_reservation"),
+    # An empty range overlaps nothing and an unbounded one everything: neither may pass the guard below.
+    CheckConstraint(
+        "NOT isempty(during) AND lower_inc(during) AND NOT upper_inc(during)"
+        " AND NOT lower_inf(during) AND NOT upper_inf(during)"
+        " AND lower(during) >= '2000-01-01 00:00+00' AND upper(during) < '2200-01-01 00:00+00'",
+        name="during_is_bounded",
+    ),
+    # Needs no extension: a host number is a range of one (reliability.md 3.1).
+    ExcludeConstraint(
+        (text("int8range(host, host, '[]')"), "&&"),
+        ("during", "&&"),
+        name="one_holder_at_a_time",
+        where=text(IN_FORCE),
+    ),
+    UniqueConstraint("reservation_id", "host"),
+    # The search has an index of its own: the constraint's is 60 to 170 times slower for it (performance.md L2).
+    Index("ix_allocations_during", "during", postgresql_using="gist", postgresql_where=text(IN_FORCE)),
+    Index("ix_allocations_host_start", "host", text("lower(during)"), postgresql_where=text(IN_FORCE)),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("project_id", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("resource_id", Text, nullable=False),
+    Column("created_at", Time, nullable=False, index=True),
+)
+
+beats = Table(
+    "beats",
+    metadata,
+    Column("role", Text, primary_key=True),
+    Column("process", Text, primary_key=True),
+    Column("at", Time, nullable=False),
+)
+
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("only", Boolean, CheckConstraint("only", name="one_row"), primary_key=True),
+    Column("epoch", Integer, nullable=False),
+)
+"""One row.  Raised by hand after a restore from backup, so that tokens stay above all that were given before."""
+
+JOURNAL_IS_APPEND_ONLY = (
+    """
+    CREATE FUNCTION journal_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN RAISE EXCEPTION ''the journal is append-only''; END'
+    """,
+    """
+    CREATE TRIGGER journal_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON journal
+    FOR EACH STATEMENT EXECUTE FUNCTION journal_is_append_only()
+    """,
+)
+FIRST_EPOCH = "INSERT INTO epochs (only, epoch) VALUES (true, 1)"
+
+for statement in JOURNAL_IS_APPEND_ONLY:
+    event.listen(journal, "after_create", DDL(statement.replace("%", "%%")))
+event.listen(epochs, "after_create", DDL(FIRST_EPOCH))
