@@ -1,0 +1,166 @@
+"""Events IN_PROGRESS: claimed, sent, started, kept alive, settled.  The protocol of engine.md 2."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, and_, case, delete, exists, func, insert, select, update
+
+from climate.domain.lease import EventKind
+from climate.store.tables import allocations, claims, epochs, events, fence_seq, leases, reservations
+
+FAIR_AMONG = 5000
+"""How many due events are looked at to give each project its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent to a worker: the doorbell's text."""
+
+    event_id: UUID
+    token: int
+    queue: str
+
+
+def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
+    """(lease, event) pairs that may be claimed now, both rows locked; passes over what another poller holds.
+
+    Not before earlier events of the same lease are closed, and a start not
+    before every earlier allocation of its hosts is released: conditions that
+    stay true once they are, hence safe to read from a snapshot.  Ends come
+    first, then projects take turns.
+    """
+    e, p, lease = events.alias("e"), events.alias("p"), leases.alias("l")
+    ahead = exists().where(
+        p.c.lease_id == e.c.lease_id,
+        p.c.id != e.c.id,
+        (p.c.status == "IN_PROGRESS") | ((p.c.seq < e.c.seq) & (p.c.status == "UNDONE")),
+    )
+    mine, other = allocations.alias("mine"), allocations.alias("other")
+    occupied = exists().where(
+        reservations.c.lease_id == e.c.lease_id,
+        mine.c.reservation_id == reservations.c.id,
+        other.c.host == mine.c.host,
+        other.c.id != mine.c.id,
+        other.c.state.in_(("held", "active")),
+        func.lower(other.c.during) < func.lower(mine.c.during),
+    )
+    may_run = (e.c.kind != EventKind.START) | (lease.c.end_date <= now) | ~occupied
+    is_end = case((e.c.kind == EventKind.END, 0), else_=1)
+    turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
+    ready = (
+        select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at)
+        .join(lease, lease.c.id == e.c.lease_id)
+        .where(e.c.status == "UNDONE", e.c.run_at <= now, ~lease.c.gone, ~ahead, may_run)
+        .limit(FAIR_AMONG)
+        .subquery("ready")
+    )
+    query = (
+        select(leases.c.id.label("lease_id"), events.c.id)
+        .select_from(ready.join(events, events.c.id == ready.c.id).join(leases, leases.c.id == events.c.lease_id))
+        # Said again of the locked row itself: the subquery's snapshot may be older than a rival's commit.
+        .where(events.c.status == "UNDONE", events.c.run_at <= now)
+        .order_by(ready.c.group, ready.c.turn, ready.c.run_at, events.c.id)
+        .limit(limit)
+        .with_for_update(of=[events, leases], key_share=True, skip_locked=True)
+    )
+    return [(row.lease_id, row.id) for row in conn.execute(query)]
+
+
+def tokens(conn: Connection, count: int) -> list[int]:
+    """New tokens, each higher than all before: (epoch, sequence)."""
+    epoch = select(epochs.c.epoch).scalar_subquery()
+    series = func.generate_series(1, count).table_valued()
+    token = epoch.op("::bigint << ")(40) + fence_seq.next_value()
+    return list(conn.scalars(select(token).select_from(series)))
+
+
+def open_many(conn: Connection, messages: Sequence[Message], by: str, now: datetime) -> None:
+    rows = [
+        {"event_id": m.event_id, "token": m.token, "queue": m.queue, "claimed_by": by, "claimed_at": now}
+        for m in messages
+    ]
+    if rows:
+        conn.execute(insert(claims), rows)
+
+
+def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
+    """Claims to ring for: never sent, or sent a while ago and not started.  The pause doubles from 0.5 to 30 s.
+
+    A message that is sent again keeps its token: a backlog longer than the
+    pause must not make every message stale before a worker reaches it.
+    """
+    pause = func.make_interval(0, 0, 0, 0, 0, 0, func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6))))
+    silent = (
+        select(claims.c.event_id)
+        .where(claims.c.started_at.is_(None))
+        .where(claims.c.dispatched_at.is_(None) | (claims.c.dispatched_at < now - pause))
+        .limit(limit)
+        .with_for_update(key_share=True, skip_locked=True)
+        .cte("silent")
+    )
+    ring = (
+        update(claims)
+        .where(claims.c.event_id == silent.c.event_id)
+        .values(dispatched_at=now, dispatches=claims.c.dispatches + 1)
+        .returning(claims.c.event_id, claims.c.token, claims.c.queue)
+    )
+    return [Message(*row) for row in conn.execute(ring)]
+
+
+def start(conn: Connection, event_id: UUID, token: int, worker: str, now: datetime, live: timedelta, step: timedelta) -> bool:
+    """Compare and set: the first worker to come with the right token begins; all others are told to stop."""
+    begin = (
+        update(claims)
+        .where(claims.c.event_id == event_id, claims.c.token == token, claims.c.started_at.is_(None))
+        .values(started_at=now, worker=worker, live_until=now + live, step_deadline=now + step)
+    )
+    return conn.execute(begin).rowcount == 1
+
+
+def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live: timedelta) -> bool:
+    """A heartbeat; refused once the claim is lost or the time for the work is up."""
+    beat = (
+        update(claims)
+        .where(claims.c.event_id == event_id, claims.c.token == token, claims.c.step_deadline > now)
+        .values(live_until=now + live)
+    )
+    return conn.execute(beat).rowcount == 1
+
+
+def is_mine(conn: Connection, event_id: UUID, token: int) -> bool:
+    mine = select(claims.c.token).where(claims.c.event_id == event_id, claims.c.token == token)
+    return conn.scalar(mine.with_for_update(read=True)) is not None
+
+
+def settle(conn: Connection, event_id: UUID, token: int) -> bool:
+    """Give the claim up, which is the right to say how it went; False when it was taken away."""
+    mine = and_(claims.c.event_id == event_id, claims.c.token == token)
+    return conn.execute(delete(claims).where(mine)).rowcount == 1
+
+
+def lost(conn: Connection, now: datetime, limit: int = 100) -> list[tuple[UUID, UUID, int]]:
+    """(lease, event, token) of claims whose worker has not been heard of; the lease rows are locked."""
+    query = (
+        select(leases.c.id.label("lease_id"), claims.c.event_id, claims.c.token)
+        .join(events, events.c.id == claims.c.event_id)
+        .join(leases, leases.c.id == events.c.lease_id)
+        .where(claims.c.started_at.is_not(None), claims.c.live_until < now)
+        .limit(limit)
+        .with_for_update(of=[leases], key_share=True, skip_locked=True)
+    )
+    return [(row.lease_id, row.event_id, row.token) for row in conn.execute(query)]
+
+
+def next_due(conn: Connection, now: datetime) -> datetime | None:
+    """When the next event becomes due that is not due already."""
+    return conn.scalar(select(func.min(events.c.run_at)).where(events.c.status == "UNDONE", events.c.run_at > now))
+
+
+def wake_poller(conn: Connection) -> None:
+    """Tell the pollers at commit that something is due before they would look again."""
+    conn.execute(select(func.pg_notify(CHANNEL, "")))
+
+
+CHANNEL = "climate_due"

@@ -1,0 +1,24 @@
+"""What an error of the database means to whoever asked."""
+
+import psycopg
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError, TimeoutError
+
+PASSING = frozenset({"40001", "40P01", "23P01", "55P03", "57014", "25P03", "25006", "57P01", "57P02", "57P03", "53300"})
+"""Serialization, deadlock, exclusion, lock and statement time-outs, read-only or ending server, too many connections."""
+
+
+def passing(error: BaseException) -> bool:
+    """The same request may well succeed shortly: the database was away, too busy, or two got into each other's way."""
+    if isinstance(error, TimeoutError | OperationalError | InterfaceError | psycopg.OperationalError):
+        return True
+    return isinstance(error, DBAPIError) and (error.connection_invalidated or sqlstate(error) in PASSING)
+
+
+def unusable_value(error: BaseException) -> bool:
+    """A value can not be stored: too large a number, a text that is no text."""
+    return isinstance(error, DataError | psycopg.DataError)
+
+
+def sqlstate(error: DBAPIError) -> str:
+    """The five characters by which Postgres names its errors, or an empty text."""
+    return getattr(error.orig, "sqlstate", None) or ""

@@ -1,0 +1,318 @@
+"""Leases as rows, and the one way in which they change."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, Table, delete, func, select, tuple_
+from sqlalchemy.dialects.postgresql import Range, aggregate_order_by, insert
+
+from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.facts import Fact, Hold
+from climate.domain.lease import Event, EventKind, EventStatus, Lease, Reservation, fold
+from climate.domain.period import Period
+from climate.domain.policy import Caller
+from climate.store import journal
+from climate.store.tables import allocations, events, leases, reservations
+
+Change = tuple[Lease | None, Sequence[Fact]]
+"""A lease as it is, or None, and what happens to it now."""
+
+SEQ = {kind: 10 * place for place, kind in enumerate(EventKind, start=1)}
+
+
+def record(conn: Connection, author: Caller, lease: Lease | None, *happened: Fact) -> Lease:
+    """Append facts to a lease's journal and bring its rows up to date."""
+    return record_many(conn, author, [(lease, happened)])[0]
+
+
+def record_many(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[Lease]:
+    """The one way a lease changes: facts and rows together, or neither.
+
+    Takes a constant number of statements for any number of leases.  Conflict
+    where someone else has appended to one of them since it was read.
+    """
+    after = [fold(list(happened), before) for before, happened in changes]
+    entries = [
+        (lease.id, version, fact)
+        for lease, (_, happened) in zip(after, changes, strict=True)
+        for version, fact in enumerate(happened, start=lease.version - len(happened) + 1)
+    ]
+    if entries:
+        journal.append(conn, entries, author)
+        save(conn, [(before, lease) for (before, _), lease in zip(changes, after, strict=True)])
+    return after
+
+
+def save(conn: Connection, changed: Sequence[tuple[Lease | None, Lease]]) -> None:
+    """Write the rows in which each pair of leases differs."""
+    _upsert(conn, leases, ["id"], [_lease_row(lease) for _, lease in changed])
+    _upsert(conn, reservations, ["id"], _new_rows(changed, _reservation_rows))
+    _upsert(conn, events, ["id"], _new_rows(changed, _event_rows))
+    dropped = [key for before, after in changed for key in _held(before) - _held(after)]
+    if dropped:
+        conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
+    _upsert(conn, allocations, ["reservation_id", "host"], _new_rows(changed, _allocation_rows))
+
+
+def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:
+    """A lease that is not gone; NotFound also where it is another project's."""
+    query = _leases().where(leases.c.id == lease_id, ~leases.c.gone)
+    if project_id is not None:
+        query = query.where(leases.c.project_id == project_id)
+    if lock:
+        query = query.with_for_update(of=leases, key_share=True)
+    row = conn.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
+    return _lease(row)
+
+
+def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
+    """Leases by id, gone ones too."""
+    return {row.id: _lease(row) for row in conn.execute(_leases().where(leases.c.id.in_(list(ids))))}
+
+
+def all_of(conn: Connection) -> Iterable[Lease]:
+    """Every lease there ever was, in the order of their ids; read in portions."""
+    for row in conn.execution_options(yield_per=500).execute(_leases().order_by(leases.c.id)):
+        yield _lease(row)
+
+
+def holding(conn: Connection, event_id: UUID) -> Lease:
+    """The lease of an event, locked."""
+    owner = select(events.c.lease_id).where(events.c.id == event_id).scalar_subquery()
+    query = _leases().where(leases.c.id == owner).with_for_update(of=leases, key_share=True)
+    row = conn.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"no event {event_id}")
+    return _lease(row)
+
+
+def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[str]:
+    """Those of the resources that a reservation of a lease in force is for."""
+    found = select(reservations.c.resource_id).where(
+        reservations.c.resource_id.in_(list(resource_ids)), reservations.c.status != "deleted"
+    )
+    return frozenset(conn.scalars(found))
+
+
+def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:
+    """The lease that a reservation belongs to, gone or not."""
+    owner = select(reservations.c.lease_id).where(reservations.c.id == reservation_id).scalar_subquery()
+    row = conn.execute(_leases().where(leases.c.id == owner)).one_or_none()
+    return _lease(row) if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which leases to list: conditions that all must hold, then a page after `marker`."""
+
+    project_id: str | None = None
+    status: str | None = None
+    name: str | None = None
+    starts_before: datetime | None = None
+    ends_after: datetime | None = None
+    marker: UUID | None = None
+    limit: int | None = None
+
+
+def listed(conn: Connection, wanted: Listing) -> list[Lease]:
+    """Leases oldest first, in one statement however many; InvalidInput for a marker that is not among them."""
+    query = _leases().where(~leases.c.gone).order_by(leases.c.created_at, leases.c.id)
+    conditions = {
+        leases.c.project_id: wanted.project_id,
+        leases.c.status: wanted.status,
+        leases.c.name: wanted.name,
+    }
+    for column, value in conditions.items():
+        query = query if value is None else query.where(column == value)
+    if wanted.starts_before is not None:
+        query = query.where(leases.c.start_date < wanted.starts_before)
+    if wanted.ends_after is not None:
+        query = query.where(leases.c.end_date > wanted.ends_after)
+    if wanted.marker is not None:
+        query = query.where(tuple_(leases.c.created_at, leases.c.id) > _place(conn, wanted))
+    return [_lease(row) for row in conn.execute(query.limit(wanted.limit))]
+
+
+def _place(conn: Connection, wanted: Listing) -> Any:
+    place = select(leases.c.created_at, leases.c.id).where(leases.c.id == wanted.marker)
+    if wanted.project_id is not None:
+        place = place.where(leases.c.project_id == wanted.project_id)
+    row = conn.execute(place).one_or_none()
+    if row is None:
+        raise InvalidInput(f"marker {wanted.marker} is not the id of a lease in this list")
+    return tuple_(row.created_at, row.id)
+
+
+def _upsert(conn: Connection, table: Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        statement = insert(table)
+        changes = {name: statement.excluded[name] for name in rows[0] if name not in key}
+        conn.execute(statement.on_conflict_do_update(index_elements=key, set_=changes), rows)
+
+
+def _new_rows(changed: Sequence[tuple[Lease | None, Lease]], rows_of: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for before, after in changed:
+        known = rows_of(before) if before else []
+        rows += [row for row in rows_of(after) if row not in known]
+    return rows
+
+
+def _lease_row(lease: Lease) -> dict[str, Any]:
+    return {
+        "id": lease.id,
+        "name": lease.name,
+        "project_id": lease.project_id,
+        "user_id": lease.user_id,
+        "start_date": lease.period.start,
+        "end_date": lease.period.end,
+        "status": lease.status,
+        "degraded": lease.degraded,
+        "deleting": lease.deleting,
+        "gone": lease.gone,
+        "version": lease.version,
+        "created_at": lease.created_at,
+        "updated_at": lease.updated_at,
+    }
+
+
+def _reservation_rows(lease: Lease) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": r.id,
+            "lease_id": lease.id,
+            "position": position,
+            "resource_type": r.resource_type,
+            "resource_id": r.resource_id,
+            "status": lease.reservation_status,
+            "spec": dict(r.spec),
+            "exists_before_start": r.exists_before_start,
+            "missing_resources": r.missing_resources,
+            "resources_changed": r.resources_changed,
+        }
+        for position, r in enumerate(lease.reservations)
+    ]
+
+
+def _event_rows(lease: Lease) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": e.id,
+            "lease_id": lease.id,
+            "seq": SEQ[e.kind],
+            "kind": e.kind,
+            "due_at": e.due_at,
+            "run_at": e.run_at,
+            "status": e.status,
+            "outcome": e.outcome,
+            "reason": e.reason,
+            "attempts": e.attempts,
+            "token": e.token,
+            "first_claimed_at": e.first_claimed_at,
+            "updated_at": e.updated_at,
+        }
+        for e in lease.events
+    ]
+
+
+def _held(lease: Lease | None) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.host) for r in lease.reservations for hold in r.holds} if lease else set()
+
+
+def _allocation_rows(lease: Lease) -> list[dict[str, Any]]:
+    return [
+        {
+            "reservation_id": r.id,
+            "host": hold.host,
+            "during": Range(hold.during.start, hold.during.end),
+            "kind": "lease",
+            "state": lease.hold_state,
+        }
+        for r in lease.reservations
+        for hold in r.holds
+    ]
+
+
+def _gathered(table: Table, order: Any) -> Any:
+    """The rows of `table` that belong to the lease of the outer query, as one JSON list."""
+    rows = func.jsonb_agg(aggregate_order_by(func.to_jsonb(table.table_valued()), order))
+    return select(rows).where(table.c.lease_id == leases.c.id).scalar_subquery()
+
+
+def _gathered_holds() -> Any:
+    fields = func.jsonb_build_array(
+        allocations.c.reservation_id,
+        allocations.c.host,
+        func.lower(allocations.c.during),
+        func.upper(allocations.c.during),
+    )
+    own = allocations.join(reservations, allocations.c.reservation_id == reservations.c.id)
+    rows = select(func.jsonb_agg(aggregate_order_by(fields, allocations.c.host))).select_from(own)
+    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
+
+
+def _leases() -> Select[Any]:
+    """Whole leases in one statement: their parts come along as JSON."""
+    return select(
+        leases,
+        _gathered(reservations, reservations.c.position).label("reservations"),
+        _gathered(events, events.c.seq).label("events"),
+        _gathered_holds().label("holds"),
+    )
+
+
+def _lease(row: Any) -> Lease:
+    holds: dict[str, list[Hold]] = {}
+    for reservation_id, host, start, end in row.holds or ():
+        holds.setdefault(reservation_id, []).append(Hold(host, Period(_time(start), _time(end))))
+    return Lease(
+        id=row.id,
+        name=row.name,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        period=Period(row.start_date, row.end_date),
+        reservations=tuple(_reservation(r, tuple(holds.get(r["id"], ()))) for r in row.reservations or ()),
+        events=tuple(_event(e) for e in row.events or ()),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        deleting=row.deleting,
+        gone=row.gone,
+        version=row.version,
+    )
+
+
+def _reservation(r: dict[str, Any], holds: tuple[Hold, ...]) -> Reservation:
+    return Reservation(
+        id=UUID(r["id"]),
+        resource_type=r["resource_type"],
+        spec=r["spec"],
+        resource_id=r["resource_id"],
+        holds=holds,
+        exists_before_start=r["exists_before_start"],
+        missing_resources=r["missing_resources"],
+        resources_changed=r["resources_changed"],
+    )
+
+
+def _event(e: dict[str, Any]) -> Event:
+    return Event(
+        id=UUID(e["id"]),
+        kind=EventKind(e["kind"]),
+        due_at=_time(e["due_at"]),
+        run_at=_time(e["run_at"]),
+        status=EventStatus(e["status"]),
+        outcome=e["outcome"],
+        reason=e["reason"],
+        attempts=e["attempts"],
+        token=e["token"],
+        first_claimed_at=_time(e["first_claimed_at"]) if e["first_claimed_at"] else None,
+        updated_at=_time(e["updated_at"]) if e["updated_at"] else None,
+    )
+
+
+_time = datetime.fromisoformat
