@@ -67,3 +67,10 @@ class Unavailable(ClimateError):
 
     retry_after = 1
     """Seconds after which another try makes sense."""
+
+
+class TooManyAttempts(ClimateError):
+    """Too many failed attempts to sign in; wait before the next."""
+
+    retry_after = 60
+    """Seconds after which another try makes sense."""

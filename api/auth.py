@@ -1,0 +1,36 @@
+"""The door: nothing but discovery and health is served to somebody unknown."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from flask import Flask, current_app, g, request
+from structlog.contextvars import bind_contextvars
+
+from api.current import deployment
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def public(view: View) -> View:
+    """Mark a view that is served without a token."""
+    view.public = True  # type: ignore[attr-defined]
+    return view
+
+
+def install(app: Flask) -> None:
+    """Ask for a token before every view that is not public."""
+    app.before_request(_let_in)
+
+
+def _let_in() -> None:
+    if request.endpoint is None or is_public(request.endpoint):
+        return
+    caller = deployment().identity.authenticate(request.headers, request.remote_addr or "")
+    g.caller = replace(caller, request_id=g.request_id)
+    bind_contextvars(user=caller.user_id, project=caller.project_id)
+
+
+def is_public(endpoint: str) -> bool:
+    """Whether an endpoint's view is marked as public."""
+    return getattr(current_app.view_functions[endpoint], "public", False)

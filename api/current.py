@@ -1,0 +1,35 @@
+"""What the request at hand works with: the deployment, the engine's context and who is asking."""
+
+from typing import TYPE_CHECKING, cast
+
+from flask import current_app, g
+
+from climate.context import Climate
+from climate.domain.policy import Caller
+
+if TYPE_CHECKING:
+    from climate.bootstrap import Deployment
+
+DEPLOYMENT = "climate"
+"""Where the deployment stands among the app's extensions."""
+
+
+def deployment() -> "Deployment":
+    """Everything that this process was built with."""
+    return cast("Deployment", current_app.extensions[DEPLOYMENT])
+
+
+def climate() -> Climate:
+    """The engine's context."""
+    engine: Climate = deployment().climate
+    return engine
+
+
+def caller() -> Caller:
+    """Who is asking, as the auth front found out; only views that are not public may ask."""
+    return cast(Caller, g.caller)
+
+
+def request_id() -> str:
+    """`req-<uuid>`, one per request: in the answer's header and on every log line of it."""
+    return cast(str, g.request_id)

@@ -1,0 +1,58 @@
+"""The OpenAPI document, and the blueprint class whose routes appear in it."""
+
+from typing import Any, NoReturn, cast
+
+import flask
+import flask_smorest
+import marshmallow
+from flask import Flask
+from flask_smorest import Api
+from webargs.flaskparser import FlaskParser
+
+from api.body import read_object
+from api.errors import describe
+from climate.domain.errors import InvalidInput
+
+
+class ErrorSchema(marshmallow.Schema):
+    """A refusal: `error_code` and `error_name` when a verb refused, `error` when the framework did."""
+
+    error_message = marshmallow.fields.String(required=True)
+    error_code = marshmallow.fields.Integer()
+    error_name = marshmallow.fields.Raw(metadata={"description": "The status again"})
+    error = marshmallow.fields.Raw(metadata={"description": "The status; an object when there was no valid token"})
+
+
+class StrictParser(FlaskParser):
+    """Bodies are read by `api.body`; what a schema refuses is a 400 that names the fields."""
+
+    DEFAULT_VALIDATION_STATUS = 400
+
+    def _raw_load_json(self, req: flask.Request) -> Any:
+        return read_object()
+
+    def handle_error(self, error: marshmallow.ValidationError, *args: Any, **kwargs: Any) -> NoReturn:
+        raise InvalidInput(describe(error.messages)) from None
+
+
+class Blueprint(flask_smorest.Blueprint):  # type: ignore[misc]
+    """A blueprint whose routes are in the OpenAPI document and whose arguments are read strictly."""
+
+    ARGUMENTS_PARSER = StrictParser()
+
+
+class Document(Api):  # type: ignore[misc]
+    """The OpenAPI document of an app."""
+
+    ERROR_SCHEMA = ErrorSchema
+
+
+def install(app: Flask) -> Document:
+    """Begin the document; rooms add to it by `document(app).register_blueprint`."""
+    app.config.update(API_TITLE="climate", API_VERSION="1.0", OPENAPI_VERSION="3.1.0")
+    return Document(app)
+
+
+def document(app: Flask) -> Document:
+    """The OpenAPI document of `app`, for `register_blueprint` of a blueprint that shall appear in it."""
+    return cast(Document, app.extensions["flask-smorest"]["apis"][""]["ext_obj"])

@@ -1,0 +1,134 @@
+"""What went wrong, in HTTP: one table of statuses, and an answer in the manner of the API that was asked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from flask import Flask, Response, current_app, jsonify, request
+from marshmallow import ValidationError
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from api.shapes import Problem, body_of
+from climate.domain import errors
+from climate.store import failures
+
+STATUS: Mapping[type[Exception], int] = {
+    errors.InvalidInput: 400,
+    errors.NotAuthenticated: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
+    errors.KeyReused: 422,
+    errors.TooManyAttempts: 429,
+    errors.Unavailable: 503,
+}
+"""A domain error's status is that of its nearest ancestor here."""
+
+KNOWN = "climate.statuses"
+DRAINED = 16 * 1024 * 1024
+"""Bytes of a refused body that are still read, so that the client gets to see the answer."""
+
+log = structlog.get_logger(__name__)
+
+
+def install(app: Flask) -> None:
+    """Answer every failure of `app`'s views."""
+    app.extensions[KNOWN] = dict(STATUS)
+    app.register_error_handler(HTTPException, answer)
+    app.register_error_handler(Exception, answer)
+
+
+def teach(app: Flask, statuses: Mapping[type[Exception], int]) -> None:
+    """Let a room with errors of its own say what they are in HTTP."""
+    app.extensions[KNOWN].update(statuses)
+
+
+def answer(error: Exception) -> Response:
+    """The answer for a failure, in the shape of the API that the path belongs to."""
+    problem = problem_of(error)
+    if isinstance(error, RequestEntityTooLarge):
+        _drain()
+    response = jsonify(body_of(request.path, problem))
+    response.status_code = problem.status
+    response.headers.update(problem.headers)
+    if problem.status == 401:
+        base = current_app.config["BASE_URL"]
+        response.headers["WWW-Authenticate"] = f'Keystone uri="{base}/identity/v3"'
+    return response
+
+
+def problem_of(error: Exception) -> Problem:
+    """What a failure is to a client; what nobody foresaw is logged and told as 500 without details."""
+    status = _status(type(error))
+    if status is not None:
+        return Problem(status, str(error), type(error).__name__, headers=_retry_after(error))
+    if isinstance(error, HTTPException):
+        return _of_framework(error)
+    if isinstance(error, ValidationError):
+        return problem_of(errors.InvalidInput(describe(error.messages)))
+    if failures.passing(error):
+        log.warning("the database did not serve a request", error=type(error).__name__, exc_info=error)
+        return problem_of(errors.Unavailable())
+    if failures.unusable_value(error):
+        log.warning("a value reached the database that it cannot store", exc_info=error)
+        return problem_of(errors.InvalidInput())
+    log.error("unforeseen failure", exc_info=error)
+    return Problem(500, "Internal Server Error", "InternalServerError", foreseen=False)
+
+
+def describe(messages: Any) -> str:
+    """What a schema found wrong, as one sentence that names the fields and what would be right."""
+    found = list(_leaves(messages, ""))
+    missing = sorted(field for field, text in found if text == MISSING)
+    parts = [f"Missing parameter {', '.join(missing)}"] if missing else []
+    parts += [f"{field}: {text}" if field else text for field, text in found if text != MISSING]
+    return "; ".join(parts)
+
+
+MISSING = "Missing data for required field."
+"""What marshmallow says of a required field that was not given."""
+
+WHERE = ("json", "query", "headers", "path", "_schema")
+"""Levels of a schema's messages that say where, not which field."""
+
+
+def _leaves(messages: Any, field: str) -> Any:
+    if isinstance(messages, dict):
+        for key, inner in messages.items():
+            named = field if key in WHERE else f"{field}.{key}".lstrip(".")
+            yield from _leaves(inner, named)
+    elif isinstance(messages, list):
+        for inner in messages:
+            yield from _leaves(inner, field)
+    else:
+        yield field, str(messages)
+
+
+def _status(kind: type[Exception]) -> int | None:
+    known: Mapping[type, int] = current_app.extensions[KNOWN]
+    return next((known[ancestor] for ancestor in kind.__mro__ if ancestor in known), None)
+
+
+def _of_framework(error: HTTPException) -> Problem:
+    messages = getattr(error, "data", {}).get("messages")
+    if messages:
+        return Problem(400, describe(messages), "InvalidInput")
+    headers = {key: value for key, value in error.get_headers() if key in ("Allow", "Retry-After")}
+    name = f"HTTP{error.name.replace(' ', '')}"
+    return Problem(error.code or 500, error.description or error.name, name, headers, framework=True)
+
+
+def _retry_after(error: Exception) -> Mapping[str, str]:
+    seconds = getattr(error, "retry_after", None)
+    return {} if seconds is None else {"Retry-After": str(seconds)}
+
+
+def _drain() -> None:
+    """A server that closes with a body unread resets the connection, and the client never sees why."""
+    stream, left = request.environ["wsgi.input"], min(request.content_length or 0, DRAINED)
+    while left > 0:
+        piece = stream.read(min(left, 65536))
+        if not piece:
+            return
+        left -= len(piece)

@@ -1,0 +1,48 @@
+"""What a request may ask for in its headers and its query string, before any view looks at it."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flask import Flask, current_app, request
+from werkzeug.exceptions import NotAcceptable
+
+from climate.domain.errors import InvalidInput, NotFound
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def answers(*types: str) -> Callable[[View], View]:
+    """Mark a view that answers with something else than JSON."""
+
+    def mark(view: View) -> View:
+        view.answers = types  # type: ignore[attr-defined]
+        return view
+
+    return mark
+
+
+def install(app: Flask) -> None:
+    """Refuse what no view could use."""
+    app.before_request(_check_accept)
+    app.before_request(_check_texts)
+
+
+def _check_accept() -> None:
+    accepted = request.accept_mimetypes
+    if request.endpoint is None or not accepted:
+        return
+    view = current_app.view_functions[request.endpoint]
+    offered = getattr(view, "answers", ("application/json",))
+    if accepted.best_match(offered) is None:
+        raise NotAcceptable(f"This is answered as {' or '.join(offered)} only")
+
+
+def _check_texts() -> None:
+    """U+0000 is no character to Postgres, and U+FFFD is what bytes that are no UTF-8 have become."""
+    if request.endpoint is None:
+        return
+    if "\0" in request.path:
+        raise NotFound()
+    for key, value in request.args.items(multi=True):
+        if "\0" in key + value or "\ufffd" in key + value:
+            raise InvalidInput(f"The query parameter {key[:40]!r} is no text that can be used")

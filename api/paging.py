@@ -1,0 +1,62 @@
+"""Lists in pages: `limit` and `marker` in, the link to the next page out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from flask import request
+
+from climate.domain.errors import InvalidInput
+
+T = TypeVar("T")
+
+MOST = 1000
+"""Rows of a page, however many are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What part of a list is wanted: at most `limit` rows, those after the row with the id `marker`."""
+
+    limit: int
+    marker: str | None
+    asked: bool
+    """The client gave a limit itself."""
+
+
+def page() -> Page:
+    """The page that the query string asks for; InvalidInput when `limit` is no whole number above 0."""
+    text = request.args.get("limit")
+    return Page(_limit(text), request.args.get("marker") or None, text is not None)
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return MOST
+    if not (text.isascii() and text.isdigit()) or not text.strip("0"):
+        raise InvalidInput(f"limit must be a whole number from 1 to {MOST}, not {text[:40]!r}")
+    return MOST if len(text) > len(str(MOST)) else min(int(text), MOST)
+
+
+def unknown_marker(marker: str) -> InvalidInput:
+    """The error for a marker that is no row of the list."""
+    return InvalidInput(f"marker {marker[:80]!r} is no entry of this list")
+
+
+def cut(rows: Sequence[T], wanted: Page, id_of: Callable[[T], str]) -> tuple[list[T], bool]:
+    """The page of a list that is all in memory, and whether there is more; InvalidInput for an unknown marker."""
+    start = 0
+    if wanted.marker is not None:
+        ids = [id_of(row) for row in rows]
+        if wanted.marker not in ids:
+            raise unknown_marker(wanted.marker)
+        start = ids.index(wanted.marker) + 1
+    return list(rows[start : start + wanted.limit]), len(rows) > start + wanted.limit
+
+
+def next_links(url: str, last_id: str, wanted: Page) -> list[dict[str, Any]]:
+    """`[{"rel": "next", "href": …}]`: the same question with the marker moved on to `last_id`."""
+    query = [(key, value) for key, value in request.args.items(multi=True) if key not in ("marker", "limit")]
+    query += [("limit", str(wanted.limit)), ("marker", last_id)]
+    return [{"rel": "next", "href": f"{url}?{urlencode(query)}"}]

@@ -1,0 +1,83 @@
+"""How each API words a failure: the bodies that its clients know how to read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A failure on its way to a client."""
+
+    status: int
+    message: str
+    name: str
+    """The kind of error, where an API shows it."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    framework: bool = False
+    """Found before any verb was called: no such route, no such method, no such content type."""
+    foreseen: bool = True
+
+
+Body = dict[str, Any]
+
+COMPUTE_KEYS = {
+    400: "badRequest",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "itemNotFound",
+    405: "badMethod",
+    409: "conflictingRequest",
+    413: "overLimit",
+    415: "badMediaType",
+    429: "overLimit",
+    501: "notImplemented",
+    503: "serviceUnavailable",
+}
+"""The one key of a compute error; any other status is a computeFault."""
+
+
+def reservation(problem: Problem) -> Body:
+    """Flat; the framework's own failures have only two keys."""
+    if problem.framework:
+        return {"error": problem.status, "error_message": problem.message}
+    name = problem.status if problem.foreseen else "INTERNAL_SERVER_ERROR"
+    return {"error_code": problem.status, "error_message": problem.message, "error_name": name}
+
+
+def compute(problem: Problem) -> Body:
+    """One key that names the kind, with code and message below it."""
+    key = COMPUTE_KEYS.get(problem.status, "computeFault")
+    return {key: {"code": problem.status, "message": problem.message}}
+
+
+def identity(problem: Problem) -> Body:
+    """`error`, with the status's title."""
+    return {"error": {"code": problem.status, "title": _title(problem.status), "message": problem.message}}
+
+
+def network(problem: Problem) -> Body:
+    """`NeutronError`, with the kind of error."""
+    return {"NeutronError": {"type": problem.name, "message": problem.message, "detail": ""}}
+
+
+SHAPES: Mapping[str, Callable[[Problem], Body]] = {
+    "reservation": reservation,
+    "compute": compute,
+    "identity": identity,
+    "image": identity,
+    "network": network,
+}
+"""First word of the path -> how that API words a failure."""
+
+
+def body_of(path: str, problem: Problem) -> Body:
+    """The body for a failure under `path`; without a token all APIs answer like Keystone's middleware."""
+    if problem.status == 401:
+        return identity(problem)
+    return SHAPES.get(path.lstrip("/").partition("/")[0], reservation)(problem)
+
+
+def _title(status: int) -> str:
+    return HTTPStatus(status).phrase
