@@ -1,5 +1,6 @@
 """All that can be set from outside.  Nothing else reads the environment."""
 
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -62,3 +63,8 @@ def _read(name: str, default: Any, text: str) -> Any:
         return type(default)(text) if not isinstance(default, Path) else Path(text)
     except ValueError:
         raise SettingError(f"{name}={text!r} is not a {type(default).__name__}") from None
+
+
+def environment() -> Mapping[str, str]:
+    """The environment of the process, for its entry point to hand on."""
+    return dict(os.environ)

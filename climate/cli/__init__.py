@@ -1,1 +1,62 @@
 """The `climate` command."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from climate.cli.failures import ERROR, OK, USAGE, Failure
+from climate.cli.session import Session
+from climate.settings import environment
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """The entry point of the process."""
+    sys.exit(run(sys.argv[1:], environment()))
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run one command; answers its exit code.  Data goes to stdout, everything else to stderr."""
+    from climate.cli.program import root
+
+    session = Session(environ)
+    try:
+        code = root.main(list(arguments), prog_name="climate", standalone_mode=False, obj=session)
+        return code if isinstance(code, int) else OK
+    except Failure as failure:
+        return _fail(session, failure)
+    except click.UsageError as wrong:
+        return _fail(session, _usage(wrong))
+    except click.ClickException as wrong:
+        return _fail(session, Failure(wrong.format_message(), ERROR))
+    except (click.Abort, KeyboardInterrupt):
+        session.say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return OK
+    except Exception as bug:
+        if environ.get("CLIMATE_LOG_LEVEL") == "DEBUG":
+            raise
+        return _fail(session, Failure(f"{type(bug).__name__}: {bug}", ERROR, "CLIMATE_LOG_LEVEL=DEBUG shows where"))
+    finally:
+        session.close()
+
+
+def reference() -> str:
+    """The CLI reference as Markdown."""
+    from climate.cli.program import root
+    from climate.cli.reference import render
+
+    return render(root)
+
+
+def _usage(wrong: click.UsageError) -> Failure:
+    path = wrong.ctx.command_path if wrong.ctx else "climate"
+    return Failure(wrong.format_message(), USAGE, f"{path} --help")
+
+
+def _fail(session: Session, failure: Failure) -> int:
+    session.say(failure.json() if session.form == "json" else failure.text())
+    return failure.code

@@ -1,0 +1,196 @@
+"""Talking to a cloud over HTTP: one login per command, the catalog, and answers that are either good or a Failure."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from climate.cli.clouds import CloudEntry
+from climate.cli.failures import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
+from climate.cli.moments import read
+
+MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
+PAGE = 500
+"""Items asked for at a time; the server may give fewer."""
+RETRIES = 4
+"""How often a request is sent again that was answered "busy, try again shortly" and may be repeated."""
+REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a login answered, and when."""
+
+    id: str
+    body: Mapping[str, Any]
+    server_time: datetime
+    monotonic: float
+
+
+@dataclass
+class Client:
+    """One cloud, one command.  The token lives in memory only."""
+
+    cloud: CloudEntry
+    timeout: float = 60.0
+    transport: httpx.BaseTransport | None = None
+    _http: httpx.Client | None = field(default=None, init=False, repr=False)
+    _token: Token | None = field(default=None, init=False, repr=False)
+
+    @property
+    def http(self) -> httpx.Client:
+        if self._http is None:
+            loopback = urlsplit(self.cloud.auth_url).hostname in ("127.0.0.1", "::1", "localhost")
+            limits = httpx.Timeout(self.timeout, connect=5.0)
+            self._http = httpx.Client(
+                timeout=limits, transport=self.transport, verify=self.cloud.verify, trust_env=not loopback
+            )
+        return self._http
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._http is not None:
+            self._http.close()
+
+    @property
+    def token(self) -> Token:
+        """The token of this command; logs in at the first look."""
+        if self._token is None:
+            self._token = self._login()
+        return self._token
+
+    def now(self) -> datetime:
+        """Now, by the server's clock: relative times do not suffer from a wrong clock here."""
+        return self.token.server_time + timedelta(seconds=time.monotonic() - self.token.monotonic)
+
+    @property
+    def root(self) -> str:
+        """The URL under which all APIs stand side by side."""
+        url = self.cloud.auth_url.removesuffix("/v3")
+        return url.removesuffix("/identity")
+
+    def url(self, service: str) -> str:
+        """The URL of a service, from the catalog."""
+        for listed in self.token.body.get("catalog", ()):
+            if listed.get("type") == service:
+                return self._endpoint(service, listed.get("endpoints", ()))
+        raise Failure(f"the cloud has no {service} service", NOT_FOUND, "choose another cloud by --os-cloud")
+
+    def _endpoint(self, service: str, endpoints: Any) -> str:
+        region = self.cloud.region
+        for endpoint in endpoints:
+            here = not region or region in (endpoint.get("region_id"), endpoint.get("region"))
+            if here and endpoint.get("interface") == self.cloud.interface:
+                return str(endpoint["url"]).rstrip("/")
+        raise Failure(f"the {service} service has no {self.cloud.interface} URL {region}".rstrip(), NOT_FOUND)
+
+    def call(self, service: str, method: str, path: str, **sent: Any) -> httpx.Response:
+        """One request to a service; every answer of 400 and above is a Failure."""
+        if service == "compute":
+            sent["headers"] = {**MICROVERSION, **sent.get("headers", {})}
+        return self.request(method, self.url(service) + path, **sent)
+
+    def json(self, service: str, method: str, path: str, **sent: Any) -> dict[str, Any]:
+        """The object in the answer of a request; {} when the answer is empty."""
+        return self.body(self.call(service, method, path, **sent))
+
+    def request(self, method: str, url: str, **sent: Any) -> httpx.Response:
+        """One request with a token; a 401 gets one fresh token, a "busy" a few more tries if that is harmless."""
+        fresh = False
+        headers = sent.pop("headers", {})
+        repeatable = method in REPEATABLE or "Idempotency-Key" in headers
+        for attempt in range(RETRIES + 2):
+            answer = self._send(method, url, headers={"X-Auth-Token": self.token.id, **headers}, **sent)
+            if answer.status_code == 401 and not fresh:
+                fresh, self._token = True, None
+                continue
+            pause = _pause(answer) if repeatable and attempt < RETRIES else None
+            if pause is None:
+                break
+            time.sleep(pause)
+        if answer.status_code >= 400:
+            raise refusal(answer.status_code, _content(answer), answer.headers, f"{method} {urlsplit(url).path}")
+        return answer
+
+    def body(self, answer: httpx.Response) -> dict[str, Any]:
+        """The JSON object of an answer."""
+        content = _content(answer)
+        if content in ("", None):
+            return {}
+        if not isinstance(content, dict):
+            raise Failure(f"{answer.request.url} did not answer with a JSON object", hint="is this a climate server?")
+        return content
+
+    def pages(self, service: str, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Any]:
+        """Every item of a list, page after page."""
+        asked = {**(params or {}), "limit": PAGE}
+        seen = ""
+        while True:
+            body = self.json(service, "GET", path, params=asked)
+            items = body.get(key)
+            if not isinstance(items, list):
+                raise Failure(f"the answer of {path} has no list {key!r}", hint="is this a climate server?")
+            yield from items
+            last = str(items[-1].get("id", "")) if items else ""
+            if not last or last == seen or not _more(body, key, len(items)):
+                return
+            asked["marker"] = seen = last
+
+    def _login(self) -> Token:
+        base = self.cloud.auth_url
+        url = (base if base.endswith("/v3") else f"{base}/v3") + "/auth/tokens"
+        auth: dict[str, Any] = {"identity": self.cloud.methods}
+        if self.cloud.scope is not None:
+            auth["scope"] = self.cloud.scope
+        answer = self._send("POST", url, json={"auth": auth})
+        if answer.status_code >= 400:
+            raise refusal(answer.status_code, _content(answer), answer.headers, f"login at {url}")
+        body = self.body(answer).get("token")
+        token = answer.headers.get("X-Subject-Token")
+        if not token or not isinstance(body, dict):
+            raise Failure(f"{url} is not an Identity service", USAGE, "correct auth_url in clouds.yaml")
+        return Token(token, body, _server_time(body, answer), time.monotonic())
+
+    def _send(self, method: str, url: str, **sent: Any) -> httpx.Response:
+        try:
+            return self.http.request(method, url, **sent)
+        except httpx.TimeoutException:
+            raise Failure(f"{url} does not answer", UNREACHABLE, "wait a little, then repeat") from None
+        except (httpx.TransportError, httpx.InvalidURL) as wrong:
+            where = f"{url} cannot be reached: {wrong}"
+            raise Failure(
+                where, UNREACHABLE, "is it running? `climate up` starts one; `climate doctor` looks"
+            ) from None
+
+
+def _server_time(body: Mapping[str, Any], answer: httpx.Response) -> datetime:
+    try:
+        return read(str(body["issued_at"])) if "issued_at" in body else parsedate_to_datetime(answer.headers["Date"])
+    except (KeyError, ValueError):
+        raise Failure("the Identity service does not say what time it is", hint="is this a climate server?") from None
+
+
+def _pause(answer: httpx.Response) -> float | None:
+    """Seconds until another try makes sense; None when it does not."""
+    if answer.status_code not in (409, 503) or not answer.headers.get("Retry-After", "").isdecimal():
+        return None
+    seconds = int(answer.headers["Retry-After"])
+    return float(seconds) if seconds <= 5 else None
+
+
+def _more(body: Mapping[str, Any], key: str, count: int) -> bool:
+    """Whether another page may follow: the server says so, or it filled this one."""
+    links = body.get(f"{key}_links")
+    return bool(links) if links is not None else count >= PAGE
+
+
+def _content(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return answer.text

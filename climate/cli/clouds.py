@@ -1,0 +1,122 @@
+"""Which cloud to talk to: an entry of clouds.yaml, or the OS_* variables of the environment."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from climate.cli.failures import NOT_ALLOWED, USAGE, Failure
+
+DEFAULT = "climate"
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEntry:
+    """Where Identity is, and how to prove who one is there."""
+
+    auth_url: str
+    methods: Mapping[str, Any]
+    """The `identity` part of the body of a login: methods and their data."""
+    scope: Mapping[str, Any] | None
+    interface: str = "public"
+    region: str = ""
+    verify: bool | str = True
+    source: str = ""
+
+
+def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry:
+    """The entry called `name`, else OS_CLOUD, else what OS_AUTH_URL and its like say, else `climate`."""
+    wanted = name or environ.get("OS_CLOUD", "")
+    if not wanted and environ.get("OS_AUTH_URL"):
+        return entry({"auth": _from_variables(environ)}, "the OS_* variables")
+    wanted = wanted or DEFAULT
+    looked = list(files(environ, home))
+    for path in looked:
+        found = _clouds(path).get(wanted)
+        if isinstance(found, Mapping):
+            return entry(found, f"{wanted} in {path}")
+    raise Failure(
+        f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}",
+        USAGE,
+        "start one by `climate up`, set CLIMATE_HOME to the home of a running one, or name another by --os-cloud",
+    )
+
+
+def files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Where clouds.yaml is looked for, first to last."""
+    yield home / "clouds.yaml"
+    yield Path("clouds.yaml")
+    if environ.get("HOME"):
+        yield Path(environ["HOME"], ".config", "openstack", "clouds.yaml")
+    yield Path("/etc/openstack/clouds.yaml")
+
+
+def _clouds(path: Path) -> Mapping[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except PermissionError:
+        raise Failure(f"{path} cannot be read", NOT_ALLOWED, "run this as the user who owns it") from None
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as wrong:
+        raise Failure(f"{path} is not usable: {wrong}".replace("\n", " "), USAGE, "correct it") from None
+    clouds = content.get("clouds") if isinstance(content, dict) else None
+    return clouds if isinstance(clouds, dict) else {}
+
+
+def _from_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    return {key[3:].lower(): value for key, value in environ.items() if key.startswith("OS_") and value}
+
+
+def entry(cloud: Mapping[str, Any], source: str) -> CloudEntry:
+    """The usable form of a cloud's settings; Failure names what is missing."""
+    auth = cloud.get("auth") or {}
+    if not isinstance(auth, Mapping) or not auth.get("auth_url"):
+        raise Failure(f"{source} has no auth_url", USAGE, "correct clouds.yaml")
+    by_credential = bool(auth.get("application_credential_id") or auth.get("application_credential_name"))
+    cacert = cloud.get("cacert")
+    return CloudEntry(
+        auth_url=str(auth["auth_url"]).rstrip("/"),
+        methods=_application_credential(auth) if by_credential else _password(auth, source),
+        scope=None if by_credential else _scope(auth),
+        interface=str(cloud.get("interface", "public")),
+        region=str(cloud.get("region_name") or ""),
+        verify=False if cloud.get("verify") is False else str(cacert) if cacert else True,
+        source=source,
+    )
+
+
+def _password(auth: Mapping[str, Any], source: str) -> dict[str, Any]:
+    if auth.get("password") is None or not (auth.get("username") or auth.get("user_id")):
+        raise Failure(f"{source} has no username or no password", NOT_ALLOWED, "add them to clouds.yaml")
+    user = _named(auth, "user", "username")
+    return {"methods": ["password"], "password": {"user": {**user, "password": str(auth["password"])}}}
+
+
+def _application_credential(auth: Mapping[str, Any]) -> dict[str, Any]:
+    secret = str(auth.get("application_credential_secret") or "")
+    if auth.get("application_credential_id"):
+        credential: dict[str, Any] = {"id": str(auth["application_credential_id"]), "secret": secret}
+    else:
+        name = str(auth["application_credential_name"])
+        credential = {"name": name, "secret": secret, "user": _named(auth, "user", "username")}
+    return {"methods": ["application_credential"], "application_credential": credential}
+
+
+def _scope(auth: Mapping[str, Any]) -> dict[str, Any] | None:
+    if auth.get("project_id") or auth.get("project_name"):
+        return {"project": _named(auth, "project", "project_name")}
+    return None
+
+
+def _named(auth: Mapping[str, Any], noun: str, name_key: str) -> dict[str, Any]:
+    """`{"id": …}`, or `{"name": …, "domain": …}` with the domain that goes with it."""
+    if auth.get(f"{noun}_id"):
+        return {"id": str(auth[f"{noun}_id"])}
+    if domain_id := auth.get(f"{noun}_domain_id") or auth.get("domain_id"):
+        domain = {"id": str(domain_id)}
+    else:
+        domain = {"name": str(auth.get(f"{noun}_domain_name") or auth.get("domain_name") or "Default")}
+    return {"name": str(auth[name_key]), "domain": domain}

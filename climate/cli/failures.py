@@ -1,0 +1,96 @@
+"""How a command fails: a cause, an advice, and an exit code that scripts can tell apart."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OK, ERROR, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMEOUT, UNREACHABLE = range(9)
+
+EXIT_CODES = {
+    OK: "done",
+    ERROR: "error",
+    USAGE: "the command or its input is not usable",
+    NOT_FOUND: "no such thing",
+    NOT_ALLOWED: "not authenticated, or not allowed",
+    CONFLICT: "conflict, or no capacity",
+    QUOTA: "a quota or a policy is in the way",
+    TIMEOUT: "waited too long",
+    UNREACHABLE: "the server cannot be reached, or is too busy",
+}
+
+EXIT_OF_STATUS = {
+    400: USAGE, 401: NOT_ALLOWED, 403: NOT_ALLOWED, 404: NOT_FOUND, 409: CONFLICT, 412: CONFLICT, 413: QUOTA,
+    415: USAGE, 422: USAGE, 428: CONFLICT, 429: QUOTA, 502: UNREACHABLE, 503: UNREACHABLE, 504: UNREACHABLE,
+}  # fmt: skip
+"""HTTP status -> exit code; a status not listed is ERROR."""
+
+HINTS = {
+    400: "correct the value that is named; --help shows the forms that are accepted",
+    401: "check the password of this cloud in clouds.yaml, or choose another one by --os-cloud",
+    403: "ask with a user who has the role for it (--os-cloud)",
+    404: "list what there is by the `list` command of the same group",
+    409: "look at the present state, then ask for fewer, for another time, or later again",
+    412: "it was changed by someone else meanwhile: look again, then repeat",
+    422: "use a new --idempotency-key for another request",
+    429: "wait a little, then repeat",
+    503: "wait a few seconds, then repeat; nothing was changed",
+}
+
+
+@dataclass
+class Failure(Exception):
+    """A command that ends with something else than 0."""
+
+    message: str
+    code: int = ERROR
+    hint: str = ""
+    request_id: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def text(self) -> str:
+        """Up to three lines for a person."""
+        lines = [f"error: {self.message}"]
+        lines += [f"try: {self.hint}"] if self.hint else []
+        lines += [f"request id: {self.request_id}"] if self.request_id else []
+        return "\n".join(lines)
+
+    def json(self) -> str:
+        """The same for a program: code, message, details, hint, request_id."""
+        return json.dumps(
+            {
+                "code": self.code,
+                "message": self.message,
+                "details": dict(self.details),
+                "hint": self.hint,
+                "request_id": self.request_id,
+            }
+        )
+
+
+def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) -> Failure:
+    """The failure that an HTTP answer of 400 and above stands for."""
+    message = message_of(body) or f"the server answered {status}"
+    code = EXIT_OF_STATUS.get(status, ERROR)
+    if status == 403 and "quota" in message.lower():
+        code = QUOTA
+    details: dict[str, Any] = {"status": status, "request": request}
+    if headers.get("Retry-After"):
+        details["retry_after"] = headers["Retry-After"]
+    return Failure(message, code, HINTS.get(status, ""), headers.get("x-openstack-request-id", ""), details)
+
+
+def message_of(body: Any) -> str:
+    """The text in an error body of any of the APIs, "" when there is none."""
+    if isinstance(body, str):
+        return body.strip().splitlines()[0][:500] if body.strip() else ""
+    if not isinstance(body, dict):
+        return ""
+    for key in ("error_message", "message", "detail"):
+        if isinstance(body.get(key), str):
+            return str(body[key])
+    inner = next((value for value in body.values() if isinstance(value, dict)), None)
+    return message_of(inner) if inner else ""

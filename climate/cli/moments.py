@@ -1,0 +1,125 @@
+"""Times and spans as people write them; inside and on the wire everything is UTC."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+import click
+
+UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+SPAN = re.compile(r"(?:\d{1,6}[wdhms])+")
+RELATIVE = re.compile(r"(?:now)?\s*([+-])\s*(.+)")
+DAY = re.compile(r"(today|tomorrow)(?:\s+(\d{1,2}):(\d{2}))?")
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
+MOMENT_FORMS = "now, +30m, 'tomorrow 08:00', '2026-11-20 17:45' (UTC) or 2026-11-20T17:45:00+01:00"
+SPAN_FORMS = "90s, 45m, 6h, 1d12h or 2w"
+
+
+def span(text: str) -> timedelta:
+    """A stretch of time like `1d12h`; ValueError says which forms there are."""
+    if not SPAN.fullmatch(text):
+        raise ValueError(f"{text!r} is not a span of time; write {SPAN_FORMS}")
+    parts = re.findall(r"(\d+)([wdhms])", text)
+    return sum((timedelta(**{UNITS[unit]: int(number)}) for number, unit in parts), timedelta())
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time that may depend on when it is asked."""
+
+    absolute: datetime | None = None
+    offset: timedelta = timedelta()
+    days: int | None = None
+    at: time = time()
+
+    @property
+    def is_now(self) -> bool:
+        return self.absolute is None and self.days is None and not self.offset
+
+    def when(self, now: datetime) -> datetime:
+        """The point in time, in UTC, that is meant when it is `now`."""
+        if self.absolute is not None:
+            return self.absolute
+        if self.days is not None:
+            return datetime.combine(now.astimezone(UTC).date() + timedelta(days=self.days), self.at, UTC)
+        return now + self.offset
+
+
+def moment(text: str) -> Moment:
+    """Read a time; a time without a zone is UTC.  ValueError says which forms there are."""
+    text = text.strip()
+    if text == "now":
+        return Moment()
+    if relative := RELATIVE.fullmatch(text):
+        distance = span(relative[2])
+        return Moment(offset=distance if relative[1] == "+" else -distance)
+    if day := DAY.fullmatch(text):
+        return Moment(days=int(day[1] == "tomorrow"), at=_clock(text, int(day[2] or 0), int(day[3] or 0)))
+    return Moment(absolute=_absolute(text))
+
+
+def _clock(text: str, hour: int, minute: int) -> time:
+    try:
+        return time(hour, minute)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time of the day") from None
+
+
+def _absolute(text: str) -> datetime:
+    try:
+        if not ISO.fullmatch(text):
+            raise ValueError(text)
+        read = datetime.fromisoformat(text)
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is not a time; write {MOMENT_FORMS}") from None
+
+
+def wire(when: datetime) -> str:
+    """A time as it is sent and shown: UTC, ISO 8601, whole seconds unless it has parts of one."""
+    return when.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
+def read(text: str) -> datetime:
+    """A time as the server writes it, which may leave out the zone (UTC)."""
+    when = datetime.fromisoformat(text)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def shown(value: Any) -> Any:
+    """`value` with zone if it is a time as the server writes it, else as it is."""
+    if not isinstance(value, str) or not ISO.fullmatch(value) or len(value) < len("2026-01-01T00:00"):
+        return value
+    try:
+        return wire(read(value))
+    except ValueError:
+        return value
+
+
+class MomentType(click.ParamType[Moment]):
+    """A click parameter that is a time."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
+        if isinstance(value, Moment):
+            return value
+        try:
+            return moment(str(value))
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+class SpanType(click.ParamType[timedelta]):
+    """A click parameter that is a stretch of time."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return span(str(value))
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)

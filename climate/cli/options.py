@@ -1,0 +1,123 @@
+"""Options that many commands have, each described once."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import click
+
+from climate.cli.moments import SpanType
+from climate.cli.output import FORMATS
+from climate.cli.session import current
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if parameter.name:
+        setattr(current(), parameter.name, value)
+
+
+def shown(command: F) -> F:
+    """-f and -c."""
+    form = click.option(
+        "-f", "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+        expose_value=False, is_eager=True, callback=_keep, help="Form of the output.",
+    )  # fmt: skip
+    columns = click.option(
+        "-c", "--column", "columns", multiple=True, metavar="COL", expose_value=False, callback=_keep,
+        help="Show this column; may be repeated.",
+    )  # fmt: skip
+    return form(columns(command))
+
+
+def listed(command: F) -> F:
+    """-f, -c and --sort."""
+    sort = click.option(
+        "--sort", "sort", multiple=True, metavar="COL[:desc]", expose_value=False, callback=_keep,
+        help="Sort by this column; may be repeated.",
+    )  # fmt: skip
+    return shown(sort(command))
+
+
+def waited(command: F) -> F:
+    """--wait and --timeout; the command gets `wait` and `timeout` (seconds)."""
+    wait = click.option("--wait", is_flag=True, help="Come back when it is done.")
+    timeout = click.option(
+        "--timeout", type=SpanType(), default="10m", show_default=True, help="Longest wait; exit code 7 after it."
+    )
+    return wait(timeout(command))
+
+
+def dry_run(command: F) -> F:
+    """--dry-run; the command gets `dry_run`."""
+    says = "Let the server evaluate everything and say what would be, without keeping it."
+    return click.option("--dry-run", is_flag=True, help=says)(command)
+
+
+def dry(dry_run: bool) -> dict[str, str]:
+    """The query parameters of a request that may be a trial only."""
+    if dry_run:
+        current().say("dry run: nothing is kept")
+    return {"dry_run": "true"} if dry_run else {}
+
+
+class PairType(click.ParamType[tuple[str, str]]):
+    """KEY=VALUE."""
+
+    name = "key=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return (str(value[0]), str(value[1]))
+        key, equals, rest = str(value).partition("=")
+        if not equals or not key:
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return (key, rest)
+
+
+class JsonType(click.ParamType[Any]):
+    """A JSON text, of one of the given types."""
+
+    name = "json"
+
+    def __init__(self, *types: type, wanted: str = "value") -> None:
+        self.types = types
+        self.wanted = wanted
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError) as wrong:
+            self.fail(f"{value!r} is not JSON: {wrong}", param, ctx)
+        if self.types and not isinstance(read, self.types):
+            self.fail(f"{value!r} is not a JSON {self.wanted}", param, ctx)
+        return read
+
+
+class RequirementsType(JsonType):
+    """Requirements like `["and", [">=", "$vcpus", "4"], …]`; checked to be JSON, sent as the text they are."""
+
+    name = "requirements"
+
+    def __init__(self) -> None:
+        super().__init__(list, wanted="list")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value:
+            super().convert(value, param, ctx)
+        return str(value)
+
+
+def seconds(timeout: timedelta | str) -> float:
+    """A --timeout in seconds."""
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else 0.0
+
+
+def exactly_one(names: Sequence[str], *values: Any) -> None:
+    """A usage error unless one, and only one, of the options was given."""
+    if sum(value is not None for value in values) != 1:
+        raise click.UsageError(f"give exactly one of {', '.join(names)}")

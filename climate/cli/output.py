@@ -1,0 +1,138 @@
+"""Data on stdout, in the form that was asked for; nothing else ever goes there."""
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import yaml
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from climate.cli.failures import USAGE, Failure
+from climate.cli.moments import shown
+
+FORMATS = ("table", "json", "yaml", "csv", "value")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What could move the cursor, colour the screen, or turn the direction of the text."""
+
+Record = Mapping[str, Any]
+
+
+def records(rows: Iterable[Record], form: str, columns: Sequence[str], sort: Sequence[str] = ()) -> str:
+    """Many things: one row each.  `columns` are all there are to be, or none for whole records (json and yaml)."""
+    listed = [_utc(row) for row in rows]
+    _known(columns, listed)
+    for key in reversed(sort):
+        name, _, direction = key.partition(":")
+        _known((name,), listed)
+        listed.sort(key=lambda row: _order(row.get(name)), reverse=direction == "desc")
+    if form in ("json", "yaml"):
+        return _dump(form, [_only(row, columns) for row in listed])
+    names = list(columns) or _all_names(listed)
+    return PLAIN[form](names, [[_cell(row.get(name)) for name in names] for row in listed])
+
+
+def record(row: Record, form: str, columns: Sequence[str]) -> str:
+    """One thing: a table of fields, an object, a line of CSV, or one value a line."""
+    row = _utc(row)
+    _known(columns, [row])
+    if form in ("json", "yaml"):
+        return _dump(form, _only(row, columns))
+    chosen = _only(row, columns)
+    if form == "table":
+        return _table(["field", "value"], [[name, _cell(value)] for name, value in chosen.items()])
+    if form == "csv":
+        return _csv(list(chosen), [[_cell(value) for value in chosen.values()]])
+    return "".join(_cell(value) + "\n" for value in chosen.values())
+
+
+def _only(row: Record, columns: Sequence[str]) -> dict[str, Any]:
+    return {name: row.get(name) for name in columns} if columns else dict(row)
+
+
+def _known(columns: Sequence[str], rows: Sequence[Record]) -> None:
+    names = _all_names(rows)
+    for column in columns:
+        if rows and column not in names:
+            raise Failure(f"there is no column {column!r}", USAGE, f"choose from {', '.join(names)}")
+
+
+def _all_names(rows: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    """Numbers as numbers, also those that are written as text; nothing comes first."""
+    if value is None:
+        return (0, 0.0, "")
+    try:
+        return (1, float(value), "")
+    except (TypeError, ValueError):
+        return (2, 0.0, _cell(value))
+
+
+def _utc(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _utc(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_utc(inner) for inner in value]
+    return shown(value)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), str(value))
+
+
+def _dump(form: str, data: Any) -> str:
+    if form == "json":
+        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    table = Table(box=box.ROUNDED)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    plain = not sys.stdout.isatty()
+    out = io.StringIO()
+    Console(file=out, color_system=None, width=_width(names, rows) if plain else None).print(table)
+    return out.getvalue()
+
+
+def _width(names: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Wide enough for everything: what is piped is read by programs, and is not folded."""
+    widths = [max(len(name), *(len(row[place]) for row in rows)) for place, name in enumerate(names)]
+    return 2 * sum(widths) + 4 * len(widths) + 4
+
+
+def _csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _value(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join(" ".join(row) + "\n" for row in rows)
+
+
+PLAIN: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], str]] = {
+    "table": _table,
+    "csv": _csv,
+    "value": _value,
+}

@@ -1,0 +1,40 @@
+"""The root command, with every other one below it."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from climate.cli import demo, doctor, host, journal, lease, processes, raw, server
+from climate.cli.session import current
+
+
+def _version() -> str:
+    try:
+        return version("climate")
+    except PackageNotFoundError:
+        return "from source"
+
+
+def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"climate {_version()}")
+        context.exit()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--os-cloud", "cloud", metavar="NAME", help="Cloud of clouds.yaml; OS_CLOUD, or `climate`, without it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def root(cloud: str | None) -> None:
+    """Reserve hosts and servers of a cloud ahead of time."""
+    current().cloud_name = cloud
+
+
+for _command in (
+    *(processes.up, processes.web, processes.poller, processes.worker, processes.migrate),
+    *(demo.command, doctor.command, journal.group, lease.group, host.group),
+    *(server.boot, server.server_group, server.flavor_group, server.image_group),
+    *(raw.event_group, raw.token, raw.api, raw.completion),
+):
+    root.add_command(_command)

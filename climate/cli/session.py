@@ -1,0 +1,83 @@
+"""What the commands of one call share: environment, settings, the cloud, and how to show things."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import click
+
+from climate.cli import output
+from climate.cli.client import Client
+from climate.cli.clouds import find
+from climate.cli.failures import USAGE, Failure
+from climate.settings import SettingError, Settings
+
+
+@dataclass
+class Session:
+    """Made by the root command, found by every other one."""
+
+    environ: Mapping[str, str]
+    cloud_name: str | None = None
+    form: str = "table"
+    columns: Sequence[str] = ()
+    sort: Sequence[str] = ()
+    opened: list[Client] = field(default_factory=list)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; Failure names the first that cannot be used."""
+        try:
+            return Settings.from_env(self.environ)
+        except SettingError as wrong:
+            raise Failure(str(wrong), USAGE, "correct or unset that variable") from None
+
+    @cached_property
+    def client(self) -> Client:
+        """The cloud that was chosen; nothing is sent yet."""
+        client = Client(find(self.cloud_name, self.environ, self.settings.home))
+        self.opened.append(client)
+        return client
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person watches stderr."""
+        return sys.stderr.isatty()
+
+    @property
+    def colourful(self) -> bool:
+        return self.interactive and not self.environ.get("NO_COLOR")
+
+    def show_all(self, rows: Iterable[Mapping[str, Any]], default: Sequence[str]) -> None:
+        """Print many things; `default` are the columns of the forms that need some."""
+        columns = self.columns or (() if self.form in ("json", "yaml") else _present(default, rows := list(rows)))
+        click.echo(output.records(rows, self.form, columns, self.sort), nl=False)
+
+    def show(self, row: Mapping[str, Any]) -> None:
+        """Print one thing."""
+        click.echo(output.record(row, self.form, self.columns), nl=False)
+
+    def say(self, text: str) -> None:
+        """Tell the person something that is not data."""
+        click.echo(text, err=True)
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        for client in self.opened:
+            client.close()
+
+
+def _present(default: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """The columns of `default` that the server knows of; all of them when there are no rows."""
+    known = [name for name in default if any(name in row for row in rows)]
+    return known or default
+
+
+def current() -> Session:
+    """The session of the command that runs."""
+    session = click.get_current_context().find_object(Session)
+    if session is None:
+        raise AssertionError("every command stands below the root command")
+    return session
