@@ -1,0 +1,173 @@
+"""The home of the stores: one lock on it, folders for sockets, and the URLs of what runs in it."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from climate.embedded.account import Account, user_name
+from climate.embedded.errors import AlreadyRunning, StoreError
+
+LONGEST_SOCKET = 103
+"""Bytes of a socket's path that every system takes."""
+LONGEST_NAME = len("/.s.PGSQL.5432.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where the stores answer.  Never shown whole: the URLs hold passwords."""
+
+    database_url: str = field(repr=False)
+    redis_url: str = field(repr=False)
+
+
+@contextlib.contextmanager
+def locked(home: Path, patience: float = 20.0) -> Iterator[int]:
+    """Hold the home for us alone; the answer is an open file that children keep open, so that the lock outlives us.
+
+    Refused at once with AlreadyRunning when its owner lives.  When only what the owner left is still ending,
+    wait for up to `patience` seconds.
+    """
+    file = _open_lock(home)
+    try:
+        _acquire(file, home, time.monotonic() + patience)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()} {started_at(os.getpid())}\n".encode(), 0)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _open_lock(home: Path) -> int:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        _check_owner(home / "lock")
+        return os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"{home} cannot be used as home: {error.strerror}; set CLIMATE_HOME to another folder"
+        ) from None
+
+
+def _check_owner(lock: Path) -> None:
+    """Files of two users in one home would lock out the first of them."""
+    with contextlib.suppress(FileNotFoundError):
+        owner = lock.stat().st_uid
+        if owner != os.geteuid():
+            who = user_name(owner) or owner
+            raise StoreError(f"{lock.parent} belongs to user {who}: start climate as {who}, or set CLIMATE_HOME")
+
+
+def _acquire(file: int, home: Path, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = _owner(os.pread(file, 100, 0))
+        if owner:
+            raise AlreadyRunning(f"climate is already running in {home} (process {owner})")
+        if time.monotonic() > deadline:
+            raise AlreadyRunning(f"{home} is still held by processes of an earlier run, or by another container")
+        time.sleep(0.05)
+
+
+def _owner(text: bytes) -> int | None:
+    words = text.split()
+    if len(words) != 2 or not words[0].isdigit():
+        return None
+    pid = int(words[0])
+    return pid if started_at(pid) == words[1].decode() else None
+
+
+def started_at(pid: int) -> str:
+    """When a living process began, in the system's own count: pids come back, this does not.  "0" when unknown."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+    except OSError:
+        return "0" if _lives(pid) and not Path("/proc/self/stat").exists() else ""
+    state, *fields = after_name.split()
+    return "" if state in "ZX" else fields[18]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def give_to(path: Path, account: Account | None) -> None:
+    """Make a file of ours belong to the account that the store runs as."""
+    if account:
+        os.chown(path, *account.owner, follow_symlinks=False)
+
+
+def socket_folder(home: Path, name: str, account: Account | None) -> Path:
+    """A private folder for the sockets of one store: in the home, or in the temporary folder when that is too long."""
+    near = home / "run" / name
+    if len(os.fsencode(near)) + LONGEST_NAME <= LONGEST_SOCKET:
+        near.parent.mkdir(mode=0o755, exist_ok=True)
+        _make_private(near, account)
+        if _takes_sockets(near):
+            return near
+    mark = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    far = Path(tempfile.gettempdir(), f"climate-{mark}-{name}")
+    _make_private(far, account)
+    return far
+
+
+def _make_private(folder: Path, account: Account | None) -> None:
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    is_now = folder.lstat()
+    ours = {os.geteuid(), account.owner[0] if account else os.geteuid()}
+    if not stat.S_ISDIR(is_now.st_mode) or is_now.st_uid not in ours:
+        raise StoreError(f"{folder} belongs to somebody else; remove it or set TMPDIR to a folder of yours")
+    folder.chmod(0o700)
+    give_to(folder, account)
+
+
+def _takes_sockets(folder: Path) -> bool:
+    """Shared folders of some virtual machines hold no sockets."""
+    path = folder / "try"
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as one:
+        try:
+            one.bind(str(path))
+        except OSError:
+            return False
+    path.unlink()
+    return True
+
+
+def publish(home: Path, stores: Stores) -> None:
+    """Tell other commands in this home where the stores answer; only the user can read it, as it holds a password."""
+    new = home / "stores.json.new"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(asdict(stores), file)
+    new.replace(home / "stores.json")
+
+
+def withdraw(home: Path) -> None:
+    """The stores of this home do not answer any more."""
+    (home / "stores.json").unlink(missing_ok=True)
+
+
+def running(home: Path) -> Stores | None:
+    """The stores of a `climate up` that runs in this home now, if there is one."""
+    try:
+        stores = Stores(**json.loads((home / "stores.json").read_text(encoding="utf-8")))
+        return stores if _owner((home / "lock").read_bytes()) else None
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,114 @@
+"""As whom PostgreSQL runs, and from which folder: it refuses root, and not every user reaches every folder.
+
+An ordinary user runs it as such.  For root it is, in this order: the user to whom the data belongs, or else an
+ordinary user that is there already; from a copy of the programs when that user cannot reach them; with the right to
+pass closed folders when it cannot reach the home; or in a user namespace when users cannot be changed.  Nothing that
+is not ours changes its owner or its permissions.
+"""
+
+import os
+import pwd
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from climate.embedded.account import Account, user_name
+from climate.embedded.binaries import Found
+from climate.embedded.errors import StoreError
+from climate.embedded.folder import give_to
+from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
+
+PREFERRED_USERS = ("climate", "nobody")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The account (None: ourselves) and the folder with the programs that it runs."""
+
+    account: Account | None
+    programs: Path
+
+
+def place(found: Found, folder: Path, data: Path) -> Place:
+    """Where and as whom to run, found out by trying; `folder` is the store's own, `data` may not be there yet."""
+    owner = data.stat().st_uid if data.exists() else None
+    myself = os.geteuid()
+    if myself and user_name(myself):
+        return Place(None, found.path)
+    problems: list[str] = []
+    for account in _accounts(owner):
+        try:
+            return Place(account, _reachable_programs(found, folder, account))
+        except StoreError as error:
+            problems.append(f"as {account}: {error}")
+    raise StoreError(
+        f"PostgreSQL cannot be run by user {user_name(myself) or myself} here ({'; '.join(problems)}): "
+        "start climate as an ordinary user, or set CLIMATE_DATABASE_URL to a running server"
+    )
+
+
+def _accounts(owner: int | None) -> Iterator[Account]:
+    users = {user.pw_name: user for user in reversed(pwd.getpwall()) if user.pw_uid}
+    chosen = next((users[name] for name in PREFERRED_USERS if name in users), None) or next(iter(users.values()), None)
+    uid, gid = (chosen.pw_uid, chosen.pw_gid) if chosen else (65534, 65534)
+    if os.geteuid() == 0 and owner != 0:
+        user, group = (uid, gid) if owner is None else (owner, _group(owner))
+        yield Account(user, group)
+        yield Account(user, group, passes=True)
+    if owner in (None, os.geteuid()):
+        yield Account(uid, gid, namespace=True)
+
+
+def _group(uid: int) -> int:
+    try:
+        return pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        return uid
+
+
+def _reachable_programs(found: Found, folder: Path, account: Account) -> Path:
+    """The folder of programs that this account can run, with access to the store's folder; StoreError if none."""
+    _as_account(account, "/bin/sh", "-c", 'cd "$1"', "sh", str(folder))
+    trial = folder / "trial"
+    trial.mkdir(mode=0o700, exist_ok=True)
+    try:
+        give_to(trial, account)
+        _as_account(account, "/bin/sh", "-c", 'test -w "$1" && test -x "$1"', "sh", str(trial))
+    except OSError as error:
+        raise StoreError(f"files cannot be given away: {error.strerror}") from None
+    finally:
+        trial.rmdir()
+    try:
+        _as_account(account, str(found.path / "postgres"), "--version")
+        return found.path
+    except StoreError:
+        copied = _copy(found, folder)
+    _as_account(account, str(copied / "postgres"), "--version")
+    return copied
+
+
+def _as_account(account: Account, *argv: str) -> None:
+    run_to_end(Program(argv[0], argv, PLAIN_ENVIRON, account))
+
+
+def _copy(found: Found, folder: Path) -> Path:
+    """Copy the programs once into the store's folder, readable for everybody."""
+    target = folder / f"programs-{found.version}"
+    if not target.exists():
+        unfinished = folder / "programs.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        for part in found.tree:
+            shutil.copytree(part, unfinished / part.relative_to(found.anchor), symlinks=True, dirs_exist_ok=True)
+        _open_up(unfinished)
+        unfinished.rename(target)
+    return target / found.path.relative_to(found.anchor)
+
+
+def _open_up(tree: Path) -> None:
+    for parent, folders, files in os.walk(tree):
+        for path in (Path(parent, name) for name in [".", *folders, *files]):
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode):
+                path.chmod(0o755 if stat.S_ISDIR(mode) or mode & stat.S_IXUSR else 0o644)

@@ -1,0 +1,182 @@
+"""PostgreSQL of our own: make its data once, and say how to run it."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import psycopg
+from psycopg import sql
+
+from climate.embedded import binaries
+from climate.embedded.account import Account
+from climate.embedded.errors import StoreError
+from climate.embedded.folder import give_to, socket_folder
+from climate.embedded.placing import Place, place
+from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
+
+USER = DATABASE = "climate"
+PORT = 5432
+SETTINGS = {
+    "listen_addresses": "",
+    "port": str(PORT),
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "work_mem": "8MB",
+    "random_page_cost": "1.1",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "max_wal_size": "2GB",
+    "checkpoint_timeout": "15min",
+    "autovacuum_naptime": "15s",
+    "deadlock_timeout": "200ms",
+    "client_connection_check_interval": "1s",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] ",
+    # The statements' errors are told to their callers; here only the server's own life is of interest.
+    "log_min_messages": "log",
+    "log_checkpoints": "off",
+}
+"""For two cores and many short transactions; given on the command line, so that the data holds none of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """An own server, ready to be run: `program`, and its `url` for everybody who may read the home."""
+
+    program: Program
+    url: str
+    data: Path
+    sockets: Path
+
+    def before(self) -> None:
+        """Clear away what a server that was killed has left and that would stop the next one.
+
+        With the lock held nobody else runs on this data; but the pid in the left file may by now be that of
+        any other process, in a container even often, and PostgreSQL would take it for a living server.
+        """
+        pid = _first_line(self.data / "postmaster.pid")
+        if pid and _command(pid) not in ("", "postgres"):
+            (self.data / "postmaster.pid").unlink()
+        for left in self.sockets.glob(".s.PGSQL.*"):
+            left.unlink(missing_ok=True)
+
+    def answers(self, pid: int) -> bool:
+        """Whether the server with this pid, and no other one, takes connections."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"
+
+    def settle(self) -> None:
+        """Make our database if it is not there; the server has to answer."""
+        with psycopg.connect(self.url, dbname="postgres", autocommit=True, connect_timeout=10) as conn:
+            there = conn.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+            if not there:
+                conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+
+
+def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
+    """The server on `home`/postgres, whose data is made when it is not there yet.  The lock on the home is held."""
+    folder = home / "postgres"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o700 if os.geteuid() else 0o711)
+    data = folder / "data"
+    made_by = _first_line(data / "PG_VERSION")
+    try:
+        choice = binaries.choose_postgres(pg_bin, int(made_by) if made_by else None)
+    except StoreError as error:
+        raise StoreError(f"{data}: {error}" if made_by else str(error)) from None
+    where = place(choice.found, folder, data)
+    if not made_by:
+        _make_data(folder, data, where)
+    sockets = socket_folder(home, "postgres", where.account)
+    return Postgres(_program(data, sockets, where, lock), _url(folder, sockets), data, sockets)
+
+
+def _program(data: Path, sockets: Path, where: Place, lock: int) -> Program:
+    settings = {"unix_socket_directories": str(sockets), **SETTINGS}
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    return Program(
+        "postgres",
+        (str(where.programs / "postgres"), "-D", str(data), *options),
+        PLAIN_ENVIRON,
+        where.account,
+        stop_signal=signal.SIGINT,
+        stop_seconds=30,
+        keeps=(lock,),
+    )
+
+
+def _url(folder: Path, sockets: Path) -> str:
+    try:
+        password = (folder / "password").read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise StoreError(f"{folder / 'password'} cannot be read: {error.strerror}") from None
+    where = urlencode({"host": str(sockets), "port": PORT})
+    return f"postgresql://{USER}:{quote(password, safe='')}@/{DATABASE}?{where}"
+
+
+def _make_data(folder: Path, data: Path, where: Place) -> None:
+    """Make the data beside its place and move it there when it is whole: a kill in between leaves nothing half."""
+    new = folder / "data.new"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700)
+    give_to(new, where.account)
+    password = secrets.token_urlsafe(24)
+    _write_private(folder / "password", password, None)
+    _write_private(folder / "password.new", password, where.account)
+    argv = (
+        str(where.programs / "initdb"),
+        f"--pgdata={new}",
+        f"--username={USER}",
+        f"--pwfile={folder / 'password.new'}",
+        "--auth=scram-sha-256",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--data-checksums",
+        "--no-instructions",
+    )
+    try:
+        run_to_end(Program("initdb", argv, PLAIN_ENVIRON, where.account, stop_signal=signal.SIGKILL), 300)
+    finally:
+        (folder / "password.new").unlink()
+    new.rename(data)
+    _sync(folder)
+
+
+def _write_private(path: Path, text: str, account: Account | None) -> None:
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(text + "\n")
+        os.fsync(file.fileno())
+    give_to(path, account)
+
+
+def _sync(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _first_line(path: Path) -> str:
+    with contextlib.suppress(OSError), path.open(encoding="utf-8") as file:
+        return file.readline().strip()
+    return ""
+
+
+def _command(pid: str) -> str:
+    """The name of the program of a living process; empty when there is none, or when the system does not tell."""
+    return _first_line(Path("/proc", pid, "comm"))

@@ -1,0 +1,101 @@
+"""Valkey (or Redis) of our own: it carries messages, and nothing that could not be sent again."""
+
+import contextlib
+import itertools
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from climate.embedded import binaries
+from climate.embedded.folder import socket_folder
+from climate.embedded.spawn import PLAIN_ENVIRON, Program
+
+SETTINGS = {
+    "port": "0",
+    "unixsocketperm": "700",
+    "daemonize": "no",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": "",
+    "maxmemory-policy": "noeviction",
+    "loglevel": "warning",
+    "logfile": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Valkey:
+    """An own server, ready to be run: `program`, and its `url` in the form that Celery takes."""
+
+    program: Program
+    url: str
+    path: Path
+
+    def before(self) -> None:
+        """Nothing is left over that would stop the next server: it replaces its socket by itself."""
+
+    def answers(self, pid: int) -> bool:
+        """Whether the server with this pid, and no other one, has loaded its data and answers."""
+        try:
+            with socket.socket(socket.AF_UNIX) as one:
+                one.settimeout(1)
+                one.connect(str(self.path))
+                one.sendall(b"PING\r\nINFO server\r\n")
+                said = _read(one)
+        except OSError:
+            return False
+        return said.startswith(b"+PONG") and _pid(said) == pid
+
+    def settle(self) -> None:
+        """Nothing to be made."""
+
+
+def prepare(home: Path, lock: int) -> Valkey:
+    """The server on `home`/valkey.  The lock on the home is held."""
+    choice = binaries.choose_valkey()
+    folder = home / "valkey"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = socket_folder(home, "valkey", None) / "valkey.sock"
+    _keep_only_readable(folder, f"{choice.found.path.name} {choice.found.major}")
+    settings = {"unixsocket": str(path), "dir": str(folder / "data"), **SETTINGS}
+    options = [word for name, value in settings.items() for word in (f"--{name}", value)]
+    program = Program("valkey", (str(choice.found.path), *options), PLAIN_ENVIRON, stop_seconds=10, keeps=(lock,))
+    return Valkey(program, f"redis+socket://{path}?virtual_host=0", path)
+
+
+def set_aside(home: Path) -> Path | None:
+    """Move data that cannot be read out of the way; every message is sent anew by the database's bookkeeping."""
+    data = home / "valkey" / "data"
+    if not data.exists():
+        return None
+    target = next(path for n in itertools.count(1) if not (path := data.with_name(f"unreadable-{n}")).exists())
+    data.rename(target)
+    data.mkdir(mode=0o700)
+    return target
+
+
+def _keep_only_readable(folder: Path, maker: str) -> None:
+    """Another program, or an older one, may not read the data: then begin with none."""
+    note = folder / "made-by"
+    with contextlib.suppress(FileNotFoundError):
+        if note.read_text(encoding="utf-8") != maker:
+            set_aside(folder.parent)
+    (folder / "data").mkdir(mode=0o700, exist_ok=True)
+    note.write_text(maker, encoding="utf-8")
+
+
+def _read(one: socket.socket) -> bytes:
+    """All of the answer to PING and INFO, as far as the process_id line."""
+    said = b""
+    while b"executable:" not in said and not said.startswith(b"-"):
+        more = one.recv(65536)
+        if not more:
+            break
+        said += more
+    return said
+
+
+def _pid(said: bytes) -> int:
+    match = re.search(rb"process_id:(\d+)", said)
+    return int(match[1]) if match else 0
