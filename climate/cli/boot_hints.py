@@ -51,10 +51,9 @@ def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
         raise click.UsageError("give --reservation or --lease")
     if given["reservation"] or given["lease"]:
         wanted["reservation"] = given["reservation"] or _reservation_of(session, given["lease"])
-    params = _lease_params(session, name, given)
     if given["reserved"]:
-        wanted |= {"reserved": "True", "lease_params": json.dumps(params)}
-    elif params:
+        wanted |= {"reserved": "True", "lease_params": json.dumps(_lease_params(session, name, given))}
+    elif any(given[option] is not None for option in ("lease_params", "start", "end", "length")):
         raise click.UsageError("--lease-params, --start, --end and --for go with --reserved")
     return wanted
 
@@ -65,12 +64,8 @@ def _lease_params(session: Session, name: str, given: Mapping[str, Any]) -> dict
         raise click.UsageError("give --lease-params, or --start with --end or --for")
     if given["lease_params"] is not None:
         return dict(given["lease_params"])
-    if not (start or end or length):
-        if given["reserved"]:
-            raise click.UsageError("--reserved asks for --lease-params, or for --start with --end or --for")
-        return {}
     if (end is None) == (length is None):
-        raise click.UsageError("give exactly one of --end, --for")
+        raise click.UsageError("--reserved asks for --lease-params, or for one of --end and --for")
     now = session.client.now().replace(microsecond=0)
     begins = start.when(now) if start else now
     params = {"name": f"lease-{name}", "end": wire(begins + length if length else end.when(now))}

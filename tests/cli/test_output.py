@@ -1,0 +1,92 @@
+"""Forms of the output: data on stdout, the same for every command."""
+
+import csv
+import io
+
+import pytest
+import yaml
+
+from climate.cli import reference
+from climate.cli.output import FORMATS, record, records
+from tests.cli.conftest import Climate
+from tests.cli.wire import Wire
+
+ROWS = [
+    {"id": "1", "name": "b", "size": 10, "tags": ["x"]},
+    {"id": "2", "name": "a", "size": 9, "tags": None},
+]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_empty_list_is_no_error_in_any_form(climate: Climate, form: str) -> None:
+    ran = climate("lease", "list", "-f", form)
+    assert (ran.code, ran.err) == (0, "")
+    if form in ("json", "yaml"):
+        assert yaml.safe_load(ran.out) == []
+
+
+def test_json_and_yaml_are_whole_records() -> None:
+    assert yaml.safe_load(records(ROWS, "json", ())) == ROWS
+    assert yaml.safe_load(records(ROWS, "yaml", ())) == ROWS
+
+
+def test_csv_can_be_read_back() -> None:
+    rows = [{"name": 'with "quotes", comma', "size": 1}]
+    assert list(csv.DictReader(io.StringIO(records(rows, "csv", ())))) == [
+        {"name": 'with "quotes", comma', "size": "1"}
+    ]
+
+
+def test_value_is_one_line_a_row_and_bare() -> None:
+    assert records(ROWS, "value", ("id", "name")) == "1 b\n2 a\n"
+    assert record(ROWS[0], "value", ("name",)) == "b\n"
+
+
+def test_sorting_takes_numbers_as_numbers() -> None:
+    assert records(ROWS, "value", ("id",), ("size",)) == "2\n1\n"
+    assert records(ROWS, "value", ("id",), ("size:desc",)) == "1\n2\n"
+    assert records(ROWS, "value", ("id",), ("name",)) == "2\n1\n"
+
+
+def test_a_table_that_is_piped_is_not_folded_and_has_no_colour() -> None:
+    table = records([{"name": "x" * 300}], "table", ())
+    assert "x" * 300 in table
+    assert "\x1b" not in table
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "value"])
+def test_a_name_cannot_play_with_the_screen(form: str) -> None:
+    shown = records([{"name": "evil\x1b[2J\u202e"}], form, ("name",))
+    assert "\x1b" not in shown
+    assert "\\x1b[2J\\u202e" in shown
+
+
+def test_text_of_all_scripts_is_kept(climate: Climate, wire: Wire) -> None:
+    wire.add_lease("дом 🏠")
+    assert climate("lease", "list", "-f", "value", "-c", "name").out == "дом 🏠\n"
+
+
+def test_a_column_that_is_not_there_is_a_usage_error(climate: Climate, wire: Wire) -> None:
+    wire.add_lease("one")
+    ran = climate("lease", "list", "-c", "colour")
+    assert ran.code == 2
+    assert "start_date" in ran.err
+
+
+def test_every_command_is_in_the_reference() -> None:
+    text = reference()
+    for command in (
+        "climate lease create NAME",
+        "climate host property set NAME",
+        "climate journal check",
+        "climate demo",
+    ):
+        assert f"`{command}`" in text
+    assert "| 7 | waited too long |" in text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_completion_script(climate: Climate, shell: str) -> None:
+    ran = climate("completion", shell)
+    assert ran.code == 0
+    assert "_CLIMATE_COMPLETE" in ran.out

@@ -1,0 +1,203 @@
+"""A small server that keeps the wire contract, in a thread: what the command is tested against."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from werkzeug.serving import make_server
+from werkzeug.wrappers import Request, Response
+
+PASSWORD = "kept out of sight"
+START = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
+"""What the fake server believes the time to be."""
+
+
+@dataclass
+class Asked:
+    """One request as it came."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass
+class Wire:
+    """The state of the fake server; a test changes it and looks at it directly."""
+
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    tokens: set[str] = field(default_factory=set)
+    leases: dict[str, dict[str, Any]] = field(default_factory=dict)
+    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    servers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    becoming: dict[str, list[str]] = field(default_factory=dict)
+    """Id -> the statuses it will be seen in, one a look; "gone" ends it."""
+    answers: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
+    """Answered instead of the real thing, one a request."""
+    page: int = 1000
+
+    def sent(self, method: str, path: str) -> Asked:
+        """The last request of this kind."""
+        return [asked for asked in self.asked if (asked.method, asked.path) == (method, path)][-1]
+
+    def add_lease(self, name: str, **more: Any) -> dict[str, Any]:
+        lease_id = str(uuid4())
+        reservation = {"id": str(uuid4()), "resource_type": "physical:host", "status": "pending"}
+        lease = {
+            "id": lease_id, "name": name, "start_date": "2030-01-01T12:00:00.000000",
+            "end_date": "2030-01-01T18:00:00.000000", "status": "PENDING", "degraded": False,
+            "created_at": "2030-01-01 11:00:00.250000", "reservations": [reservation], "events": [], **more,
+        }  # fmt: skip
+        self.leases[lease_id] = lease
+        return lease
+
+    def step(self, thing: dict[str, Any]) -> dict[str, Any] | None:
+        """The thing as it is at this look."""
+        ahead = self.becoming.get(thing["id"])
+        if ahead:
+            thing["status"] = ahead.pop(0)
+        return None if thing["status"] == "gone" else thing
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        return self.answer(Request(environ))(environ, start_response)
+
+    def answer(self, request: Request) -> Response:
+        body = json.loads(request.get_data()) if request.get_data() else None
+        self.asked.append(Asked(request.method, request.path, dict(request.args), body, dict(request.headers)))
+        if self.answers:
+            return _json(*self.answers.pop(0))
+        if request.path == "/identity/v3/auth/tokens":
+            return self._login(body)
+        if request.headers.get("X-Auth-Token") not in self.tokens:
+            return _json(401, {"error": {"code": 401, "title": "Unauthorized", "message": "who are you?"}})
+        prefix, _, rest = request.path.lstrip("/").partition("/")
+        part = {"reservation": self._reservation, "compute": self._compute}.get(prefix, self._rest)
+        return part(request, rest.split("/")[1:], body)
+
+    def _login(self, body: Any) -> Response:
+        user = body["auth"]["identity"].get("password", {}).get("user", {})
+        if user.get("password") != PASSWORD:
+            return _json(401, {"error": {"code": 401, "title": "Unauthorized", "message": "wrong password"}})
+        token = f"token-{len(self.asked)}"
+        self.tokens.add(token)
+        urls = {"identity": "/identity/v3", "reservation": "/reservation/v1", "compute": "/compute/v2.1"}
+        catalog = [
+            {"type": kind, "endpoints": [{"interface": "public", "url": self.url + path}]}
+            for kind, path in {**urls, "image": "/image", "network": "/network"}.items()
+        ]
+        issued, expires = START, START + timedelta(hours=1)
+        answer = {"issued_at": _time(issued) + "Z", "expires_at": _time(expires) + "Z", "catalog": catalog}
+        return _json(
+            201, {"token": {**answer, "project": {"id": "p1"}, "user": {"id": "u1"}}}, {"X-Subject-Token": token}
+        )
+
+    def _reservation(self, request: Request, path: list[str], body: Any) -> Response:
+        if path[0] == "leases":
+            return self._leases(request, path[1:], body)
+        if path[0] == "events":
+            return _json(200, {"events": [{"id": "e1", "event_type": "start_lease", "status": "ERROR"}]})
+        return self._hosts(request, path[1:], body)
+
+    def _leases(self, request: Request, path: list[str], body: Any) -> Response:
+        if request.method == "POST":
+            return _json(201, {"lease": self.add_lease(**{**body, "reservations": body["reservations"]})})
+        if not path:
+            return _json(200, {"leases": self._page(list(self.leases.values()), request)})
+        lease = self.leases.get(path[0])
+        if lease is None or self.step(lease) is None:
+            return _json(404, {"error_code": 404, "error_message": "no such lease", "error_name": 404})
+        if path[1:] == ["history"]:
+            return _json(200, {"history": [{"version": 1, "kind": "LeaseCreated", "body": {"name": lease["name"]}}]})
+        if request.method == "DELETE":
+            self.becoming.setdefault(path[0], ["DELETING", "gone"])
+            return Response(status=204)
+        if request.method == "PUT":
+            lease.update(body)
+        return _json(200, {"lease": lease}, {"ETag": '"7"'})
+
+    def _hosts(self, request: Request, path: list[str], body: Any) -> Response:
+        if path == ["properties"]:
+            return _json(200, {"resource_properties": [{"property": "gpu", "private": False, "values": ["1", "2"]}]})
+        if path == ["allocations"]:
+            held = {"id": "r1", "lease_id": "l1", "start_date": "2030-01-01T12:00:00.000000", "end_date": None}
+            return _json(200, {"allocations": [{"resource_id": "1", "reservations": [held]}]})
+        if request.method == "POST":
+            number = str(len(self.hosts) + 1)
+            extras = {key: value for key, value in body.items() if key != "name"}
+            self.hosts[number] = {"id": number, "hypervisor_hostname": body["name"], "vcpus": 8, **extras}
+            return _json(201, {"host": self.hosts[number]})
+        if not path:
+            return _json(200, {"hosts": self._page(list(self.hosts.values()), request)})
+        host = self.hosts.get(path[0])
+        if host is None:
+            return _json(404, {"error_code": 404, "error_message": "no such host", "error_name": 404})
+        if request.method == "PUT":
+            host.update(body)
+        return _json(200, {"host": host})
+
+    def _compute(self, request: Request, path: list[str], body: Any) -> Response:
+        if path[0] == "flavors":
+            return _json(
+                200, {"flavors": [{"id": "1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "links": []}]}
+            )
+        if request.method == "POST":
+            server_id = str(uuid4())
+            addresses = {"net": [{"addr": "10.0.0.5"}]}
+            self.servers[server_id] = {"id": server_id, **body["server"], "status": "BUILD", "addresses": addresses}
+            self.becoming[server_id] = ["BUILD", "RESERVED" if "OS-SCH-HNT:scheduler_hints" in body else "ACTIVE"]
+            return _json(202, {"server": {"id": server_id}})
+        if path[1] == "detail":
+            return _json(200, {"servers": self._page(list(self.servers.values()), request)})
+        server = self.servers.get(path[1])
+        if server is None or self.step(server) is None:
+            return _json(404, {"itemNotFound": {"code": 404, "message": "no such server"}})
+        if request.method == "DELETE":
+            self.becoming[path[1]] = ["ACTIVE", "gone"]
+            return Response(status=204)
+        return _json(200, {"server": server})
+
+    def _rest(self, request: Request, path: list[str], body: Any) -> Response:
+        if request.path == "/image/v2/images":
+            return _json(200, {"images": [{"id": "i1", "name": "cirros", "status": "active"}]})
+        if request.path == "/network/v2.0/networks":
+            return _json(200, {"networks": [{"id": "n1", "name": "net"}]})
+        return _json(200, {"path": request.path, "method": request.method, "body": body})
+
+    def _page(self, things: list[dict[str, Any]], request: Request) -> list[dict[str, Any]]:
+        ids = [thing["id"] for thing in things]
+        marker = request.args.get("marker")
+        start = ids.index(marker) + 1 if marker else 0
+        return things[start : start + min(self.page, int(request.args.get("limit", self.page)))]
+
+
+def _json(status: int, body: Any, headers: dict[str, str] | None = None) -> Response:
+    more = {"x-openstack-request-id": "req-1", **(headers or {})}
+    return Response(json.dumps(body), status, more, content_type="application/json")
+
+
+def _time(when: datetime) -> str:
+    return when.replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+@contextmanager
+def serving() -> Iterator[Wire]:
+    """A fake server on a free port of the loopback."""
+    wire = Wire()
+    server = make_server("127.0.0.1", 0, wire, threaded=True)
+    wire.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield wire
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
