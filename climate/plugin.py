@@ -23,6 +23,7 @@ from climate.domain.facts import Hold
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.settings import Settings
 
 GROUP = "climate.resource_plugins"
 
@@ -34,14 +35,18 @@ class Ask:
     spec: Mapping[str, Any]
     period: Period
     caller: Caller
-    margin: timedelta = timedelta(0)
-    """Cleaning time to be kept free on both sides of the period."""
+    settings: Settings
     present: Reservation | None = None
     """The reservation as it is, on update."""
     active: bool = False
     """Whether that reservation has started: it may then only grow."""
     patient: bool = False
     """Wait for the rows of hosts that others are booking, instead of passing them over."""
+
+    @property
+    def margin(self) -> timedelta:
+        """Cleaning time to be kept free on both sides of the period."""
+        return timedelta(seconds=self.settings.cleaning_time)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     """In the order in which the events of a lease run, whatever their times."""
 
     START = "start_lease"
+    ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
     BEFORE_END = "before_end_lease"
     END = "end_lease"
 

@@ -27,7 +27,7 @@ from climate.domain.lease import (
 )
 from climate.domain.period import Period
 
-MAX_ATTEMPTS = {EventKind.START: 10, EventKind.BEFORE_END: 5, EventKind.END: 50}
+MAX_ATTEMPTS = {EventKind.START: 10, EventKind.ADJUST: 10, EventKind.BEFORE_END: 5, EventKind.END: 50}
 """Tries before an event is given up and waits for an operator (reliability.md 2.7)."""
 
 FIRST_DELAY = timedelta(seconds=1)
@@ -207,6 +207,12 @@ def reschedule(
     if period == lease.period and not moved:
         return ()
     return (facts.LeaseRescheduled(now, period, moved),)
+
+
+def adjustment(lease: Lease, now: datetime, new_id: Callable[[], UUID]) -> PlannedEvent:
+    """The event, due now, that hands over what was added to a lease that had started."""
+    known = next((event for event in lease.events if event.kind is EventKind.ADJUST), None)
+    return PlannedEvent(known.id if known else new_id(), EventKind.ADJUST, now)
 
 
 def _moves(event: Event | None, due_at: datetime, now: datetime) -> bool:

@@ -59,11 +59,11 @@ def save(conn: Connection, changed: Sequence[tuple[Lease | None, Lease]]) -> Non
 
 def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:
     """A lease that is not gone; NotFound also where it is another project's."""
+    if lock:
+        _lock(conn, lease_id)
     query = _leases().where(leases.c.id == lease_id, ~leases.c.gone)
     if project_id is not None:
         query = query.where(leases.c.project_id == project_id)
-    if lock:
-        query = query.with_for_update(of=leases, key_share=True)
     row = conn.execute(query).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
@@ -81,14 +81,37 @@ def all_of(conn: Connection) -> Iterable[Lease]:
         yield _lease(row)
 
 
+def of_event(conn: Connection, event_id: UUID) -> Lease:
+    """The lease of an event, not locked."""
+    owner = select(events.c.lease_id).where(events.c.id == event_id).scalar_subquery()
+    return _lease(conn.execute(_leases().where(leases.c.id == owner)).one())
+
+
+def events_with(conn: Connection, status: str | None, limit: int) -> list[tuple[Lease, Event]]:
+    """Events with their leases, in the order in which they are due."""
+    query = select(events.c.id, events.c.lease_id).join(leases).order_by(events.c.due_at, events.c.id).limit(limit)
+    query = query if status is None else query.where(events.c.status == status)
+    found = conn.execute(query).all()
+    owners = get_many(conn, {row.lease_id for row in found})
+    return [(owners[row.lease_id], owners[row.lease_id].event(row.id)) for row in found]
+
+
+def forget_allocations(conn: Connection) -> None:
+    """Drop all that leases hold, for the rebuild from the journal, which writes it anew in the same transaction."""
+    conn.execute(delete(allocations).where(allocations.c.kind == "lease"))
+
+
 def holding(conn: Connection, event_id: UUID) -> Lease:
     """The lease of an event, locked."""
-    owner = select(events.c.lease_id).where(events.c.id == event_id).scalar_subquery()
-    query = _leases().where(leases.c.id == owner).with_for_update(of=leases, key_share=True)
-    row = conn.execute(query).one_or_none()
-    if row is None:
+    lease_id = _lock(conn, select(events.c.lease_id).where(events.c.id == event_id).scalar_subquery())
+    if lease_id is None:
         raise NotFound(f"no event {event_id}")
-    return _lease(row)
+    return get_many(conn, [lease_id])[lease_id]
+
+
+def _lock(conn: Connection, lease_id: Any) -> UUID | None:
+    """Wait for the lease's row.  Only a statement after this one sees what its last holder did to the other tables."""
+    return conn.scalar(select(leases.c.id).where(leases.c.id == lease_id).with_for_update(key_share=True))
 
 
 def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[str]:

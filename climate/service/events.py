@@ -1,0 +1,231 @@
+"""Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError, Fenced, NotYet, Refused
+from climate.context import Climate
+from climate.domain import schedule
+from climate.domain.facts import Fact
+from climate.domain.lease import Event, EventKind, Lease
+from climate.domain.policy import Caller, require
+from climate.domain.schedule import Verdict
+from climate.plugin import Lent
+from climate.service.pulse import Pulse
+from climate.service.steps import Steps
+from climate.store import actions, claims, hosts, leases
+from climate.store.claims import Message
+
+log = structlog.get_logger(__name__)
+
+BATCH = 200
+QUEUE = "events"
+
+
+def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
+    """Mark what is due IN_PROGRESS, each with a new token; how many that were.
+
+    A constant number of statements for any number of events.
+    """
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        due = dict(claims.due(conn, now, limit))
+        if not due:
+            return 0
+        found = leases.get_many(conn, due)
+        ready = [(found[lease_id], event_id) for lease_id, event_id in due.items() if _still_due(found[lease_id], event_id, now)]
+        tokens = claims.tokens(conn, len(ready))
+        author = system(by)
+        facts = [schedule.claim(lease, event_id, token, now) for (lease, event_id), token in zip(ready, tokens, strict=True)]
+        leases.record_many(conn, author, [(lease, [fact]) for (lease, _), fact in zip(ready, facts, strict=True)])
+        messages = [Message(fact.event_id, fact.token, _queue(lease)) for (lease, _), fact in zip(ready, facts, strict=True)]
+        claims.open_many(conn, messages, by, now)
+    return len(ready)
+
+
+def _still_due(lease: Lease, event_id: UUID, now: datetime) -> bool:
+    event = schedule.next_due(lease, now)
+    return event is not None and event.id == event_id
+
+
+def _queue(lease: Lease) -> str:
+    """A queue per resource type, so that a slow plugin delays nobody else's events."""
+    return queue_of(lease.reservations[0].resource_type) if lease.reservations else QUEUE
+
+
+def queue_of(resource_type: str) -> str:
+    return f"{QUEUE}.{resource_type}"
+
+
+def to_send(climate: Climate) -> list[Message]:
+    """What to ring for: new claims, and claims whose message seems to be lost."""
+    with climate.engine.begin() as conn:
+        return claims.to_send(conn, climate.now(conn))
+
+
+def rescue(climate: Climate, by: str) -> int:
+    """Put back what a worker began and did not finish in its time; how many that were."""
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        lost = [(lease, event, token) for lease, event, token in claims.lost(conn, now) if claims.settle(conn, event, token)]
+        found = leases.get_many(conn, [lease_id for lease_id, _, _ in lost])
+        changes = [
+            (found[lease_id], [schedule.fall_short(found[lease_id], event_id, now, "worker lost", climate.chance())])
+            for lease_id, event_id, _ in lost
+        ]
+        leases.record_many(conn, system(by), changes)
+        if lost:
+            claims.wake_poller(conn)
+            log.warning("events rescued from lost workers", count=len(lost))
+    return len(lost)
+
+
+def next_due(climate: Climate) -> timedelta | None:
+    """How long until something becomes due that is not due already."""
+    with climate.engine.connect() as conn:
+        now = climate.now(conn)
+        due_at = claims.next_due(conn, now)
+    return None if due_at is None else due_at - now
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of one event by one worker."""
+
+    climate: Climate
+    lease: Lease
+    event: Event
+    token: int
+    worker: str
+    begun: datetime
+    names: dict[int, str]
+
+
+def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
+    """Start, act, record.  No transaction is open while the cloud works.
+
+    A duplicate or outdated message does nothing.  An unforeseen exception
+    leaves the event IN_PROGRESS: its claim runs out and it is put back.
+    """
+    begun = _begin(climate, event_id, token, worker)
+    if begun is None:
+        log.info("message dropped: the event was started before, or taken away", event_id=str(event_id))
+        return
+    why = schedule.verdict(begun.lease, begun.event, begun.begun)
+    if why is not Verdict.RUN:
+        _settle(begun, [], lambda lease, now: [schedule.pass_over(lease, event_id, why, now)])
+        return
+    with Pulse(climate, event_id, token) as pulse:
+        steps = Steps(climate, event_id, begun.event.due_at, token, pulse.lost)
+        outcome = _act(begun, steps)
+    if outcome is not None:
+        _settle(begun, steps.done, outcome)
+
+
+def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | None:
+    settings = climate.settings
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        live, step = timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds)
+        if not claims.start(conn, event_id, token, worker, now, live, step):
+            return None
+        lease = leases.of_event(conn, event_id)
+        names = hosts.names(conn, {host for r in lease.reservations for host in r.hosts})
+    return _Run(climate, lease, lease.event(event_id), token, worker, now, names)
+
+
+Outcome = Callable[[Lease, datetime], Sequence[Fact]]
+
+
+def _act(begun: _Run, steps: Steps) -> Outcome | None:
+    """Run the hook of every reservation, one's trouble not keeping the others from theirs.
+
+    The outcome is that of the worst; None when the event is no longer this worker's.
+    """
+    troubles: list[Exception] = []
+    for reservation in begun.lease.reservations:
+        plugin = begun.climate.plugins[reservation.resource_type]
+        hook = {
+            EventKind.START: plugin.on_start,
+            EventKind.ADJUST: plugin.on_start,
+            EventKind.BEFORE_END: plugin.before_end,
+            EventKind.END: plugin.on_end,
+        }[begun.event.kind]
+        names = tuple(begun.names[host] for host in reservation.hosts)
+        lent = Lent(begun.lease.id, begun.lease.project_id, begun.lease.period, reservation, names, begun.token)
+        try:
+            hook(steps, lent)
+        except Fenced as error:
+            log.warning("stopped: the event was taken away", event_id=str(begun.event.id), reason=str(error))
+            return None
+        except (CloudError, NotYet) as error:
+            troubles.append(error)
+    return _outcome(begun, troubles)
+
+
+def _outcome(begun: _Run, troubles: Sequence[Exception]) -> Outcome:
+    climate, event_id = begun.climate, begun.event.id
+    limit = timedelta(seconds=climate.settings.wait_seconds)
+    for kind in (Refused, CloudError, NotYet):
+        said = "; ".join(str(trouble) for trouble in troubles if isinstance(trouble, kind))
+        if not said:
+            continue
+        if kind is Refused:
+            return lambda lease, now: [schedule.fail(lease, event_id, now, said)]
+        if kind is CloudError:
+            return lambda lease, now: [schedule.fall_short(lease, event_id, now, said, climate.chance())]
+        return lambda lease, now: [
+            schedule.wait(lease, event_id, now, said, limit)
+            or schedule.fall_short(lease, event_id, now, f"waited too long: {said}", climate.chance())
+        ]
+    return lambda lease, now: schedule.finish(lease, event_id, now)
+
+
+def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
+    """Record how it went, provided the event is still this worker's; allocations are released here, last of all."""
+    climate, event = begun.climate, begun.event
+    with climate.engine.begin() as conn:
+        lease = leases.holding(conn, event.id)
+        if not claims.settle(conn, event.id, begun.token):
+            log.warning("result refused: the event was taken away", event_id=str(event.id))
+            return
+        actions.tick_off(conn, event.id, event.due_at, done)
+        now = climate.now(conn)
+        facts = list(outcome(lease, now))
+        after = leases.record(conn, system(begun.worker), lease, *facts)
+        _wake_if_soon(climate, conn, after, now)
+    log.info("event settled", lease_id=str(lease.id), event=event.kind, facts=[type(fact).__name__ for fact in facts])
+
+
+def _wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime) -> None:
+    soon = now + timedelta(seconds=climate.settings.poll_seconds)
+    if any(event.status == "UNDONE" and now < event.run_at <= soon for event in lease.events):
+        claims.wake_poller(conn)
+
+
+def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
+    """Another round of tries for a failed event, on an operator's word."""
+    require(caller, "events:requeue")
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        lease = leases.holding(conn, event_id)
+        after = leases.record(conn, caller, lease, schedule.requeue(lease, event_id, now))
+        claims.wake_poller(conn)
+    return after
+
+
+def listed(climate: Climate, caller: Caller, status: str | None, limit: int) -> list[tuple[Lease, Event]]:
+    """Events of all projects with their leases, those due first before others."""
+    require(caller, "events:get")
+    with climate.engine.connect() as conn:
+        return leases.events_with(conn, status, limit)
+
+
+def system(name: str) -> Caller:
+    """The engine itself as the author of facts."""
+    return Caller(user_id=name, project_id="")

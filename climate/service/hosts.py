@@ -1,0 +1,176 @@
+"""Register hosts with the reservation service, describe them, and say who holds them when."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError, Refused
+from climate.context import Climate
+from climate.domain import requirements
+from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from climate.domain.policy import Caller, require
+from climate.service.unit import work
+from climate.store import availability, hosts, idempotency
+from climate.store.availability import Allocated
+from climate.store.hosts import Host, Property
+from climate.store.idempotency import Key
+
+LONGEST_NAME = 64
+
+
+def register(
+    climate: Climate, caller: Caller, name: str, extra: Mapping[str, str], key: Key | None = None, *, dry_run: bool = False
+) -> Host:
+    """Take a host of the cloud into the reservation pool.
+
+    NotFound where the cloud knows none of that name, Conflict where it knows
+    several, has servers on it, or the host is registered already.
+    """
+    require(caller, "oshosts:post")
+    check_names(extra)
+    found = climate.cloud.find_hosts(name)
+    if not found:
+        raise NotFound(f"Host '{name}' not found!")
+    if len(found) > 1:
+        raise Conflict(f"Multiple hosts found for pattern '{name}'")
+    host = found[0]
+
+    def act(conn: Connection, patient: bool) -> Host:
+        if key and (known := idempotency.earlier(conn, caller, key)):
+            return hosts.get(conn, int(known))
+        if host.servers:
+            raise Conflict(f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered")
+        now = climate.now(conn)
+        made = hosts.add(conn, host, extra, now)
+        if key:
+            idempotency.remember(conn, caller, key, str(made.id), now)
+        return made
+
+    made = work(climate, act, keep=not dry_run)
+    if not dry_run:
+        _enrol(climate, caller, made)
+    return made
+
+
+def _enrol(climate: Climate, caller: Caller, made: Host) -> None:
+    """Into the reservation pool; where the cloud refuses, the host is taken off the books again."""
+    try:
+        climate.cloud.enrol(made.name)
+    except CloudError as error:
+        work(climate, lambda conn, patient: hosts.remove(conn, made.id, climate.now(conn)))
+        if isinstance(error, Refused):
+            raise Conflict(str(error)) from error
+        raise Unavailable(f"The cloud cannot take {made.name} into the reservation pool now: {error}") from error
+
+
+def get(climate: Climate, caller: Caller, host_id: str) -> Host:
+    require(caller, "oshosts:get")
+    return work(climate, lambda conn, patient: hosts.get(conn, number(host_id)))
+
+
+def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Host]:
+    """All hosts in one statement, in the order of their numbers."""
+    require(caller, "oshosts:get")
+    after = None if marker is None else marker_number(marker)
+    return work(climate, lambda conn, patient: hosts.listed(conn, after, limit))
+
+
+def update(
+    climate: Climate, caller: Caller, host_id: str, extra: Mapping[str, str | None], *, dry_run: bool = False
+) -> Host:
+    """Set capabilities, or remove those that are None; Conflict where a lease on the host relies on one of them."""
+    require(caller, "oshosts:put")
+    if not extra:
+        raise InvalidInput("No data to update")
+    check_names(extra)
+
+    def act(conn: Connection, patient: bool) -> Host:
+        host = hosts.get(conn, number(host_id), lock=True)
+        changed = {name for name, value in extra.items() if host.extra.get(name) != value}
+        relied = {key for text in hosts.relied_on(conn, host.id) for key in requirements.keys(requirements.parse(text))}
+        if changed & relied:
+            names = ", ".join(sorted(changed & relied))
+            raise Conflict(f"Can't add extracapabilities [{names}] to Host {host.id}: leases on it rely on them")
+        return hosts.change(conn, host.id, extra, climate.now(conn))
+
+    return work(climate, act, keep=not dry_run)
+
+
+def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:
+    """Take a host out of the reservation pool; Conflict names the leases that hold it, now or later."""
+    require(caller, "oshosts:delete")
+
+    def act(conn: Connection, patient: bool) -> Host:
+        host = hosts.get(conn, number(host_id), lock=True)
+        promised = hosts.promised(conn, host.id)
+        if promised:
+            named = ", ".join(map(str, promised[:5])) + (" and others" if len(promised) > 5 else "")
+            raise Conflict(f"Can't delete host {host.id}. The host is reserved: by lease {named}")
+        hosts.remove(conn, host.id, climate.now(conn))
+        return host
+
+    host = work(climate, act, keep=not dry_run)
+    if not dry_run:
+        climate.cloud.withdraw(host.name)
+
+
+def allocations(climate: Climate, caller: Caller) -> list[tuple[int, list[Allocated]]]:
+    """Every host with who holds it, now and later; hosts that nobody holds have an empty list."""
+    require(caller, "oshosts:get")
+
+    def act(conn: Connection, patient: bool) -> list[tuple[int, list[Allocated]]]:
+        by_host: dict[int, list[Allocated]] = {host.id: [] for host in hosts.listed(conn)}
+        for held in availability.allocated(conn, climate.now(conn)):
+            by_host.setdefault(held.host, []).append(held)
+        return sorted(by_host.items())
+
+    return work(climate, act)
+
+
+def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, list[Allocated]]:
+    require(caller, "oshosts:get")
+
+    def act(conn: Connection, patient: bool) -> tuple[int, list[Allocated]]:
+        host = hosts.get(conn, number(host_id))
+        return host.id, availability.allocated(conn, climate.now(conn), host.id)
+
+    return work(climate, act)
+
+
+def properties(climate: Climate, caller: Caller, *, private: bool = False) -> list[Property]:
+    """Extra capabilities and their values; the private ones only for admins who ask for all."""
+    require(caller, "oshosts:properties")
+    if private and not caller.is_admin:
+        raise Forbidden("Only admins may list private properties")
+    return work(climate, lambda conn, patient: hosts.property_list(conn, private=private))
+
+
+def set_private(climate: Climate, caller: Caller, name: str, private: bool) -> Property:
+    require(caller, "oshosts:put")
+    return work(climate, lambda conn, patient: hosts.set_private(conn, name, private, climate.now(conn)))
+
+
+def number(host_id: str) -> int:
+    """A host's number from the wire; what is no number is nobody's id."""
+    if host_id.isascii() and host_id.isdigit() and len(host_id) <= 18:
+        return int(host_id)
+    raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+
+
+def marker_number(marker: str) -> int:
+    try:
+        return number(marker)
+    except NotFound:
+        raise InvalidInput(f"marker {marker} is not the id of a host") from None
+
+
+def check_names(extra: Mapping[str, object]) -> None:
+    """Names of capabilities: up to 64 letters, digits and _ - : . that are not the name of a column."""
+    for name in extra:
+        if len(name) > LONGEST_NAME:
+            raise InvalidInput("Extra capability key too long")
+        if not name or not all(c.isascii() and (c.isalnum() or c in "_-:.") for c in name):
+            raise InvalidInput(f"Extra capability {name!r} may have letters, digits and _ - : . only")
+        if name in hosts.COLUMNS or name in ("created_at", "updated_at", "name", "disabled"):
+            raise InvalidInput(f"Extra capability {name} is the name of something that every host has")
+

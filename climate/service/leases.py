@@ -1,0 +1,216 @@
+"""Create, change, delete and read leases."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import schedule
+from climate.domain.errors import InvalidInput, InvalidPeriod, NotFound
+from climate.domain.facts import LeaseCreated, PlannedReservation
+from climate.domain.lease import Lease, fold
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.plugin import Ask, ResourcePlugin
+from climate.service import refusals
+from climate.service.unit import work
+from climate.store import claims, idempotency, journal, leases
+from climate.store.idempotency import Key
+from climate.store.leases import Listing
+
+GRACE = timedelta(minutes=1)
+"""How far in the past a lease may start, for clients that know no seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A lease that is asked for.  No `start` means now; each reservation has its `resource_type`."""
+
+    name: str
+    start: datetime | None
+    end: datetime
+    before_end: datetime | None = None
+    reservations: Sequence[Mapping[str, Any]] = ()
+
+
+def create(
+    climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False
+) -> Lease:
+    """Record the lease and hold what it needs, or do neither.
+
+    With a key that was used before, the lease as it was when it was made.
+    NotEnoughHosts says how many match, how many are free and when it would fit.
+    """
+    require(caller, "leases:post")
+    plugins = [_plugin(climate, spec.get("resource_type")) for spec in order.reservations]
+    _check_with_cloud(climate, caller, order, plugins)
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        if key and (known := idempotency.earlier(conn, caller, key)):
+            return at_version(conn, caller, UUID(known), 1)
+        now = climate.now(conn)
+        period = _period(order, now, climate)
+        before_end = schedule.before_end_time(
+            period, order.before_end, timedelta(minutes=climate.settings.minutes_before_end)
+        )
+        asks = [Ask(_spec(spec), period, caller, climate.settings, patient=patient) for spec in order.reservations]
+        fact = LeaseCreated(
+            lease_id=uuid4(),
+            at=now,
+            name=order.name,
+            project_id=caller.project_id,
+            user_id=caller.user_id,
+            period=period,
+            reservations=tuple(_reserve(conn, plugin, ask) for plugin, ask in zip(plugins, asks, strict=True)),
+            events=schedule.plan(period, before_end, uuid4),
+        )
+        lease = leases.record(conn, caller, None, fact)
+        if key:
+            idempotency.remember(conn, caller, key, str(lease.id), now)
+        wake_if_soon(climate, conn, lease, now)
+        return lease
+
+    with refusals.explained(climate):
+        return work(climate, act, keep=not dry_run)
+
+
+def delete(
+    climate: Climate, caller: Caller, lease_id: UUID, version: int | None = None, *, dry_run: bool = False
+) -> Lease:
+    """Give the lease up: gone at once where nothing of it is in the cloud yet, else after its end has run.
+
+    Busy while one of its events is in progress.
+    """
+    require(caller, "leases:delete")
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
+        refusals.unless_version(lease, version)
+        now = climate.now(conn)
+        lease = leases.record(conn, caller, lease, *schedule.delete(lease, now))
+        wake_if_soon(climate, conn, lease, now)
+        return lease
+
+    return work(climate, act, keep=not dry_run)
+
+
+def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = None) -> Lease:
+    """A lease as it is, or as it was `at` a moment; another project's is not found."""
+    require(caller, "leases:get")
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        if at is None:
+            return leases.get(conn, lease_id, project_id=scope(caller))
+        known = [entry.fact for entry in story(conn, caller, lease_id) if entry.fact.at <= at]
+        if not known or (lease := fold(known)).gone:
+            raise refusals.no_lease(lease_id)
+        return lease
+
+    return work(climate, act)
+
+
+def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
+    """The project's leases, all projects' for an admin; oldest first."""
+    require(caller, "leases:get")
+    own = scope(caller)
+    narrowed = wanted if own is None else replace(wanted, project_id=own)
+    return work(climate, lambda conn, patient: leases.listed(conn, narrowed))
+
+
+def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
+    """All that ever happened to a lease, deleted ones too."""
+    require(caller, "leases:get")
+    return work(climate, lambda conn, patient: story(conn, caller, lease_id))
+
+
+def story(conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
+    entries = journal.read(conn, lease_id)
+    first = entries[0].fact if entries else None
+    own = scope(caller)
+    if not isinstance(first, LeaseCreated) or own not in (None, first.project_id):
+        raise refusals.no_lease(lease_id)
+    return entries
+
+
+def at_version(conn: Connection, caller: Caller, lease_id: UUID, version: int) -> Lease:
+    return fold([entry.fact for entry in story(conn, caller, lease_id) if entry.version <= version])
+
+
+def scope(caller: Caller) -> str | None:
+    """The project that the caller is confined to; None for an admin."""
+    return None if caller.is_admin else caller.project_id
+
+
+def wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime) -> None:
+    """Ring the pollers when something of the lease is due before they look again by themselves.
+
+    NOTIFY takes a lock of the whole server at commit, so it is kept for when it matters (reliability.md 2.9).
+    """
+    soon = now + timedelta(seconds=climate.settings.poll_seconds)
+    if not lease.gone and any(event.status == "UNDONE" and event.run_at <= soon for event in lease.events):
+        claims.wake_poller(conn)
+
+
+def _plugin(climate: Climate, resource_type: object) -> ResourcePlugin:
+    if resource_type not in climate.plugins:
+        known = ", ".join(sorted(climate.plugins))
+        raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
+    return climate.plugins[str(resource_type)]
+
+
+def _check_with_cloud(
+    climate: Climate, caller: Caller, order: Order, plugins: Sequence[ResourcePlugin]
+) -> None:
+    """Before any transaction: the cloud may be slow.  Its answer needs no exact times."""
+    nominal = Period(order.end - timedelta(seconds=1), order.end)
+    for plugin, spec in zip(plugins, order.reservations, strict=True):
+        plugin.check(climate.cloud, Ask(_spec(spec), nominal, caller, climate.settings))
+
+
+def check_dates(climate: Climate, order: Order) -> None:
+    """Refuse an order whose dates are wrong, before anything is made for it."""
+    with climate.engine.connect() as conn:
+        now = climate.now(conn)
+    schedule.before_end_time(_period(order, now, climate), order.before_end, timedelta(0))
+
+
+def _period(order: Order, now: datetime, climate: Climate) -> Period:
+    start = order.start or now.replace(microsecond=0)
+    if start < now - GRACE:
+        raise InvalidPeriod("Start date must be later than current date")
+    return limited(Period(start, order.end), climate)
+
+
+def limited(period: Period, climate: Climate) -> Period:
+    """The period, unless it is longer than leases may be."""
+    days = climate.settings.max_lease_days
+    if period.end - period.start > timedelta(days=days):
+        raise InvalidPeriod(f"A lease lasts {days} days at most")
+    return period
+
+
+def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in spec.items() if name != "resource_type"}
+
+
+def _reserve(conn: Connection, plugin: ResourcePlugin, ask: Ask) -> PlannedReservation:
+    got = plugin.reserve(conn, ask)
+    return PlannedReservation(
+        uuid4(), plugin.resource_type, got.spec, got.resource_id, got.holds, got.exists_before_start
+    )
+
+
+def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Lease:
+    """The lease of a reservation; another project's is not found, for admins neither."""
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = leases.of_reservation(conn, reservation_id)
+        if lease is None or lease.project_id != caller.project_id:
+            raise NotFound(f"Object with {{'reservation_id': '{reservation_id}'}} not found")
+        return lease
+
+    return work(climate, act)

@@ -1,0 +1,88 @@
+"""The cloud as a plugin sees it in a worker: every change is written down before it is asked for.
+
+A repeated run of an event passes over what its last run is known to have
+done.  Nothing is asked for once the claim on the event is lost.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from climate.cloud import Cloud, CloudHost, CloudServer, Fenced
+from climate.context import Climate
+from climate.store import actions, claims
+
+
+@dataclass
+class Steps:
+    """Implements the cloud's port for one run of one event."""
+
+    climate: Climate
+    event_id: UUID
+    due_at: datetime
+    token: int
+    is_lost: Callable[[], bool]
+    done: list[str] = field(default_factory=list)
+    """Steps that are done but not yet ticked off: that happens with the next intent, or with the result."""
+
+    @property
+    def _cloud(self) -> Cloud:
+        return self.climate.cloud
+
+    def _once(self, step: str, act: Callable[[], None], *, again: bool = False) -> None:
+        """Do a step that this event has not done yet; with `again` also one that it has."""
+        if self.is_lost():
+            raise Fenced(f"the claim on event {self.event_id} was lost")
+        with self.climate.engine.begin() as conn:
+            if not claims.is_mine(conn, self.event_id, self.token):
+                raise Fenced(f"event {self.event_id} belongs to another worker")
+            actions.tick_off(conn, self.event_id, self.due_at, self.done)
+            wanted = actions.plan(conn, self.event_id, self.due_at, step, self.token)
+        self.done.clear()
+        if wanted or again:
+            act()
+            self.done.append(step)
+
+    def find_hosts(self, name: str) -> Sequence[CloudHost]:
+        return self._cloud.find_hosts(name)
+
+    def enrol(self, host: str) -> None:
+        self._once(f"enrol:{host}", lambda: self._cloud.enrol(host))
+
+    def withdraw(self, host: str) -> None:
+        self._once(f"withdraw:{host}", lambda: self._cloud.withdraw(host))
+
+    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
+        self._once(f"lend:{pool}", lambda: self._cloud.lend(pool, project_id, hosts, token))
+
+    def close(self, pool: str, token: int) -> None:
+        self._once(f"close:{pool}", lambda: self._cloud.close(pool, token))
+
+    def take_back(self, pool: str, token: int) -> None:
+        self._once(f"take_back:{pool}", lambda: self._cloud.take_back(pool, token))
+
+    def pools(self) -> Mapping[str, frozenset[str]]:
+        return self._cloud.pools()
+
+    def servers_in(self, pool: str) -> Sequence[CloudServer]:
+        return self._cloud.servers_in(pool)
+
+    def server(self, server_id: str) -> CloudServer | None:
+        return self._cloud.server(server_id)
+
+    def sleeping(self) -> Sequence[CloudServer]:
+        return self._cloud.sleeping()
+
+    def wake(self, server_id: str, token: int) -> None:
+        self._once(f"wake:{server_id}", lambda: self._cloud.wake(server_id, token), again=True)
+
+    def suspend(self, server_id: str, token: int) -> None:
+        self._once(f"suspend:{server_id}", lambda: self._cloud.suspend(server_id, token))
+
+    def snapshot(self, server_id: str, image: str, token: int) -> None:
+        self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token))
+
+    def delete_server(self, server_id: str, token: int) -> None:
+        # Asked again as long as the server is seen: "done" only means that the cloud has taken the wish.
+        self._once(f"delete_server:{server_id}", lambda: self._cloud.delete_server(server_id, token), again=True)

@@ -1,0 +1,243 @@
+"""Which hosts are free when, and the choice among them.  engine.md 1, reliability.md 3.2.
+
+The quick way takes the rows of a few more hosts than wanted that look free
+and that nobody else is booking, then, in a new statement and hence a new
+snapshot, keeps those that still are.  It never waits.  Where that is not
+enough, the caller rolls back, which gives the rows up, and comes again the
+patient way: one patient booking at a time, which waits for rows in the order
+of their numbers and counts honestly.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Interval, Select, and_, cast, exists, func, literal, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY, Range
+
+from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
+from climate.domain.period import Period
+from climate.domain.requirements import Requirement
+from climate.store.matching import condition
+from climate.store.tables import allocations, hosts, leases, reservations
+
+POOL_LOCK = 42
+"""Key of the advisory lock of patient bookings.  Whoever may wait for rows of hosts takes it first."""
+
+SPARE = 2
+"""Rows taken beyond what is wanted, for those that turn out not to be free."""
+
+SAMPLE = 64
+"""Free hosts that are compared for their fit; enough that concurrent bookings seldom want the same one."""
+
+PATIENT_LOOKS = 50
+FAR = timedelta(days=3650)
+
+
+class TryPatiently(ClimateError):
+    """Too few hosts at hand without waiting for other bookings."""
+
+
+class Short(NotEnoughHosts):
+    """Not enough hosts available"""
+
+    def __init__(self, wanted: "Wanted") -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`least` to `most` hosts, all free for the whole `window`."""
+
+    requirement: Requirement
+    window: Period
+    least: int
+    most: int
+    own: UUID | None = None
+    """A reservation whose present hosts count as free."""
+    keep: tuple[int, ...] = field(default=())
+    """Hosts to take before all others."""
+    must: tuple[int, ...] = field(default=())
+    """Those of them that are in use already: they have to be free, but need not match any more."""
+
+
+def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
+    """Numbers of hosts for `wanted`, in order; their rows stay locked until the transaction ends.
+
+    As many as are free, up to `most`.  TryPatiently where the quick way is not
+    enough; NotEnoughHosts where the patient way is not.
+    """
+    return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+
+
+def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
+    taken = conn.scalars(_best(wanted).limit(wanted.most + SPARE).with_for_update(of=hosts, key_share=True, skip_locked=True))
+    still = _still_free(conn, list(taken), wanted)
+    if len(still) < wanted.most:
+        raise TryPatiently()
+    return tuple(sorted(still[: wanted.most]))
+
+
+def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
+    conn.execute(select(func.pg_advisory_xact_lock(POOL_LOCK)))
+    for _ in range(PATIENT_LOOKS):
+        candidates = list(conn.scalars(_best(wanted).limit(wanted.most)))
+        if len(candidates) < wanted.least:
+            raise Short(wanted)
+        rows = select(hosts.c.id).where(hosts.c.id.in_(candidates)).order_by(hosts.c.id)
+        conn.execute(rows.with_for_update(key_share=True))
+        still = _still_free(conn, candidates, wanted)
+        if len(still) == len(candidates):
+            return tuple(sorted(still))
+    raise Busy("The hosts are being booked by others right now; try again shortly")
+
+
+def _best(wanted: Wanted) -> Select[tuple[int]]:
+    """Free hosts, best first: those to keep, then the tightest fit, so that long free stretches stay whole."""
+    kept = hosts.c.id == func.any(cast(list(wanted.keep), ARRAY(BigInteger)))
+    size = max(SAMPLE, 2 * wanted.most)
+    sample = (
+        select(hosts.c.id)
+        .where(_suits(wanted), _free(hosts.c.id, wanted))
+        .order_by(kept.desc(), func.random())
+        .limit(size)
+        .subquery("sample")
+    )
+    return (
+        select(hosts.c.id)
+        .join(sample, sample.c.id == hosts.c.id)
+        .order_by(kept.desc(), _free_stretch(hosts.c.id, wanted.window), func.random())
+    )
+
+
+def _suits(wanted: Wanted) -> ColumnElement[bool]:
+    suits = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), condition(wanted.requirement))
+    return or_(suits, hosts.c.id.in_(wanted.must)) if wanted.must else suits
+
+
+def _free(host: ColumnElement[int], wanted: Wanted) -> ColumnElement[bool]:
+    window = Range(wanted.window.start, wanted.window.end)
+    a = allocations
+    taken = exists().where(a.c.host == host, a.c.during.overlaps(window), a.c.state.in_(("held", "active")))
+    return ~(taken if wanted.own is None else taken.where(a.c.reservation_id.is_distinct_from(wanted.own)))
+
+
+def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> list[int]:
+    one = func.unnest(cast(list(numbers), ARRAY(BigInteger))).table_valued("number", with_ordinality="place").render_derived()
+    return list(conn.scalars(select(one.c.number).where(_free(one.c.number, wanted)).order_by(one.c.place)))
+
+
+def _free_stretch(host: ColumnElement[int], window: Period) -> ColumnElement[timedelta]:
+    """How long the host would be free around the window, were it not for this booking."""
+    a = allocations
+    mine = (a.c.host == host, a.c.state.in_(("held", "active")))
+    start, end = func.lower(a.c.during), func.upper(a.c.during)
+    before = select(end).where(*mine, start < window.start).order_by(start.desc()).limit(1).scalar_subquery()
+    after = select(start).where(*mine, start >= window.end).order_by(start).limit(1).scalar_subquery()
+    far = literal(FAR, Interval)
+    return func.coalesce(after - window.end, far) + func.coalesce(window.start - before, far)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why there are not enough: how many hosts match at all, how many of them are free, and from when it would fit."""
+
+    matching: int
+    free: int
+    fits_from: "Period | None"
+
+
+HORIZON_ROWS = 5000
+
+
+def shortage(conn: Connection, wanted: Wanted) -> Shortage:
+    """What to tell somebody who was refused.  Looks at a bounded number of future allocations."""
+    match = _suits(wanted)
+    count = select(func.count(), func.count().filter(_free(hosts.c.id, wanted))).where(match)
+    matching, free = conn.execute(count).one()
+    if matching < wanted.least:
+        return Shortage(matching, free, None)
+    a = allocations
+    busy = (
+        select(a.c.host, func.lower(a.c.during), func.upper(a.c.during))
+        .join(hosts, hosts.c.id == a.c.host)
+        .where(match, a.c.state.in_(("held", "active")), func.upper(a.c.during) > wanted.window.start)
+        .order_by(func.lower(a.c.during))
+        .limit(HORIZON_ROWS)
+    )
+    taken = [(host, Period(start, end)) for host, start, end in conn.execute(busy)]
+    return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.least))
+
+
+def earliest_fit(hosts_in_all: int, taken: Sequence[tuple[int, Period]], window: Period, least: int) -> Period | None:
+    """The first window of that length, from `window` on, in which `least` of the hosts are free.
+
+    A window can only begin to fit where some allocation ends, so those times
+    are tried; each host is counted once, over its merged stretches of starts
+    that it rules out.
+    """
+    length = window.end - window.start
+    begins, ends = _ruled_out(taken, length)
+    last = taken[-1][1].start if len(taken) == HORIZON_ROWS else None
+    for start in sorted({period.end for _, period in taken if period.end >= window.start}):
+        if last is not None and start + length > last:
+            return None
+        occupied = bisect_left(begins, start) - bisect_right(ends, start)
+        if hosts_in_all - occupied >= least:
+            return Period(start, start + length)
+    return None
+
+
+def _ruled_out(taken: Sequence[tuple[int, Period]], length: timedelta) -> tuple[list[datetime], list[datetime]]:
+    """Sorted begins and ends of the stretches in which a window of `length` cannot start, per host."""
+    merged: dict[int, list[list[datetime]]] = {}
+    for host, period in taken:  # ordered by start
+        stretches = merged.setdefault(host, [])
+        if stretches and period.start - length < stretches[-1][1]:
+            stretches[-1][1] = period.end
+        else:
+            stretches.append([period.start - length, period.end])
+    flat = [stretch for stretches in merged.values() for stretch in stretches]
+    return sorted(begin for begin, _ in flat), sorted(end for _, end in flat)
+
+
+def first_conflict(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> tuple[int, datetime] | None:
+    """The host among `numbers` that is promised to others first within the window, and from when."""
+    a, window = allocations, Range(wanted.window.start, wanted.window.end)
+    query = (
+        select(a.c.host, func.lower(a.c.during))
+        .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), a.c.state.in_(("held", "active")))
+        .where(a.c.reservation_id.is_distinct_from(wanted.own))
+        .order_by(func.lower(a.c.during))
+        .limit(1)
+    )
+    row = conn.execute(query).one_or_none()
+    return (row[0], row[1]) if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """A host and a reservation that holds it."""
+
+    host: int
+    reservation_id: UUID
+    lease_id: UUID
+    start: datetime
+    end: datetime
+
+
+def allocated(conn: Connection, now: datetime, host: int | None = None) -> list[Allocated]:
+    """Who holds which host, now and later: the calendar.  Dates are the leases', without cleaning time."""
+    a = allocations
+    query = (
+        select(a.c.host, a.c.reservation_id, leases.c.id, leases.c.start_date, leases.c.end_date)
+        .join(reservations, reservations.c.id == a.c.reservation_id)
+        .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(a.c.state.in_(("held", "active")), leases.c.end_date > now)
+        .order_by(a.c.host, leases.c.start_date)
+    )
+    query = query if host is None else query.where(a.c.host == host)
+    return [Allocated(*row) for row in conn.execute(query)]

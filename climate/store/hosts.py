@@ -1,0 +1,193 @@
+"""The hosts that can be reserved, and the names of their capabilities."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import IntegrityError
+
+from climate.cloud import CloudHost
+from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.store.tables import allocations, hosts, leases, properties, reservations
+
+HOST_TYPE = "physical:host"
+
+COLUMNS = (
+    "id",
+    "vcpus",
+    "cpu_info",
+    "hypervisor_type",
+    "hypervisor_version",
+    "hypervisor_hostname",
+    "service_name",
+    "memory_mb",
+    "local_gb",
+    "status",
+    "availability_zone",
+    "trust_id",
+    "reservable",
+)
+"""Properties that every host has; the names cannot be used for extra capabilities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host of the reservation service.  `own` are its columns, `extra` its capabilities."""
+
+    id: int
+    own: Mapping[str, Any]
+    extra: Mapping[str, str]
+    created_at: datetime
+    updated_at: datetime | None
+
+    @property
+    def name(self) -> str:
+        return str(self.own["hypervisor_hostname"])
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    id: UUID
+    name: str
+    private: bool
+    created_at: datetime
+    updated_at: datetime | None
+    values: tuple[str, ...] = ()
+
+
+def add(conn: Connection, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
+    row = {
+        "hypervisor_hostname": host.name,
+        "service_name": host.service_name,
+        "vcpus": host.vcpus,
+        "memory_mb": host.memory_mb,
+        "local_gb": host.local_gb,
+        "cpu_info": host.cpu_info,
+        "hypervisor_type": host.hypervisor_type,
+        "hypervisor_version": host.hypervisor_version,
+        "availability_zone": host.availability_zone,
+        "reservable": True,
+        "extra": dict(extra),
+        "created_at": now,
+    }
+    try:
+        made = conn.execute(insert(hosts).values(row).returning(*hosts.c)).one()
+    except IntegrityError as error:
+        raise Conflict(f"Host '{host.name}' is already registered") from error
+    _name_properties(conn, extra, now)
+    return _host(made)
+
+
+def get(conn: Connection, host_id: int, *, lock: bool = False) -> Host:
+    query = select(hosts).where(hosts.c.id == host_id, hosts.c.removed_at.is_(None))
+    row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+    return _host(row)
+
+
+def listed(conn: Connection, marker: int | None = None, limit: int | None = None) -> list[Host]:
+    query = select(hosts).where(hosts.c.removed_at.is_(None)).order_by(hosts.c.id).limit(limit)
+    if marker is not None:
+        get_marker = select(hosts.c.id).where(hosts.c.id == marker)
+        if conn.scalar(get_marker) is None:
+            raise InvalidInput(f"marker {marker} is not the id of a host")
+        query = query.where(hosts.c.id > marker)
+    return [_host(row) for row in conn.execute(query)]
+
+
+def change(conn: Connection, host_id: int, extra: Mapping[str, str | None], now: datetime) -> Host:
+    """Set capabilities, or remove those whose value is None."""
+    host = get(conn, host_id, lock=True)
+    merged = {**host.extra, **extra}
+    kept = {key: value for key, value in merged.items() if value is not None}
+    changed = update(hosts).where(hosts.c.id == host_id).values(extra=kept, updated_at=now)
+    _name_properties(conn, {key: "" for key, value in extra.items() if value is not None}, now)
+    return _host(conn.execute(changed.returning(*hosts.c)).one())
+
+
+def remove(conn: Connection, host_id: int, now: datetime) -> None:
+    """The row stays: the history of leases names the host by its number."""
+    conn.execute(update(hosts).where(hosts.c.id == host_id).values(removed_at=now))
+
+
+def names(conn: Connection, ids: Collection[int]) -> dict[int, str]:
+    """Names by number; of removed hosts too."""
+    if not ids:
+        return {}
+    found = conn.execute(select(hosts.c.id, hosts.c.hypervisor_hostname).where(hosts.c.id.in_(list(ids))))
+    return {row.id: row.hypervisor_hostname for row in found}
+
+
+def promised(conn: Connection, host_id: int) -> Sequence[UUID]:
+    """Leases that hold the host, now or later."""
+    query = (
+        select(reservations.c.lease_id)
+        .join(allocations, allocations.c.reservation_id == reservations.c.id)
+        .where(allocations.c.host == host_id, allocations.c.state.in_(("held", "active")))
+        .distinct()
+    )
+    return list(conn.scalars(query))
+
+
+def relied_on(conn: Connection, host_id: int) -> list[str]:
+    """The requirements (as text) of reservations that hold the host, now or later."""
+    text = reservations.c.spec["resource_properties"].astext
+    query = (
+        select(text)
+        .join(allocations, allocations.c.reservation_id == reservations.c.id)
+        .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(allocations.c.host == host_id, allocations.c.state.in_(("held", "active")), text.is_not(None))
+    )
+    return list(conn.scalars(query.distinct()))
+
+
+def property_names(conn: Connection, *, private: bool) -> frozenset[str]:
+    """Names of all extra capabilities, the private ones only when asked for."""
+    query = select(properties.c.property_name).where(properties.c.resource_type == HOST_TYPE)
+    return frozenset(conn.scalars(query if private else query.where(~properties.c.private)))
+
+
+def property_list(conn: Connection, *, private: bool, name: str | None = None) -> list[Property]:
+    """Capabilities with the distinct values that present hosts have for them."""
+    value = func.jsonb_each_text(hosts.c.extra).table_valued("key", "value").lateral("pair")
+    seen = (
+        select(value.c.key, func.array_agg(postgresql.aggregate_order_by(value.c.value.distinct(), value.c.value)))
+        .select_from(hosts.join(value, onclause=hosts.c.removed_at.is_(None)))
+        .group_by(value.c.key)
+    )
+    values = {key: tuple(found) for key, found in conn.execute(seen)}
+    query = select(properties).where(properties.c.resource_type == HOST_TYPE).order_by(properties.c.property_name)
+    query = query if private else query.where(~properties.c.private)
+    query = query if name is None else query.where(properties.c.property_name == name)
+    return [_property(row, values.get(row.property_name, ())) for row in conn.execute(query)]
+
+
+def set_private(conn: Connection, name: str, private: bool, now: datetime) -> Property:
+    change = update(properties).where(properties.c.resource_type == HOST_TYPE, properties.c.property_name == name)
+    row = conn.execute(change.values(private=private, updated_at=now).returning(*properties.c)).one_or_none()
+    if row is None:
+        raise NotFound(f"Property {name} does not exist")
+    return _property(row, ())
+
+
+def _name_properties(conn: Connection, extra: Mapping[str, object], now: datetime) -> None:
+    rows = [
+        {"id": uuid4(), "resource_type": HOST_TYPE, "property_name": name, "private": False, "created_at": now}
+        for name in sorted(extra)
+    ]
+    if rows:
+        conn.execute(postgresql.insert(properties).on_conflict_do_nothing(), rows)
+
+
+def _property(row: Any, values: tuple[str, ...]) -> Property:
+    return Property(row.id, row.property_name, row.private, row.created_at, row.updated_at, values)
+
+
+def _host(row: Any) -> Host:
+    own = {name: getattr(row, name) for name in COLUMNS}
+    return Host(row.id, own, row.extra, row.created_at, row.updated_at)
