@@ -6,6 +6,7 @@ from flask import current_app, g
 
 from climate.context import Climate
 from climate.domain.policy import Caller
+from climate.identity import Identity
 
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
@@ -23,6 +24,12 @@ def climate() -> Climate:
     """The engine's context."""
     engine: Climate = deployment().climate
     return engine
+
+
+def identity() -> Identity:
+    """The identity service."""
+    service: Identity = deployment().identity
+    return service
 
 
 def caller() -> Caller:

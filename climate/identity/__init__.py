@@ -1,1 +1,24 @@
-"""Projects, users, roles and tokens: the embedded identity service."""
+"""The embedded identity service: who there is, how they prove it, and what they may do where."""
+
+from argon2 import PasswordHasher
+from sqlalchemy import Engine
+
+from climate.identity.keys import KeyRing
+from climate.identity.passwords import Passwords
+from climate.identity.service import Identity
+from climate.identity.start import first_start
+from climate.identity.watch import Watch
+from climate.settings import Settings
+
+__all__ = ["Identity", "build", "first_start"]
+
+
+def build(engine: Engine, settings: Settings, hasher: PasswordHasher | None = None) -> Identity:
+    """The identity service over `engine`; its keys are files below the settings' home."""
+    return Identity(
+        engine=engine,
+        token_seconds=settings.token_seconds,
+        keys=KeyRing(settings.home / "keys"),
+        watch=Watch(engine),
+        passwords=Passwords(hasher),
+    )

@@ -1,0 +1,90 @@
+"""The service catalog: which service is where, in exactly the mix of URLs that all clients can use."""
+
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from flask import Blueprint
+
+from api.current import deployment
+from api.identity.bodies import listing
+from climate.domain.errors import NotFound
+from climate.identity.clouds import REGION
+
+SERVICES = (
+    ("identity", "climate-identity", "/identity/v3"),
+    # The plain `nova` reads the version at this very URL, and hard-codes /v2/images and /v2.0/networks behind the others.
+    ("compute", "climate-compute", "/compute/v2.1"),
+    ("reservation", "climate", "/reservation/v1"),
+    ("image", "climate-image", "/image"),
+    ("network", "climate-network", "/network"),
+)
+"""Type, name and path.  No volume entry: without a volume service clients would stumble over it."""
+
+INTERFACES = ("public", "internal", "admin")
+
+blueprint = Blueprint("identity-catalog", __name__, url_prefix="/identity/v3")
+
+
+def catalog(base_url: str) -> list[dict[str, Any]]:
+    """The catalog as it stands in tokens."""
+    return [
+        {
+            "id": _id(kind),
+            "type": kind,
+            "name": name,
+            "endpoints": [
+                {
+                    "id": _id(kind, interface),
+                    "interface": interface,
+                    "region": REGION,
+                    "region_id": REGION,
+                    "url": base_url + path,
+                }
+                for interface in INTERFACES
+            ],
+        }
+        for kind, name, path in SERVICES
+    ]
+
+
+def _id(*words: str) -> str:
+    return uuid5(NAMESPACE_URL, "/".join(("climate", *words))).hex
+
+
+@blueprint.get("/services")
+def services() -> dict[str, Any]:
+    return listing("services", [{**_service(one), "enabled": True} for one in _catalog()])
+
+
+@blueprint.get("/services/<service_id>")
+def service(service_id: str) -> dict[str, Any]:
+    found = [{**_service(one), "enabled": True} for one in _catalog() if one["id"] == service_id]
+    if not found:
+        raise NotFound(f"Could not find service: {service_id[:80]}.")
+    return {"service": found[0]}
+
+
+@blueprint.get("/endpoints")
+def endpoints() -> dict[str, Any]:
+    found = [
+        {**endpoint, "service_id": one["id"], "enabled": True} for one in _catalog() for endpoint in one["endpoints"]
+    ]
+    return listing("endpoints", found)
+
+
+@blueprint.get("/regions")
+def regions() -> dict[str, Any]:
+    return listing("regions", [{"id": REGION, "description": "", "parent_region_id": None}])
+
+
+@blueprint.get("/auth/catalog")
+def own_catalog() -> dict[str, Any]:
+    return listing("catalog", _catalog())
+
+
+def _catalog() -> list[dict[str, Any]]:
+    return catalog(deployment().settings.base_url)
+
+
+def _service(one: dict[str, Any]) -> dict[str, Any]:
+    return {key: one[key] for key in ("id", "type", "name")}

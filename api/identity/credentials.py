@@ -1,0 +1,97 @@
+"""Application credentials of a user."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Blueprint, request
+
+from api.body import read_object
+from api.current import caller, identity
+from api.identity import asked, bodies
+from climate.domain.errors import Forbidden, InvalidInput
+from climate.identity import credentials as verbs
+from climate.identity import directory
+from climate.identity.credentials import NewCredential
+from climate.identity.people import ROLES
+from climate.identity.store import credentials as store
+from climate.identity.tokens import Grant
+
+blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
+
+
+@blueprint.get("/application_credentials")
+def listing(user_id: str) -> dict[str, Any]:
+    """One's credentials."""
+    _only_oneself(user_id)
+    with identity().engine.connect() as conn:
+        found = store.listing(conn, user_id, request.args.get("name"))
+    return bodies.listing("application_credentials", [bodies.credential(one) for one in found])
+
+
+@blueprint.post("/application_credentials")
+def create(user_id: str) -> tuple[dict[str, Any], int]:
+    """A new credential; its secret is in this answer and nowhere else."""
+    _only_oneself(user_id)
+    body = asked.part(read_object(), "application_credential")
+    new = NewCredential(
+        name=asked.text(body, "name"),
+        secret=asked.optional(body, "secret"),
+        roles=_roles(body.get("roles")),
+        description=asked.optional(body, "description") or "",
+        unrestricted=asked.flag(body, "unrestricted", False),
+        expires_at=_moment(asked.optional(body, "expires_at")),
+    )
+    if body.get("access_rules"):
+        raise InvalidInput("access_rules are not kept here; leave them out")
+    made, secret = verbs.create(identity(), _grant(), new)
+    return {"application_credential": bodies.credential(made, secret)}, 201
+
+
+@blueprint.get("/application_credentials/<credential_id>")
+def show(user_id: str, credential_id: str) -> dict[str, Any]:
+    """One of one's credentials."""
+    _only_oneself(user_id)
+    with identity().engine.connect() as conn:
+        found = store.find(conn, user_id, credential_id)
+    if found is None:
+        raise directory.no_such("application credential", credential_id)
+    return {"application_credential": bodies.credential(found)}
+
+
+@blueprint.delete("/application_credentials/<credential_id>")
+def remove(user_id: str, credential_id: str) -> tuple[str, int]:
+    """No such credential any more, nor any token made by it."""
+    _only_oneself(user_id)
+    verbs.remove(identity(), _grant(), user_id, credential_id)
+    return "", 204
+
+
+def _only_oneself(user_id: str) -> None:
+    if user_id != caller().user_id:
+        raise Forbidden()
+
+
+def _grant() -> Grant:
+    return identity().grant(request.headers, request.remote_addr or "")
+
+
+def _roles(given: Any) -> tuple[str, ...]:
+    """Roles by id or by name, which are the same."""
+    if not given:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(role, dict) for role in given):
+        raise InvalidInput("roles must be a list of objects with id or name")
+    names = tuple(str(role.get("id") or role.get("name")) for role in given)
+    if set(names) - set(ROLES):
+        raise InvalidInput(f"roles must be of {', '.join(ROLES)}")
+    return names
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput("expires_at must be a date and time like 2030-01-31T12:00:00") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

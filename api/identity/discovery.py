@@ -1,0 +1,35 @@
+"""Version documents of identity: the first thing that clients ask, without a token."""
+
+from typing import Any
+
+from flask import Blueprint
+
+from api.auth import public
+from api.current import deployment
+
+blueprint = Blueprint("identity-discovery", __name__)
+
+
+@blueprint.get("/identity")
+@public
+def versions() -> tuple[dict[str, Any], int]:
+    """All versions: there is one."""
+    return {"versions": {"values": [_version()]}}, 300
+
+
+@blueprint.get("/identity/v3")
+@public
+def version() -> dict[str, Any]:
+    """The one version."""
+    return {"version": _version()}
+
+
+def _version() -> dict[str, Any]:
+    href = f"{deployment().settings.base_url}/identity/v3/"
+    return {
+        "id": "v3.14",
+        "status": "stable",
+        "updated": "2020-04-07T00:00:00Z",
+        "links": [{"rel": "self", "href": href}],
+        "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}],
+    }

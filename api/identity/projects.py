@@ -1,0 +1,74 @@
+"""Projects and the one domain."""
+
+from typing import Any
+
+from flask import Blueprint, request
+
+from api.body import read_object
+from api.current import caller, identity
+from api.identity import asked, bodies
+from climate.domain.errors import NotFound
+from climate.domain.policy import require
+from climate.identity import directory
+from climate.identity.people import DOMAIN_ID, DOMAIN_NAME, Who
+from climate.identity.store import projects as store
+
+blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
+
+
+@blueprint.get("/projects")
+def listing() -> dict[str, Any]:
+    """All projects."""
+    require(caller(), "identity:admin")
+    with identity().engine.connect() as conn:
+        found = store.listing(conn, request.args.get("name"))
+    return bodies.listing("projects", [bodies.project(one) for one in found])
+
+
+@blueprint.post("/projects")
+def create() -> tuple[dict[str, Any], int]:
+    """A new project."""
+    require(caller(), "identity:admin")
+    body = asked.part(read_object(), "project")
+    made = directory.create_project(
+        identity(),
+        asked.text(body, "name"),
+        asked.optional(body, "description") or "",
+        asked.flag(body, "enabled", True),
+    )
+    return {"project": bodies.project(made)}, 201
+
+
+@blueprint.get("/projects/<project_id>")
+def show(project_id: str) -> dict[str, Any]:
+    """A project; one's own may be seen by all."""
+    if project_id != caller().project_id:
+        require(caller(), "identity:admin")
+    with identity().engine.connect() as conn:
+        found = store.find(conn, Who(id=project_id))
+    if found is None:
+        raise directory.no_such("project", project_id)
+    return {"project": bodies.project(found)}
+
+
+@blueprint.patch("/projects/<project_id>")
+def change(project_id: str) -> dict[str, Any]:
+    """Another name or description, or no more tokens for it."""
+    require(caller(), "identity:admin")
+    changed = directory.change_project(identity(), project_id, asked.part(read_object(), "project"))
+    return {"project": bodies.project(changed)}
+
+
+@blueprint.get("/domains")
+def domains() -> dict[str, Any]:
+    """The one domain."""
+    fits = request.args.get("name", DOMAIN_NAME).lower() == DOMAIN_NAME.lower()
+    return bodies.listing("domains", [bodies.domain()] if fits else [])
+
+
+@blueprint.get("/domains/<domain_id>")
+def domain(domain_id: str) -> dict[str, Any]:
+    """The one domain."""
+    if domain_id != DOMAIN_ID:
+        raise NotFound(f"Could not find domain: {domain_id[:80]}.")
+    return {"domain": bodies.domain()}

@@ -1,0 +1,82 @@
+"""Roles, and who has them where."""
+
+from typing import Any
+
+from flask import Blueprint, request
+
+from api.current import caller, identity
+from api.identity import bodies
+from climate.domain.errors import NotFound
+from climate.domain.policy import require
+from climate.identity import directory
+from climate.identity.people import ROLES
+from climate.identity.store import assignments
+from climate.identity.store.assignments import Filter
+
+blueprint = Blueprint("identity-roles", __name__, url_prefix="/identity/v3")
+
+ONE = "/projects/<project_id>/users/<user_id>/roles/<role>"
+
+
+@blueprint.get("/roles")
+def listing() -> dict[str, Any]:
+    """All roles."""
+    name = request.args.get("name")
+    return bodies.listing("roles", [bodies.role(role) for role in ROLES if name in (None, role)])
+
+
+@blueprint.get("/roles/<role>")
+def show(role: str) -> dict[str, Any]:
+    """A role; its id is its name."""
+    if role not in ROLES:
+        raise directory.no_such("role", role)
+    return {"role": bodies.role(role)}
+
+
+@blueprint.get("/projects/<project_id>/users/<user_id>/roles")
+def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
+    """The roles of a user in a project."""
+    require(caller(), "identity:admin")
+    with identity().engine.connect() as conn:
+        found = assignments.roles(conn, user_id, project_id)
+    return bodies.listing("roles", [bodies.role(role) for role in found])
+
+
+@blueprint.get(ONE)
+def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
+    """Whether a user has a role there; clients ask by HEAD."""
+    require(caller(), "identity:admin")
+    with identity().engine.connect() as conn:
+        found = assignments.roles(conn, user_id, project_id)
+    if role not in found:
+        raise NotFound("The user does not have this role there")
+    return "", 204
+
+
+@blueprint.put(ONE)
+def give(project_id: str, user_id: str, role: str) -> tuple[str, int]:
+    """Let a user have a role in a project."""
+    require(caller(), "identity:admin")
+    directory.give_role(identity(), user_id, project_id, role)
+    return "", 204
+
+
+@blueprint.delete(ONE)
+def take(project_id: str, user_id: str, role: str) -> tuple[str, int]:
+    """Let a user have a role no more."""
+    require(caller(), "identity:admin")
+    directory.take_role(identity(), user_id, project_id, role)
+    return "", 204
+
+
+@blueprint.get("/role_assignments")
+def all_assignments() -> dict[str, Any]:
+    """Who has which role where; one's own may be seen by all."""
+    asked = request.args
+    wanted = Filter(asked.get("user.id"), asked.get("scope.project.id"), asked.get("role.id"))
+    if wanted.user_id != caller().user_id:
+        require(caller(), "identity:admin")
+    names = asked.get("include_names", "0").lower() not in ("0", "false")
+    with identity().engine.connect() as conn:
+        found = assignments.listing(conn, wanted)
+    return bodies.listing("role_assignments", [bodies.assignment(one, names=names) for one in found])

@@ -1,0 +1,115 @@
+"""Tokens: asked for, shown, checked and given back."""
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from api.auth import public
+from api.body import read_object
+from api.current import caller, deployment, identity
+from api.identity import asked
+from api.identity.bodies import DOMAIN, listing, moment, project
+from api.identity.catalog import catalog
+from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
+from climate.domain.policy import require
+from climate.identity import front, sign_in
+from climate.identity.people import Who
+from climate.identity.store import projects
+from climate.identity.store.revocations import TOKEN
+from climate.identity.tokens import Grant, seal
+
+blueprint = Blueprint("identity-tokens", __name__, url_prefix="/identity/v3/auth")
+
+
+@blueprint.post("/tokens")
+@public
+def issue() -> Response:
+    """Sign in."""
+    proof, scope = asked.sign_in(read_object())
+    grant = _prove(proof, scope)
+    response = _shown(grant)
+    response.status_code = 201
+    response.headers["X-Subject-Token"] = seal(identity().keys, grant)
+    response.headers["Vary"] = "X-Auth-Token"
+    return response
+
+
+@blueprint.get("/tokens")
+def show() -> Response:
+    """Whose token it is: asked by the services that a token was shown to."""
+    token, grant = _subject()
+    response = _shown(grant)
+    response.headers["X-Subject-Token"] = token
+    return response
+
+
+@blueprint.delete("/tokens")
+def revoke() -> tuple[str, int]:
+    """Give a token back."""
+    _, grant = _subject()
+    with identity().engine.begin() as conn:
+        identity().revoke(conn, TOKEN, grant.audit_ids[0])
+    identity().watch.forget()
+    return "", 204
+
+
+@blueprint.get("/projects")
+def own_projects() -> dict[str, Any]:
+    """The projects that the caller may ask a token for."""
+    with identity().engine.connect() as conn:
+        found = projects.listing(conn, user_id=caller().user_id)
+    return listing("projects", [project(one) for one in found if one.enabled])
+
+
+@blueprint.get("/domains")
+def own_domains() -> dict[str, Any]:
+    """A token is for a project only: there is no domain to ask one for."""
+    return listing("domains", [])
+
+
+@blueprint.get("/system")
+def own_system() -> dict[str, Any]:
+    """Nor is there a system scope."""
+    return listing("system", [])
+
+
+def _prove(proof: asked.Proof, scope: Who | None) -> Grant:
+    address = request.remote_addr or ""
+    match proof:
+        case asked.Password():
+            return sign_in.by_password(identity(), proof.who, proof.password, scope, address)
+        case asked.Token():
+            return sign_in.by_token(identity(), front.of_token(identity(), proof.token), scope)
+        case asked.Secret():
+            return sign_in.by_credential(identity(), proof.who, proof.owner, proof.secret, address)
+
+
+def _subject() -> tuple[str, Grant]:
+    token = request.headers.get("X-Subject-Token")
+    if not token:
+        raise InvalidInput("The header X-Subject-Token must name a token")
+    try:
+        grant = front.of_token(identity(), token)
+    except NotAuthenticated:
+        raise NotFound("This is not a recognized Fernet token") from None
+    if grant.user_id != caller().user_id:
+        require(caller(), "identity:admin")
+    return token, grant
+
+
+def _shown(grant: Grant) -> Response:
+    token: dict[str, Any] = {
+        "methods": list(grant.methods),
+        "user": {"id": grant.user_id, "name": grant.user_name, "domain": DOMAIN, "password_expires_at": None},
+        "audit_ids": list(grant.audit_ids[:2]),
+        "issued_at": moment(grant.issued_at),
+        "expires_at": moment(grant.expires_at),
+    }
+    if grant.project_id:
+        token["project"] = {"id": grant.project_id, "name": grant.project_name, "domain": DOMAIN}
+        token["is_domain"] = False
+        token["roles"] = [{"id": role, "name": role} for role in grant.roles]
+        token["catalog"] = catalog(deployment().settings.base_url)
+    if grant.credential_id:
+        token["application_credential"] = {"id": grant.credential_id, "restricted": grant.restricted}
+    return jsonify(token=token)

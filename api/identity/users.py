@@ -1,0 +1,99 @@
+"""Users."""
+
+from typing import Any
+
+from flask import Blueprint, request
+
+from api.body import read_object
+from api.current import caller, identity
+from api.identity import asked, bodies
+from climate.domain.errors import Forbidden
+from climate.domain.policy import require
+from climate.identity import directory, sign_in
+from climate.identity.directory import NewUser
+from climate.identity.people import Who
+from climate.identity.store import projects
+from climate.identity.store import users as store
+
+blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users")
+
+
+@blueprint.get("")
+def listing() -> dict[str, Any]:
+    """All users."""
+    require(caller(), "identity:admin")
+    with identity().engine.connect() as conn:
+        found = store.listing(conn, request.args.get("name"))
+    return bodies.listing("users", [bodies.user(one) for one in found])
+
+
+@blueprint.post("")
+def create() -> tuple[dict[str, Any], int]:
+    """A new user; without a password it cannot sign in."""
+    require(caller(), "identity:admin")
+    body = asked.part(read_object(), "user")
+    new = NewUser(
+        name=asked.text(body, "name"),
+        password=asked.optional(body, "password"),
+        description=asked.optional(body, "description") or "",
+        email=asked.optional(body, "email"),
+        enabled=asked.flag(body, "enabled", True),
+        default_project_id=asked.optional(body, "default_project_id"),
+    )
+    return {"user": bodies.user(directory.create_user(identity(), new))}, 201
+
+
+@blueprint.get("/<user_id>")
+def show(user_id: str) -> dict[str, Any]:
+    """A user; oneself may be seen by all."""
+    _self_or_admin(user_id)
+    with identity().engine.connect() as conn:
+        found = store.find(conn, Who(id=user_id))
+    if found is None:
+        raise directory.no_such("user", user_id)
+    return {"user": bodies.user(found)}
+
+
+@blueprint.patch("/<user_id>")
+def change(user_id: str) -> dict[str, Any]:
+    """Another name, password or description, or no more tokens for it."""
+    require(caller(), "identity:admin")
+    changed = directory.change_user(identity(), user_id, asked.part(read_object(), "user"))
+    return {"user": bodies.user(changed)}
+
+
+@blueprint.delete("/<user_id>")
+def remove(user_id: str) -> tuple[str, int]:
+    """No such user any more."""
+    require(caller(), "identity:admin")
+    if user_id == caller().user_id:
+        raise Forbidden("You cannot delete yourself")
+    directory.remove_user(identity(), user_id)
+    return "", 204
+
+
+@blueprint.post("/<user_id>/password")
+def change_password(user_id: str) -> tuple[str, int]:
+    """One's own password, by whoever knows the present one."""
+    if user_id != caller().user_id:
+        raise Forbidden()
+    body = asked.part(read_object(), "user")
+    old, new = asked.text(body, "original_password"), asked.text(body, "password")
+    address = request.remote_addr or ""
+    sign_in.by_password(identity(), Who(id=user_id), old, sign_in.UNSCOPED, address)
+    directory.change_user(identity(), user_id, {"password": new})
+    return "", 204
+
+
+@blueprint.get("/<user_id>/projects")
+def own_projects(user_id: str) -> dict[str, Any]:
+    """The projects that a user has a role in."""
+    _self_or_admin(user_id)
+    with identity().engine.connect() as conn:
+        found = projects.listing(conn, user_id=user_id)
+    return bodies.listing("projects", [bodies.project(one) for one in found])
+
+
+def _self_or_admin(user_id: str) -> None:
+    if user_id != caller().user_id:
+        require(caller(), "identity:admin")

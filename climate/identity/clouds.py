@@ -1,0 +1,81 @@
+"""`clouds.yaml`: where OpenStack's clients find this deployment and how they sign in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from climate.identity import private
+from climate.identity.people import DOMAIN_NAME
+
+REGION = "RegionOne"
+
+USERS = {"climate": "admin", "climate-demo": "demo"}
+"""Cloud -> the user, and the project, that it signs in as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The password that a user was made with, as far as it was kept, and whether that was just now."""
+
+    password: str | None = field(repr=False)
+    new: bool
+
+
+def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[[str], None]) -> None:
+    """Make the file, or bring ours in it up to date with `base_url`; other clouds in it stay as they are.
+
+    A password that stands in the file is right rather than the one that an
+    old user was made with: it may have been changed since.
+    """
+    try:
+        present = _read(path)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError):
+        echo(f"{path} cannot be read and was left alone; move it away to get a new one")
+        return
+    wanted = dict(present.get("clouds") or {})
+    for cloud, user in USERS.items():
+        kept = known[user]
+        password = kept.password if kept.new else _password_in(wanted.get(cloud)) or kept.password
+        if password is None:
+            echo(f"{path} has no cloud {cloud}: the password of user {user} is known to nobody here")
+            continue
+        wanted[cloud] = {**_dict(wanted.get(cloud)), **_cloud(base_url, user, password)}
+    changed = {**present, "clouds": wanted}
+    if changed != present or not path.exists():
+        private.write(path, yaml.safe_dump(changed, sort_keys=False))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    present = yaml.safe_load(path.read_text()) or {}
+    if not isinstance(present, dict) or not isinstance(present.get("clouds") or {}, dict):
+        raise yaml.YAMLError("not a file of clouds")
+    return present
+
+
+def _cloud(base_url: str, user: str, password: str) -> dict[str, Any]:
+    return {
+        "auth": {
+            "auth_url": f"{base_url}/identity/v3",
+            "username": user,
+            "password": password,
+            "project_name": user,
+            "user_domain_name": DOMAIN_NAME,
+            "project_domain_name": DOMAIN_NAME,
+        },
+        "region_name": REGION,
+        "identity_api_version": 3,
+    }
+
+
+def _password_in(cloud: Any) -> str | None:
+    password = _dict(_dict(cloud).get("auth")).get("password")
+    return password if isinstance(password, str) else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,78 @@
+"""Application credentials: made, listed and deleted by the user whose part they act for."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from climate.domain.errors import Forbidden, InvalidInput, NotFound
+from climate.identity.directory import check_name, check_text
+from climate.identity.passwords import LONGEST, SHORTEST
+from climate.identity.people import Credential
+from climate.identity.store import credentials as store
+from climate.identity.store import unique, users
+from climate.identity.store.revocations import CREDENTIAL
+from climate.identity.tokens import Grant
+
+if TYPE_CHECKING:
+    from climate.identity.service import Identity
+
+LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class NewCredential:
+    """A credential that shall be; no secret: a random one is made; no roles: all that the maker has."""
+
+    name: str
+    secret: str | None = field(default=None, repr=False)
+    roles: tuple[str, ...] = ()
+    description: str = ""
+    unrestricted: bool = False
+    expires_at: datetime | None = None
+
+
+def create(identity: "Identity", grant: Grant, new: NewCredential) -> tuple[Credential, str]:
+    """The credential and its secret, which is told this once."""
+    if grant.restricted:
+        raise Forbidden("This application credential may not make others")
+    if not grant.project_id:
+        raise Forbidden("An application credential is made in a project; ask for a token of one")
+    if set(new.roles) - set(grant.roles):
+        raise InvalidInput(f"roles may only be yours: {', '.join(grant.roles)}")
+    credential = Credential(
+        id=uuid4().hex,
+        name=check_name(new.name, LONGEST_NAME),
+        user_id=grant.user_id,
+        project_id=grant.project_id,
+        roles=new.roles or grant.roles,
+        description=check_text("description", new.description),
+        unrestricted=new.unrestricted,
+        expires_at=new.expires_at,
+    )
+    secret = _secret(new.secret)
+    kept = identity.passwords.hash(secret)
+    with unique.begin(identity.engine, "You have an application credential of this name already") as conn:
+        store.add(conn, credential, kept)
+    return credential, secret
+
+
+def remove(identity: "Identity", grant: Grant, user_id: str, credential_id: str) -> None:
+    """The credential and its tokens are no good any more."""
+    if grant.restricted:
+        raise Forbidden("This application credential may not delete others")
+    with identity.engine.begin() as conn:
+        users.lock(conn, user_id)
+        if not store.remove(conn, user_id, credential_id):
+            raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
+        identity.revoke(conn, CREDENTIAL, credential_id)
+    identity.watch.forget()
+
+
+def _secret(wanted: str | None) -> str:
+    if wanted is None:
+        return token_urlsafe(48)
+    if not SHORTEST <= len(wanted) <= LONGEST:
+        raise InvalidInput(f"secret must have {SHORTEST} to {LONGEST} characters, or be left out")
+    return wanted

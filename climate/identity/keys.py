@@ -1,0 +1,71 @@
+"""The keys that tokens are sealed with: files of which the newest seals and all open."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Lock
+from time import monotonic
+
+from cryptography.fernet import Fernet, MultiFernet
+
+KEPT = 3
+"""Keys that are kept when a new one is made.  Make one no more often than every half life of a token."""
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a process looks whether another has made a key or taken one away."""
+
+
+class KeyRing:
+    """`<folder>/token-000001.key`, …: private files; every process of a deployment reads the same folder."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = monotonic) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._lock = Lock()
+        self._names: tuple[str, ...] = ()
+        self._looked = float("-inf")
+        self._fernet: MultiFernet | None = None
+
+    def fernet(self, *, look_now: bool = False) -> MultiFernet:
+        """Seals with the newest key, opens with all; makes the first key when there is none."""
+        with self._lock:
+            if self._fernet is None or look_now or self._clock() - self._looked >= LOOK_AGAIN:
+                self._fernet = self._look(self._fernet)
+                self._looked = self._clock()
+            return self._fernet
+
+    def rotate(self) -> None:
+        """From now on a new key seals; the oldest beyond KEPT are gone, and with them what they sealed."""
+        names = self._listing()
+        number = int(names[0].removeprefix("token-").removesuffix(".key")) if names else 0
+        self._make(number + 1)
+        for name in self._listing()[KEPT:]:
+            (self._folder / name).unlink(missing_ok=True)
+        self.fernet(look_now=True)
+
+    def _look(self, present: MultiFernet | None) -> MultiFernet:
+        names = self._listing()
+        if not names:
+            self._make(1)
+            names = self._listing()
+        if present is not None and names == self._names:
+            return present
+        fernet = MultiFernet([Fernet((self._folder / name).read_bytes()) for name in names])
+        self._names = names
+        return fernet
+
+    def _listing(self) -> tuple[str, ...]:
+        return tuple(sorted((path.name for path in self._folder.glob("token-*.key")), reverse=True))
+
+    def _make(self, number: int) -> None:
+        """Whole or not at all, and never over a key that another process has just made."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=self._folder, prefix=".new-") as file:
+            file.write(Fernet.generate_key())
+            file.flush()
+            os.fsync(file.fileno())
+            try:
+                os.link(file.name, self._folder / f"token-{number:06}.key")
+            except FileExistsError:
+                return

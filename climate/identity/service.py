@@ -1,0 +1,40 @@
+"""What the verbs of identity work with."""
+
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, Engine
+
+from climate.domain.policy import Caller
+from climate.identity import front
+from climate.identity.front import Headers
+from climate.identity.keys import KeyRing
+from climate.identity.memory import Memory
+from climate.identity.passwords import Passwords
+from climate.identity.store import revocations
+from climate.identity.tokens import Grant
+from climate.identity.watch import Watch
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The embedded identity service of one process; built by `climate.identity.build`."""
+
+    engine: Engine
+    token_seconds: float
+    """Life of a token."""
+    keys: KeyRing
+    watch: Watch
+    passwords: Passwords = field(default_factory=Passwords)
+    memory: Memory = field(default_factory=Memory)
+
+    def authenticate(self, headers: Headers, address: str = "") -> Caller:
+        """Who sends these headers; NotAuthenticated when they prove nobody, InvalidInput when they contradict."""
+        return self.grant(headers, address).caller()
+
+    def grant(self, headers: Headers, address: str = "") -> Grant:
+        """The same, with how and until when."""
+        return front.grant(self, headers, address)
+
+    def revoke(self, conn: Connection, kind: str, subject: str) -> None:
+        """Believe no token any more that names the subject and was issued until now: within a second, everywhere."""
+        revocations.add(conn, kind, subject, self.token_seconds + 60)

@@ -1,0 +1,143 @@
+"""Signing in: a proof and a scope in, a grant out.
+
+No token may outlive a change that revokes it.  The moment of issue is read
+before the user is, and the user is read waiting for changes that are under
+way; every change locks the user's row before it writes down the moment of
+revocation.  So whoever signs in either sees the change or is older than it.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, NoReturn
+
+from sqlalchemy import Connection
+
+from climate.domain.errors import Forbidden, NotAuthenticated, TooManyAttempts
+from climate.identity.people import Credential, User, Who
+from climate.identity.store import assignments, attempts, credentials, projects, revocations, users
+from climate.identity.tokens import Grant
+
+if TYPE_CHECKING:
+    from climate.identity.service import Identity
+
+PER_LOGIN, PER_ADDRESS = 5, 20
+"""Failures within a minute from one address, for one login and for all; successes do not count."""
+
+UNSCOPED = Who()
+"""The scope of whoever wants no project."""
+
+
+def by_password(identity: "Identity", who: Who, password: str, scope: Who | None, address: str) -> Grant:
+    """The grant of a user with that password; `scope` None stands for the user's default project."""
+    login = f"user:{who.id or who.name}"
+    with identity.engine.begin() as conn:
+        _check_attempts(conn, login, address)
+        issued = revocations.clock(conn)
+        found = users.for_sign_in(conn, who)
+    kept = found[1] if found else None
+    if not identity.passwords.verify(kept, password):
+        _failed(identity, login, address)
+    user = _present(found and found[0])
+    if kept is not None and identity.passwords.outdated(kept):
+        _rehash(identity, user.id, password, kept)
+    return _scoped(identity, user, scope, _begin(identity, user, "password", issued))
+
+
+def by_token(identity: "Identity", old: Grant, scope: Who | None) -> Grant:
+    """The grant of whoever holds a valid token, for another project; it ends when the old one does."""
+    if old.credential_id:
+        raise Forbidden("A token of an application credential cannot be exchanged for another")
+    with identity.engine.begin() as conn:
+        issued = revocations.clock(conn)
+        found = users.for_sign_in(conn, Who(id=old.user_id))
+    user = _present(found and found[0])
+    fresh = _begin(identity, user, "token", issued)
+    methods = tuple(dict.fromkeys((*old.methods, "token")))
+    audits = (*fresh.audit_ids, *old.audit_ids[:8])
+    return _scoped(identity, user, scope, replace(fresh, methods=methods, audit_ids=audits, expires_at=old.expires_at))
+
+
+def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str, address: str) -> Grant:
+    """The grant of an application credential, named by id or by name and owner."""
+    login = f"credential:{who.id or who.name}"
+    with identity.engine.begin() as conn:
+        _check_attempts(conn, login, address)
+        issued = revocations.clock(conn)
+        named = users.find(conn, owner) if owner else None
+        found = credentials.for_sign_in(conn, who, named.id if named else None)
+    if not identity.passwords.verify(found[1] if found else None, secret) or found is None:
+        _failed(identity, login, address)
+    credential = found[0]
+    with identity.engine.begin() as conn:
+        holder = users.for_sign_in(conn, Who(id=credential.user_id))
+        user = _present(holder and holder[0])
+        fresh = _begin(identity, user, "application_credential", issued)
+        granted = _in_project(conn, user, Who(id=credential.project_id), fresh)
+    return _limited(granted, credential, issued)
+
+
+def _limited(granted: Grant, credential: Credential, now: datetime) -> Grant:
+    roles = tuple(role for role in granted.roles if role in credential.roles)
+    if not roles or (credential.expires_at is not None and credential.expires_at <= now):
+        raise NotAuthenticated()
+    end = credential.expires_at.timestamp() if credential.expires_at else granted.expires_at
+    return replace(
+        granted,
+        roles=roles,
+        credential_id=credential.id,
+        restricted=not credential.unrestricted,
+        expires_at=min(granted.expires_at, end),
+    )
+
+
+def _begin(identity: "Identity", user: User, method: str, issued: datetime) -> Grant:
+    at = issued.timestamp()
+    return Grant(user.id, user.name, (method,), issued_at=at, expires_at=at + identity.token_seconds)
+
+
+def _scoped(identity: "Identity", user: User, scope: Who | None, grant: Grant) -> Grant:
+    if scope == UNSCOPED:
+        return grant
+    with identity.engine.begin() as conn:
+        users.for_sign_in(conn, Who(id=user.id))
+        if scope is not None:
+            return _in_project(conn, user, scope, grant)
+        if user.default_project_id is None:
+            return grant
+        try:
+            return _in_project(conn, user, Who(id=user.default_project_id), grant)
+        except NotAuthenticated:
+            return grant
+
+
+def _in_project(conn: Connection, user: User, scope: Who, grant: Grant) -> Grant:
+    project = projects.find(conn, scope, share=True)
+    roles = assignments.roles(conn, user.id, project.id) if project and project.enabled else []
+    if project is None or not roles:
+        raise NotAuthenticated()
+    return replace(grant, project_id=project.id, project_name=project.name, roles=tuple(roles))
+
+
+def _present(user: User | None) -> User:
+    if user is None or not user.enabled:
+        raise NotAuthenticated()
+    return user
+
+
+def _check_attempts(conn: Connection, login: str, address: str) -> None:
+    with_login, with_any = attempts.recent(conn, login, address)
+    if with_login >= PER_LOGIN or with_any >= PER_ADDRESS:
+        raise TooManyAttempts()
+
+
+def _failed(identity: "Identity", login: str, address: str) -> NoReturn:
+    with identity.engine.begin() as conn:
+        attempts.add(conn, login, address)
+    raise NotAuthenticated()
+
+
+def _rehash(identity: "Identity", user_id: str, password: str, kept: str) -> None:
+    """Only over the hash that was verified: the password may have been changed in the meantime."""
+    fresh = identity.passwords.hash(password)
+    with identity.engine.begin() as conn:
+        users.replace_hash(conn, user_id, kept, fresh)

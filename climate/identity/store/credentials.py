@@ -1,0 +1,58 @@
+"""Application credentials as rows."""
+
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select
+
+from climate.identity.people import Credential, Who
+from climate.identity.store.tables import application_credentials as table
+
+COLUMNS = (
+    table.c.id,
+    table.c.name,
+    table.c.user_id,
+    table.c.project_id,
+    table.c.roles,
+    table.c.description,
+    table.c.unrestricted,
+    table.c.expires_at,
+    table.c.secret_hash,
+)
+
+
+def for_sign_in(conn: Connection, who: Who, user_id: str | None) -> tuple[Credential, str] | None:
+    """The credential of that id, or of that name among a user's, with its secret's hash."""
+    named = (table.c.user_id == (user_id or "")) & (table.c.name == (who.name or ""))
+    row = conn.execute(select(*COLUMNS).where(table.c.id == who.id if who.id else named)).one_or_none()
+    return row and (_credential(row), row.secret_hash)
+
+
+def listing(conn: Connection, user_id: str, name: str | None = None) -> list[Credential]:
+    """A user's credentials by name."""
+    question = select(*COLUMNS).where(table.c.user_id == user_id).order_by(table.c.name)
+    if name is not None:
+        question = question.where(table.c.name == name)
+    return [_credential(row) for row in conn.execute(question)]
+
+
+def find(conn: Connection, user_id: str, credential_id: str) -> Credential | None:
+    """One of a user's credentials."""
+    mine = (table.c.user_id == user_id) & (table.c.id == credential_id)
+    row = conn.execute(select(*COLUMNS).where(mine)).one_or_none()
+    return row and _credential(row)
+
+
+def add(conn: Connection, credential: Credential, secret_hash: str) -> None:
+    conn.execute(insert(table).values(**asdict(credential), secret_hash=secret_hash))
+
+
+def remove(conn: Connection, user_id: str, credential_id: str) -> bool:
+    """Whether there was such a credential."""
+    mine = (table.c.user_id == user_id) & (table.c.id == credential_id)
+    return conn.execute(delete(table).where(mine)).rowcount == 1
+
+
+def _credential(row: Row[*tuple[Any, ...]]) -> Credential:
+    values = {column.name: row._mapping[column.name] for column in COLUMNS[:-1]}
+    return Credential(**{**values, "roles": tuple(row.roles)})

@@ -1,0 +1,46 @@
+"""Projects as rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from climate.identity.people import Project, Who
+from climate.identity.store.tables import projects, role_assignments
+
+COLUMNS = (projects.c.id, projects.c.name, projects.c.description, projects.c.enabled)
+
+
+def find(conn: Connection, who: Who, *, share: bool = False) -> Project | None:
+    """The project of that id, or else of that name; with `share` a change that is under way is waited for."""
+    question = select(*COLUMNS).where(projects.c.id == who.id if who.id else projects.c.name == (who.name or ""))
+    row = conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
+    return row and _project(row)
+
+
+def listing(conn: Connection, name: str | None = None, user_id: str | None = None) -> list[Project]:
+    """All projects by name; only those in which the user has a role, when one is given."""
+    question = select(*COLUMNS).order_by(projects.c.name)
+    if name is not None:
+        question = question.where(projects.c.name == name)
+    if user_id is not None:
+        own = select(role_assignments.c.project_id).where(role_assignments.c.user_id == user_id)
+        question = question.where(projects.c.id.in_(own))
+    return [_project(row) for row in conn.execute(question)]
+
+
+def add(conn: Connection, project: Project) -> None:
+    conn.execute(
+        insert(projects).values(
+            id=project.id, name=project.name, description=project.description, enabled=project.enabled
+        )
+    )
+
+
+def change(conn: Connection, project_id: str, changes: Mapping[str, Any]) -> bool:
+    """Whether there is such a project."""
+    return conn.execute(update(projects).where(projects.c.id == project_id).values(**changes)).rowcount == 1
+
+
+def _project(row: Row[*tuple[Any, ...]]) -> Project:
+    return Project(row.id, row.name, row.description, row.enabled)

@@ -1,0 +1,101 @@
+"""Who there is, what they may do where, and what is no longer believed."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Identity,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+Time = TIMESTAMP(timezone=True)
+NOW = text("clock_timestamp()")
+
+projects = Table(
+    "identity_projects",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+)
+
+users = Table(
+    "identity_users",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("email", Text),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("password_hash", Text),
+    Column("default_project_id", ForeignKey("identity_projects.id", ondelete="SET NULL")),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+)
+
+role_assignments = Table(
+    "identity_role_assignments",
+    metadata,
+    Column("user_id", ForeignKey("identity_users.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", ForeignKey("identity_projects.id", ondelete="CASCADE"), primary_key=True),
+    Column("role", Text, primary_key=True),
+    CheckConstraint("role IN ('reader', 'member', 'admin')", name="role_known"),
+    Index("ix_identity_role_assignments_project_id", "project_id"),
+)
+
+application_credentials = Table(
+    "identity_application_credentials",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("user_id", ForeignKey("identity_users.id", ondelete="CASCADE"), nullable=False),
+    Column("project_id", ForeignKey("identity_projects.id", ondelete="CASCADE"), nullable=False),
+    Column("secret_hash", Text, nullable=False),
+    Column("roles", JSONB, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("unrestricted", Boolean, nullable=False),
+    Column("expires_at", Time),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    UniqueConstraint("user_id", "name"),
+)
+
+revocations = Table(
+    "identity_revocations",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("issued_before", Time, nullable=False, server_default=NOW),
+    Column("expires_at", Time, nullable=False, index=True),
+    CheckConstraint("kind IN ('token', 'user', 'project', 'credential')", name="kind_known"),
+)
+"""Tokens that name the subject and were issued before that moment are not believed; a row goes when they have expired."""
+
+failures = Table(
+    "identity_failures",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("login", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("at", Time, nullable=False, server_default=NOW),
+    Index("ix_identity_failures_address_at", "address", "at"),
+)
+"""Failed attempts to sign in, kept for a minute or two."""

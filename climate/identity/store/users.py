@@ -1,0 +1,75 @@
+"""Users as rows."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from climate.identity.people import User, Who
+from climate.identity.store.tables import users
+
+COLUMNS = (
+    users.c.id,
+    users.c.name,
+    users.c.description,
+    users.c.email,
+    users.c.enabled,
+    users.c.default_project_id,
+    users.c.password_hash,
+)
+
+
+def find(conn: Connection, who: Who) -> User | None:
+    """The user of that id, or else of that name."""
+    found = _row(conn, who, share=False)
+    return _user(found) if found else None
+
+
+def for_sign_in(conn: Connection, who: Who) -> tuple[User, str | None] | None:
+    """The user with its password's hash; a change of the user that is under way is waited for."""
+    found = _row(conn, who, share=True)
+    return found and (_user(found), found.password_hash)
+
+
+def lock(conn: Connection, user_id: str) -> bool:
+    """Whether there is such a user; no one signs in as it until this transaction ends."""
+    question = select(users.c.id).where(users.c.id == user_id).with_for_update()
+    return conn.execute(question).one_or_none() is not None
+
+
+def listing(conn: Connection, name: str | None = None) -> list[User]:
+    """All users by name."""
+    question = select(*COLUMNS).order_by(users.c.name)
+    if name is not None:
+        question = question.where(users.c.name == name)
+    return [_user(row) for row in conn.execute(question)]
+
+
+def add(conn: Connection, user: User, password_hash: str | None) -> None:
+    conn.execute(insert(users).values(**asdict(user), password_hash=password_hash))
+
+
+def change(conn: Connection, user_id: str, changes: Mapping[str, Any]) -> bool:
+    """Whether there is such a user."""
+    return conn.execute(update(users).where(users.c.id == user_id).values(**changes)).rowcount == 1
+
+
+def replace_hash(conn: Connection, user_id: str, old: str, new: str) -> None:
+    """Put another hash of the same password in the place of `old`, if that is still the user's."""
+    same = (users.c.id == user_id) & (users.c.password_hash == old)
+    conn.execute(update(users).where(same).values(password_hash=new))
+
+
+def remove(conn: Connection, user_id: str) -> bool:
+    """Whether there was such a user; its roles and credentials go with it."""
+    return conn.execute(delete(users).where(users.c.id == user_id)).rowcount == 1
+
+
+def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[Any, ...]] | None:
+    question = select(*COLUMNS).where(users.c.id == who.id if who.id else users.c.name == (who.name or ""))
+    return conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
+
+
+def _user(row: Row[*tuple[Any, ...]]) -> User:
+    return User(row.id, row.name, row.description, row.email, row.enabled, row.default_project_id)
