@@ -1,0 +1,104 @@
+"""The demo's first steps: a clean table, hosts kept for leases, and somebody from another project."""
+
+from secrets import token_urlsafe
+from typing import Any
+
+from climate.cli.demo_play import MARK, Play, Unseen, person, require
+
+GPUS = {"gpu-1": "1", "gpu-2": "2", "gpu-3": "4", "gpu-4": "4"}
+"""The hosts that are kept for leases, and how many graphics processors each has."""
+
+
+def stack_answers(play: Play) -> str:
+    """Everything runs"""
+    _clear(play)
+    said = play.stack.readiness
+    checks = said.get("checks", said)
+    return f"{play.stack.url} is ready ({', '.join(checks) if isinstance(checks, dict) else checks})"
+
+
+def _clear(play: Play) -> None:
+    """Forget what a demo has left that was interrupted."""
+    for server in play.admin.pages("compute", "/servers/detail", "servers", {"all_tenants": "True"}):
+        if server["name"].startswith(MARK):
+            play.admin.call("compute", "DELETE", f"/servers/{server['id']}")
+    for lease in play.admin.pages("reservation", "/leases", "leases"):
+        if lease["name"].startswith(MARK) and lease["status"] != "DELETING":
+            play.admin.call("reservation", "DELETE", f"/leases/{lease['id']}")
+    play.until("an earlier demo to be cleared away", lambda: _left(play), lambda left: not left, 60.0)
+    for flavor in play.admin.json("compute", "GET", "/flavors/detail")["flavors"]:
+        if flavor["name"].startswith(MARK):
+            play.admin.call("compute", "DELETE", f"/flavors/{flavor['id']}")
+
+
+def _left(play: Play) -> list[str]:
+    leases = play.admin.pages("reservation", "/leases", "leases")
+    return [f"{one['name']} {one['status']}" for one in leases if one["name"].startswith(MARK)]
+
+
+def hosts_are_kept(play: Play) -> str:
+    """Four hosts are kept for leases"""
+    known = {host["hypervisor_hostname"]: host for host in play.admin.pages("reservation", "/os-hosts", "hosts")}
+    for name, gpus in GPUS.items():
+        if name in known:
+            play.admin.call("reservation", "PUT", f"/os-hosts/{known[name]['id']}", json={"gpu_count": gpus})
+        else:
+            play.admin.call("reservation", "POST", "/os-hosts", json={"name": name, "gpu_count": gpus})
+    listed = {host["hypervisor_hostname"]: host for host in play.admin.pages("reservation", "/os-hosts", "hosts")}
+    play.hosts = {name: listed[name] for name in GPUS if name in listed}
+    require(len(play.hosts) == len(GPUS), f"only {sorted(play.hosts)} are listed")
+    for name, host in play.hosts.items():
+        require(host.get("gpu_count") == GPUS[name], f"{name} has gpu_count {host.get('gpu_count')!r}")
+    pool = play.aggregates().get("freepool", frozenset())
+    require(pool >= set(GPUS), f"freepool holds {sorted(pool)}")
+    seen = ", ".join(f"{name} ({host['vcpus']} CPUs, {host['gpu_count']} GPUs)" for name, host in play.hosts.items())
+    return f"{seen}; all of them in freepool"
+
+
+def sizes_are_known(play: Play) -> str:
+    """There is a size of server that only those hosts can carry"""
+    nodes = play.admin.json("compute", "GET", "/os-hypervisors/detail")["hypervisors"]
+    kept = [node for node in nodes if node["hypervisor_hostname"] in play.hosts]
+    others = [node for node in nodes if node["hypervisor_hostname"] not in play.hosts]
+    size = {"ram": min(node["memory_mb"] for node in kept), "vcpus": min(node["vcpus"] for node in kept), "disk": 1}
+    could = [node for node in others if node["memory_mb"] >= size["ram"] and node["vcpus"] >= size["vcpus"]]
+    require(not could, f"{[node['hypervisor_hostname'] for node in could]} could carry it as well")
+    body = {"flavor": {"name": f"{MARK}large", **size}}
+    play.flavor = str(play.admin.json("compute", "POST", "/flavors", json=body)["flavor"]["id"])
+    flavors = play.member.json("compute", "GET", "/flavors/detail")["flavors"]
+    require(play.flavor in [str(flavor["id"]) for flavor in flavors], "the new flavor is not listed")
+    play.small = str(min(flavors, key=lambda flavor: (flavor["ram"], flavor["vcpus"]))["id"])
+    images = list(play.member.pages("image", "/v2/images", "images"))
+    require(bool(images), "there is no image")
+    play.image = str(images[0]["id"])
+    return f"{size['vcpus']} CPUs, {size['ram']} MB; {len(others)} other hosts are smaller"
+
+
+def visitor_comes(play: Play) -> str:
+    """Somebody from another project can sign in"""
+    name, password = f"{MARK}visitor-{token_urlsafe(4)}", token_urlsafe(18)
+    project = _make(play, "project", {"name": name})
+    user = _make(play, "user", {"name": name, "password": password, "default_project_id": project})
+    roles = play.admin.json("identity", "GET", "/roles", params={"name": "member"})["roles"]
+    member = next((role["id"] for role in roles if role["name"] == "member"), None)
+    if member is None:
+        raise Unseen("there is no role member")
+    play.admin.call("identity", "PUT", f"/projects/{project}/users/{user}/roles/{member}")
+    play.visitor = person(play, name, password)
+    seen = play.visitor.token.body["project"]
+    require(seen["id"] == project, f"signed in to project {seen['name']}")
+    return f"{name}, a member of a project of the same name"
+
+
+def _make(play: Play, noun: str, wanted: dict[str, Any]) -> str:
+    return str(play.admin.json("identity", "POST", f"/{noun}s", json={noun: wanted})[noun]["id"])
+
+
+def visitor_goes(play: Play) -> None:
+    """Leave no users, projects and sizes behind."""
+    if play.visitor is not None:
+        seen = play.visitor.token.body
+        play.admin.call("identity", "DELETE", f"/users/{seen['user']['id']}")
+        play.admin.call("identity", "DELETE", f"/projects/{seen['project']['id']}")
+    if play.flavor:
+        play.admin.call("compute", "DELETE", f"/flavors/{play.flavor}")

@@ -1,0 +1,106 @@
+"""The stack that the demo plays on: `climate up` as a child, on a home and a port of its own."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from climate.cli.failures import ERROR, TIMEOUT, Failure
+from climate.embedded.spawn import Program, start, stop
+
+HOME = "var/demo"
+START_SECONDS = 300.0
+"""Longest time until everything answers, on a slow machine and from nothing."""
+STOP_SECONDS = 60.0
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack that answers."""
+
+    environ: Mapping[str, str]
+    url: str
+    readiness: Mapping[str, Any]
+
+
+def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the demo's stack: what is not given is its own."""
+    home = Path(environ.get("CLIMATE_HOME") or HOME).absolute()
+    port = environ.get("CLIMATE_PORT") or str(_free_port())
+    return {**environ, "CLIMATE_HOME": str(home), "CLIMATE_PORT": port, "CLIMATE_PUBLIC_URL": "", "OS_CLOUD": ""}
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def running(environ: Mapping[str, str], waiting: Callable[[str], None]) -> Iterator[Stack]:
+    """The stack while the block lasts; nothing of it is left afterwards, whatever ends the block."""
+    home = Path(environ["CLIMATE_HOME"])
+    log = home / "logs" / "demo.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    url = f"http://{environ.get('CLIMATE_HOST') or '127.0.0.1'}:{environ['CLIMATE_PORT']}"
+    argv = (sys.executable, "-m", "climate", "up", "--demo")
+    program = Program("climate up", argv, environ, stop_seconds=STOP_SECONDS)
+    with _endings(), log.open("wb") as output:
+        child = start(program, output)
+        try:
+            yield Stack(environ, url, _ready(child, url, log, waiting))
+        finally:
+            stop(child, program)
+
+
+@contextmanager
+def _endings() -> Iterator[None]:
+    """While the block lasts a signal to end is an exception, so that the block is left in good order."""
+
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in ENDINGS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ready(child: subprocess.Popen[bytes], url: str, log: Path, waiting: Callable[[str], None]) -> Mapping[str, Any]:
+    spent, pause = 0.0, 0.25
+    while spent < START_SECONDS:
+        try:
+            child.wait(pause)
+        except subprocess.TimeoutExpired:
+            spent += pause
+        else:
+            raise Failure(f"the stack ended at once: {_tail(log)}", ERROR, f"look into {log}")
+        waiting(f"{spent:.0f} s")
+        answer = _readiness(url)
+        if answer is not None:
+            return answer
+    raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"look into {log}")
+
+
+def _readiness(url: str) -> Mapping[str, Any] | None:
+    try:
+        answer = httpx.get(f"{url}/readyz", timeout=5.0, trust_env=False)
+        return dict(answer.json()) if answer.status_code == 200 else None
+    except (httpx.HTTPError, ValueError):
+        return None
+
+
+def _tail(log: Path) -> str:
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        return " / ".join(line.strip() for line in deque(lines, 3)) or "it said nothing"
