@@ -1,0 +1,41 @@
+"""The size of a server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """A named size.  Sizes: MB of memory and swap, GB of disk."""
+
+    id: str
+    name: str
+    vcpus: int
+    ram_mb: int
+    disk_gb: int
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
+    is_public: bool = True
+    projects: tuple[str, ...] = ()
+    """Who may use it when it is not public."""
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    description: str | None = None
+
+    @property
+    def disk_mb(self) -> int:
+        """All of the disk a server of this size takes, in MB."""
+        return 1024 * (self.disk_gb + self.ephemeral_gb) + self.swap_mb
+
+    def usable_by(self, project_id: str) -> bool:
+        return self.is_public or project_id in self.projects
+
+
+DEFAULTS = (
+    Flavor("42", "m1.nano", 1, 128, 1),
+    Flavor("1", "m1.tiny", 1, 512, 1),
+    Flavor("2", "m1.small", 1, 2048, 20),
+    Flavor("3", "m1.medium", 2, 4096, 40),
+    Flavor("4", "m1.large", 4, 8192, 80),
+    Flavor("5", "m1.xlarge", 8, 16384, 160),
+)
+"""The sizes of a fresh cloud."""

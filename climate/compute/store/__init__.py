@@ -1,0 +1,1 @@
+"""The bundled cloud's SQL: takes a connection, never commits."""

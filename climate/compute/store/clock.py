@@ -1,0 +1,11 @@
+"""The database's clock."""
+
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+
+def database_time(conn: Connection) -> datetime:
+    """Now, by the database's clock, in UTC."""
+    now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
+    return now

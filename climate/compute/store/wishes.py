@@ -1,0 +1,153 @@
+"""What is asked of servers, and the work on it: claimed, finished or failed by one worker at a time."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+_RECORD = text("""
+    UPDATE compute_servers
+    SET task = :task, task_at = :now, rung_at = NULL, task_image = CAST(:image AS uuid), tried = '{}', fault = NULL,
+        updated_at = :now
+    WHERE id = CAST(:id AS uuid)
+""")
+
+_FENCE = text("""
+    UPDATE compute_servers SET fence = :token WHERE id = CAST(:id AS uuid) AND fence <= :token RETURNING id
+""")
+
+_CLAIM = text("""
+    UPDATE compute_servers
+    SET worker = CAST(:worker AS uuid), worker_until = CAST(:now AS timestamptz) + make_interval(secs => :seconds)
+    WHERE id = CAST(:id AS uuid) AND task IS NOT NULL AND (worker_until IS NULL OR worker_until < :now)
+    RETURNING id
+""")
+
+# Only when the wish is still the one that was carried out: otherwise the worker looks again.
+_FINISH = text("""
+    UPDATE compute_servers
+    SET status = coalesce(:status, status), task = NULL, task_image = NULL, worker = NULL, worker_until = NULL,
+        launched_at = CASE WHEN CAST(:launched AS boolean) THEN :now ELSE launched_at END, updated_at = :now,
+        fault = CAST(:fault AS jsonb)
+    WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid) AND task = :task
+    RETURNING id
+""")
+
+_LET_GO = text("""
+    UPDATE compute_servers SET worker = NULL, worker_until = NULL, task_at = :now, rung_at = :now
+    WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid)
+""")
+
+_MOVE = text("""
+    UPDATE compute_servers
+    SET node_id = :node_id, tried = tried || CAST(:tried AS int), worker = NULL, worker_until = NULL,
+        task_at = :now, rung_at = NULL, updated_at = :now
+    WHERE id = CAST(:id AS uuid)
+""")
+
+_DELETE = text("DELETE FROM compute_servers WHERE id = CAST(:id AS uuid)")
+
+_FORGET = text("DELETE FROM compute_actions WHERE server_id = CAST(:id AS uuid)")
+
+_DIED = text("""
+    UPDATE compute_servers SET status = :status, task = :task, task_at = :now, rung_at = NULL, updated_at = :now
+    WHERE id = CAST(:id AS uuid) AND task IS NULL AND updated_at = :seen
+    RETURNING id
+""")
+
+_UNFINISHED = text("""
+    UPDATE compute_servers s SET rung_at = :now
+    FROM compute_nodes n
+    WHERE n.id = s.node_id AND s.id IN (
+        SELECT id FROM compute_servers
+        WHERE task IS NOT NULL AND (worker_until IS NULL OR worker_until < :now)
+          AND task_at < CAST(:now AS timestamptz) - make_interval(secs => :wait)
+          AND (rung_at IS NULL OR rung_at < CAST(:now AS timestamptz) - make_interval(secs => :again))
+        ORDER BY task_at LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING n.service_host, s.id::text
+""")
+
+_ACTION = text("""
+    INSERT INTO compute_actions (server_id, project_id, action, request_id, user_id, started_at)
+    VALUES (CAST(:server_id AS uuid), :project_id, :action, :request_id, :user_id, :now)
+""")
+
+_ACTIONS = text("""
+    SELECT action, request_id, user_id, project_id, message, started_at
+    FROM compute_actions WHERE server_id = CAST(:server_id AS uuid) ORDER BY id DESC LIMIT 1000
+""")
+
+
+def record(conn: Connection, server_id: str, task: str, now: datetime, image: str | None = None) -> None:
+    """Write down what is wanted of a server whose row is locked."""
+    conn.execute(_RECORD, {"id": server_id, "task": task, "now": now, "image": image})
+
+
+def fence(conn: Connection, server_id: str, token: int) -> bool:
+    """Remember the token; False when a later one was here."""
+    return conn.execute(_FENCE, {"id": server_id, "token": token}).first() is not None
+
+
+def claim(conn: Connection, server_id: str, worker: str, now: datetime, seconds: float) -> bool:
+    """Take the work on a server for so many seconds; False when there is none or another has it."""
+    given = {"id": server_id, "worker": worker, "now": now, "seconds": seconds}
+    return conn.execute(_CLAIM, given).first() is not None
+
+
+def finish(
+    conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, Any], now: datetime
+) -> bool:
+    """Record that the task is done (status, launched) or has failed (fault); False when it is no longer wanted."""
+    fault = outcome.get("fault")
+    given = {
+        "id": server_id,
+        "worker": worker,
+        "task": task,
+        "status": outcome.get("status"),
+        "launched": outcome.get("launched", False),
+        "fault": json.dumps(fault) if fault else None,
+        "now": now,
+    }
+    return conn.execute(_FINISH, given).first() is not None
+
+
+def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None:
+    """Give the work back undone: it is rung for again after a while."""
+    conn.execute(_LET_GO, {"id": server_id, "worker": worker, "now": now})
+
+
+def move(conn: Connection, server_id: str, node_id: int, tried: int, now: datetime) -> None:
+    """Put a server on another node after it failed on one; the work is free for that node's service."""
+    conn.execute(_MOVE, {"id": server_id, "node_id": node_id, "tried": tried, "now": now})
+
+
+def delete(conn: Connection, server_id: str) -> None:
+    """Drop a server, which frees its addresses."""
+    conn.execute(_FORGET, {"id": server_id})
+    conn.execute(_DELETE, {"id": server_id})
+
+
+def died(
+    conn: Connection, server_id: str, seen: datetime, status: str, task: str | None, now: datetime
+) -> bool:
+    """Record what became of a server that has not changed since `seen`."""
+    given = {"id": server_id, "seen": seen, "status": status, "task": task, "now": now}
+    return conn.execute(_DIED, given).first() is not None
+
+
+def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> list[tuple[str, str]]:
+    """(service host, server id) of work that nobody is at, rung for at most every `again` seconds."""
+    given = {"now": now, "wait": wait, "again": again}
+    return [(host, server_id) for host, server_id in conn.execute(_UNFINISHED, given)]
+
+
+def note(conn: Connection, server_id: str, action: str, by: Mapping[str, str], now: datetime) -> None:
+    """Add to the list of what was asked of a server; `by`: project_id, user_id, request_id."""
+    conn.execute(_ACTION, {"server_id": server_id, "action": action, "now": now, **by})
+
+
+def notes(conn: Connection, server_id: str) -> list[dict[str, Any]]:
+    """What was asked of a server, newest first."""
+    return [dict(row) for row in conn.execute(_ACTIONS, {"server_id": server_id}).mappings()]

@@ -1,0 +1,64 @@
+"""A driver that only pretends: the server's row is all there is.  For load tests and unit tests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from climate.compute.errors import VirtError
+from climate.compute.host import NodeSpec
+from climate.compute.virt import Guest, State
+
+
+@dataclass
+class MemoryDriver:
+    """Knows its guests for as long as it lives; guests of nodes in `broken` cannot be made."""
+
+    specs: Sequence[NodeSpec] = ()
+    broken: set[str] = field(default_factory=set)
+    guests: dict[str, State] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    """(verb, server id) of everything that was asked, in order."""
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        return self.specs
+
+    def remembers(self, node: str) -> bool:
+        return False
+
+    def hold(self, guest: Guest) -> None:
+        self._make("hold", guest, State.HELD)
+
+    def run(self, guest: Guest) -> None:
+        self._make("run", guest, State.RUNNING)
+
+    def stop(self, guest: Guest) -> None:
+        self._set("stop", guest, State.DEAD)
+
+    def suspend(self, guest: Guest) -> None:
+        self._set("suspend", guest, State.PAUSED)
+
+    def resume(self, guest: Guest) -> None:
+        self._set("resume", guest, State.RUNNING)
+
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        self.calls.append(("snapshot", guest.id))
+        target.write_text(f"{guest.name}\n", encoding="utf-8")
+
+    def delete(self, server_id: str) -> None:
+        self.calls.append(("delete", server_id))
+        self.guests.pop(server_id, None)
+
+    def states(self) -> Mapping[str, State]:
+        return {}
+
+    def console(self, guest: Guest, lines: int | None) -> str:
+        return f"climate: {guest.name} is {self.guests.get(guest.id, State.DEAD).value}\n"
+
+    def _make(self, verb: str, guest: Guest, state: State) -> None:
+        if guest.node in self.broken:
+            raise VirtError(f"node {guest.node} cannot make a server")
+        self._set(verb, guest, state)
+
+    def _set(self, verb: str, guest: Guest, state: State) -> None:
+        self.calls.append((verb, guest.id))
+        self.guests[guest.id] = state
