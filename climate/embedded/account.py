@@ -33,12 +33,12 @@ class Account:
         """To whom files must belong for this account: seen from outside of a namespace."""
         return (os.geteuid(), os.getegid()) if self.namespace else (self.uid, self.gid)
 
-    def enter(self) -> None:
+    def enter(self, library: ctypes.CDLL) -> None:
         """Become this account.  For the new process alone, between fork and exec."""
         if self.namespace:
-            _enter_namespace(self.uid, self.gid)
+            _enter_namespace(library, self.uid, self.gid)
         else:
-            _change_user(self)
+            _change_user(library, self)
 
     def __str__(self) -> str:
         way = " in a user namespace" if self.namespace else " passing closed folders" if self.passes else ""
@@ -46,18 +46,18 @@ class Account:
 
 
 def libc() -> ctypes.CDLL:
-    """The C library, for the few calls that Python has not."""
+    """The C library, for the few calls that Python has not; to be loaded before a fork, never after it."""
     return ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(signal_number: int, parent: int) -> None:
+def die_with_parent(library: ctypes.CDLL, signal_number: int, parent: int) -> None:
     """Have the kernel send the signal to this process when the parent ends; Linux only, elsewhere the guard does it.
 
     To be called after every change of user, which clears it.  A parent that is gone already is noticed.
     """
     if sys.platform != "linux":
         return
-    _check(libc().prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0))
+    _check(library.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0))
     if os.getppid() != parent:
         os._exit(1)
 
@@ -76,8 +76,7 @@ def _check(result: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _change_user(account: Account) -> None:
-    library = libc()
+def _change_user(library: ctypes.CDLL, account: Account) -> None:
     if account.passes:
         _check(library.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
     os.setgroups([])
@@ -90,9 +89,9 @@ def _change_user(account: Account) -> None:
         _check(library.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0))
 
 
-def _enter_namespace(uid: int, gid: int) -> None:
+def _enter_namespace(library: ctypes.CDLL, uid: int, gid: int) -> None:
     outside = os.geteuid(), os.getegid()
-    _check(libc().unshare(CLONE_NEWUSER))
+    _check(library.unshare(CLONE_NEWUSER))
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {outside[0]} 1"),

@@ -113,7 +113,7 @@ def _look(place: str, path: Path) -> Found:
 
 def _probe(found: Found, program: Path, pattern: str, least: int) -> Found:
     try:
-        said = subprocess.run(
+        said = subprocess.run(  # noqa: S603 - a path of ours
             [program, "--version"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from climate.embedded.account import Account, user_name
 from climate.embedded.errors import AlreadyRunning, StoreError
+from climate.embedded.guard import started_at
 
 LONGEST_SOCKET = 103
 """Bytes of a socket's path that every system takes."""
@@ -85,26 +86,6 @@ def _owner(text: bytes) -> int | None:
         return None
     pid = int(words[0])
     return pid if started_at(pid) == words[1].decode() else None
-
-
-def started_at(pid: int) -> str:
-    """When a living process began, in the system's own count: pids come back, this does not.  "0" when unknown."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-    except OSError:
-        return "0" if _lives(pid) and not Path("/proc/self/stat").exists() else ""
-    state, *fields = after_name.split()
-    return "" if state in "ZX" else fields[18]
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def give_to(path: Path, account: Account | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO
 
-from climate.embedded.account import Account, die_with_parent
+from climate.embedded.account import Account, die_with_parent, libc
 from climate.embedded.errors import StoreError
 
 PLAIN_ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
@@ -40,14 +40,14 @@ def start(program: Program, output: int | IO[bytes], *, folder: str | None = Non
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError(f"{program.name} has to be started from the main thread")
     parent = os.getpid()
-    account = program.account
+    library = libc()
 
     def become() -> None:
-        if account:
-            account.enter()
-        die_with_parent(program.stop_signal, parent)
+        if program.account:
+            program.account.enter(library)
+        die_with_parent(library, program.stop_signal, parent)
 
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 - there is no shell
         program.argv,
         env=dict(program.environ),
         stdin=subprocess.DEVNULL,

@@ -1,0 +1,130 @@
+"""The guard: a small process that cleans up behind a runner that was killed.
+
+It reads the runner's children from a pipe, one line each: `+ PID START SIGNAL` when one begins and `- PID` when one
+has ended.  The end of the pipe is the end of the runner, however it came about.  Then everything still alive is
+ended, first with its own stop signal, soon by force, and the servers recorded in the home likewise.
+Run as a file, hence with the standard library only: `python -I guard.py HOME`.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+GRACE = 4.0
+"""Seconds between the stop signal and the end by force."""
+
+
+def read_children(lines: Iterable[str]) -> dict[int, tuple[str, int]]:
+    """The children not yet ended when the lines end: pid -> (start, stop signal)."""
+    children: dict[int, tuple[str, int]] = {}
+    for words in map(str.split, lines):
+        if words[0] == "+" and len(words) == 4:
+            children[int(words[1])] = words[2], int(words[3])
+        elif words[0] == "-":
+            children.pop(int(words[1]), None)
+    return children
+
+
+def end_all(children: dict[int, tuple[str, int]], home: Path) -> None:
+    """End the groups of these children and the recorded servers; returns when nothing is left."""
+    end_servers(home)
+    # The leader may have gone already, by its death signal, and have left its group: that group is still ours.
+    groups = {pid: stop for pid, (start, stop) in children.items() if started_at(pid) in ("", start)}
+    for leader, stop in groups.items():
+        signal_group(leader, stop)
+    if not _gone(groups, GRACE):
+        for leader in groups:
+            signal_group(leader, signal.SIGKILL)
+        _gone(groups, GRACE)
+    # A worker may have started one more in between.
+    end_servers(home)
+
+
+def _gone(groups: dict[int, int], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while any(map(group_lives, groups)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def started_at(pid: int) -> str:
+    """When a living process began, in the system's own count: pids come back, this does not.
+
+    Empty when there is no such process or only its zombie; "0" for a living one where the system does not tell.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "0" if not Path("/proc/self/stat").exists() and _takes_signals(os.kill, pid) else ""
+    state, *fields = text.rpartition(")")[2].split()
+    return "" if state in "ZX" else fields[18]
+
+
+def group_lives(leader: int) -> bool:
+    """Whether any process of this group is left."""
+    return _takes_signals(os.killpg, leader)
+
+
+def _takes_signals(send: Callable[[int, int], None], pid: int) -> bool:
+    try:
+        send(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def signal_group(leader: int, number: int) -> None:
+    """Send a signal to a whole group, which may be gone."""
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def end_servers(home: Path) -> list[int]:
+    """End by force every server that is recorded in `home`/servers/*/pid and is still the process that was recorded.
+
+    A record is two words: the pid, and the start of the process in the system's count (field 22 of /proc/PID/stat).
+    Answers with the pids that were ended.
+    """
+    ended = []
+    for record in sorted((home / "servers").glob("*/pid")):
+        pid = _recorded(record)
+        if pid is None:
+            continue
+        try:
+            leads = os.getpgid(pid) == pid
+            os.killpg(pid, signal.SIGKILL) if leads else os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+        ended.append(pid)
+    return ended
+
+
+def _recorded(record: Path) -> int | None:
+    try:
+        words = record.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return None
+    if len(words) != 2 or not words[0].isdigit() or int(words[0]) < 2:
+        return None
+    pid = int(words[0])
+    return pid if started_at(pid) == words[1] else None
+
+
+def main(home: Path) -> None:
+    """Wait for the end of the runner, then clean up."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    end_all(read_children(sys.stdin), home)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

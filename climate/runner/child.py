@@ -1,0 +1,111 @@
+"""One process of the stack: begun, ended, and when it may begin again."""
+
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from climate.embedded.spawn import Program, kill_group, start
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how soon a process that dies is begun again.
+
+    Only deaths after a life shorter than `short` seconds are counted: `deaths` of them within `window` seconds, or
+    `first_deaths` before the stack was ready once, are too many.  The pause doubles from `pause` to `longest`.
+    """
+
+    short: float = 3.0
+    deaths: int = 10
+    first_deaths: int = 3
+    window: float = 60.0
+    pause: float = 0.1
+    longest: float = 5.0
+
+
+@dataclass(eq=False)
+class Child:
+    """A program with its present process, if it has one.  Times are of the runner's steady clock, in seconds."""
+
+    program: Program
+    number: int
+    before: Callable[[], None] | None = None
+    once: bool = False
+    """It is run to its end, and not begun again."""
+    process: subprocess.Popen[bytes] | None = None
+    begun_at: float = 0.0
+    next_at: float | None = None
+    """When it is to be begun again."""
+    kill_at: float | None = None
+    """When its time to stop is over; set: it was asked to stop."""
+
+    def __post_init__(self) -> None:
+        self._deaths: deque[float] = deque()
+
+    @property
+    def name(self) -> str:
+        return self.program.name
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
+    @property
+    def result(self) -> int | None:
+        """The last process's exit status, or minus its signal."""
+        return self.process.returncode if self.process else None
+
+    @property
+    def ended(self) -> str:
+        """How the last process ended, in words."""
+        result = self.result or 0
+        return f"was ended by {signal.Signals(-result).name}" if result < 0 else f"ended with status {result}"
+
+    def begin(self, now: float) -> int:
+        """Start the process; the answer is the file to read its output from."""
+        if self.before:
+            self.before()
+        reader, writer = os.pipe()
+        try:
+            self.process = start(self.program, writer)
+        except BaseException:
+            os.close(reader)
+            raise
+        finally:
+            os.close(writer)
+        os.set_blocking(reader, False)
+        self.begun_at, self.next_at, self.kill_at = now, None, None
+        return reader
+
+    def bury(self) -> bool:
+        """Whether the process has ended by now; then what is left of its group is ended too."""
+        if self.process is None or self.process.poll() is None:
+            return False
+        kill_group(self.process.pid)
+        return True
+
+    def ask_to_stop(self, now: float) -> None:
+        """Send the stop signal and set the time by which it has to be gone."""
+        if self.alive and self.process:
+            self.kill_at = now + self.program.stop_seconds
+            self.process.send_signal(self.program.stop_signal)
+
+    def kill(self) -> None:
+        """End it by force, with its group."""
+        if self.alive and self.process:
+            kill_group(self.process.pid)
+
+    def died(self, now: float, patience: Patience, *, ready: bool) -> bool:
+        """Note an unwanted death and set the time of the next start; False when it has died too often."""
+        while self._deaths and self._deaths[0] < now - patience.window:
+            self._deaths.popleft()
+        if now - self.begun_at >= patience.short:
+            self._deaths.clear()
+        else:
+            self._deaths.append(now)
+        quick = len(self._deaths)
+        self.next_at = now + (min(patience.pause * 2 ** (quick - 1), patience.longest) if quick else 0.0)
+        return quick < (patience.deaths if ready else patience.first_deaths)

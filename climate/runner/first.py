@@ -1,0 +1,20 @@
+"""What has to be there before the first request: run once by `climate up` after the migrations, in its own process."""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+
+from climate.settings import Settings
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Have the composition root prepare identity, clouds.yaml and, with --demo, a small cloud to play with."""
+    if find_spec("climate.bootstrap"):
+        importlib.import_module("climate.bootstrap").prepare(Settings.from_env(environ), demo="--demo" in arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))

@@ -1,0 +1,38 @@
+"""Read a Procfile: `name: command` lines, split into words, never given to a shell."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from string import Template
+
+LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(\S.*)")
+RELEASE = "release"
+"""The one name that is run to its end before all others."""
+
+
+class ProcfileError(Exception):
+    """A Procfile has a line that cannot be used."""
+
+
+def parse(text: str, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The words of each command by its name, in the order of the lines; `$NAME` is filled in from `environ`.
+
+    A shell in between would die alone and leave its program behind, hence there is none.
+    """
+    commands: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = LINE.fullmatch(line.strip())
+        if not match or match[1] in commands:
+            raise ProcfileError(f"line {number} of the Procfile is not a new `name: command`: {line.strip()}")
+        commands[match[1]] = _words(number, match[2], environ)
+    return commands
+
+
+def _words(number: int, command: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    try:
+        words = shlex.split(command, comments=False)
+    except ValueError as error:
+        raise ProcfileError(f"line {number} of the Procfile cannot be split into words: {error}") from None
+    return tuple(Template(word).safe_substitute(environ) for word in words)

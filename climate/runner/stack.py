@@ -1,0 +1,199 @@
+"""`climate up`: stores, migrations, then every process of the Procfile, until somebody asks for the end."""
+
+import contextlib
+import ctypes
+import http.client
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+from climate.embedded import StoreError, guard
+from climate.embedded.account import libc
+from climate.embedded.folder import Stores, locked, publish, withdraw
+from climate.embedded.spawn import Program
+from climate.embedded.stores import START_SECONDS, Store, own_stores, urls
+from climate.runner.child import Child
+from climate.runner.console import Console
+from climate.runner.lifeline import Lifeline
+from climate.runner.procfile import RELEASE, ProcfileError, parse
+from climate.runner.supervise import GaveUp, Stopped, Supervisor
+from climate.settings import Settings
+
+PR_SET_CHILD_SUBREAPER = 36
+WEB = "web"
+STOP_SECONDS: Mapping[str, float] = {"worker": 15.0}
+"""Longest time that a process may take to stop, where it is not ten seconds."""
+RELEASE_SECONDS = 600.0
+READY_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be run: names out of the Procfile (all when empty), how many of each, and with a demo cloud or not."""
+
+    procfile: str
+    only: Sequence[str] = ()
+    formation: Mapping[str, int] | None = None
+    demo: bool = False
+
+    def commands(self, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """The words of each process, `worker.1` and so on when there are several; without `release`."""
+        known = parse(self.procfile, environ)
+        wanted = {*self.only, *(self.formation or {})}
+        unknown = wanted - known.keys() | wanted & {RELEASE}
+        if unknown:
+            raise ProcfileError(f"the Procfile has no process named {', '.join(sorted(unknown))}")
+        chosen = {name: words for name, words in known.items() if name != RELEASE and name in (self.only or known)}
+        return {each: words for name, words in chosen.items() for each in self._instances(name)}
+
+    def release(self, environ: Mapping[str, str]) -> tuple[str, ...]:
+        """The words of the command that comes before all others, or none."""
+        return parse(self.procfile, environ).get(RELEASE, ())
+
+    def _instances(self, name: str) -> list[str]:
+        count = (self.formation or {}).get(name, 1)
+        return [name] if count == 1 else [f"{name}.{number + 1}" for number in range(count)]
+
+
+def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO) -> int:
+    """Run everything until SIGINT, SIGTERM or SIGHUP; the answer is the exit status.
+
+    Refusals and failures are said in one line each.  Nothing of it outlives this process, however it ends.
+    """
+    console = Console(out, colours=out.isatty() and not environ.get("NO_COLOR"))
+    settings = replace(settings, home=settings.home.resolve())
+    try:
+        commands = order.commands(environ)
+        if any(_process(name) == WEB for name in commands):
+            _check_port(settings)
+        with locked(settings.home) as lock:
+            return _Stack(settings, environ, order, console).run(commands, lock)
+    except (StoreError, ProcfileError, GaveUp) as error:
+        console.say(f"climate up: {error}")
+        return 1
+
+
+class _Stack:
+    """One run of the whole."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], order: Order, console: Console) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._order = order
+        self._console = console
+
+    def run(self, commands: Mapping[str, tuple[str, ...]], lock: int) -> int:
+        home = self._settings.home
+        own = own_stores(self._settings, home, lock)
+        stores = urls(self._settings, own)
+        environ = child_environ(self._settings, self._environ, stores)
+        _adopt_orphans()
+        lifeline = Lifeline(home, lock)
+        supervisor = Supervisor(self._console, lifeline)
+        kept: list[Child] = []
+        try:
+            with supervisor.signals():
+                try:
+                    kept += self._begin_stores(supervisor, own)
+                    publish(home, stores)
+                    self._begin_processes(supervisor, commands, environ)
+                    supervisor.serve()
+                except Stopped:
+                    self._console.say("climate is stopping")
+                    return 0
+                finally:
+                    supervisor.stop(keeping=kept)
+                    guard.end_servers(home)
+                    withdraw(home)
+                    supervisor.stop()
+        finally:
+            lifeline.cut()
+
+    def _begin_stores(self, supervisor: Supervisor, own: Mapping[str, Store]) -> list[Child]:
+        begun = [(store, supervisor.add(store.program, before=store.before)) for store in own.values()]
+        for store, child in begun:
+            answers: Callable[[], bool] = lambda: bool(child.process and store.answers(child.process.pid))  # noqa: B023, E731
+            supervisor.wait_for(answers, START_SECONDS, f"the start of {store.program.name}")
+            store.settle()
+        return [child for _, child in begun]
+
+    def _begin_processes(
+        self, supervisor: Supervisor, commands: Mapping[str, tuple[str, ...]], environ: Mapping[str, str]
+    ) -> None:
+        release = self._order.release(environ)
+        if release:
+            supervisor.run(_program(RELEASE, release, environ), RELEASE_SECONDS)
+        first = (sys.executable, "-m", "climate.runner.first", *(["--demo"] if self._order.demo else []))
+        supervisor.run(Program("first", first, environ), RELEASE_SECONDS)
+        for name, words in commands.items():
+            supervisor.add(_program(name, words, environ))
+        if any(_process(name) == WEB for name in commands):
+            supervisor.wait_for(lambda: _is_healthy(self._settings), READY_SECONDS, "the web process")
+            self._console.say(f"climate is ready at {self._settings.base_url}")
+        else:
+            self._console.say(f"climate runs {', '.join(commands)}")
+        supervisor.ready = True
+
+
+def child_environ(settings: Settings, environ: Mapping[str, str], stores: Stores) -> dict[str, str]:
+    """What a process of the Procfile finds in its environment: where the stores are, and programs of our own first."""
+    beside_us = str(Path(sys.executable).parent)
+    return {
+        **environ,
+        "PATH": os.pathsep.join(filter(None, (beside_us, environ.get("PATH", os.defpath)))),
+        "PYTHONUNBUFFERED": "1",
+        "PORT": str(settings.port),
+        "CLIMATE_HOME": str(settings.home),
+        "CLIMATE_HOST": settings.host,
+        "CLIMATE_PORT": str(settings.port),
+        "CLIMATE_DATABASE_URL": stores.database_url,
+        "CLIMATE_REDIS_URL": stores.redis_url,
+    }
+
+
+def _program(name: str, words: tuple[str, ...], environ: Mapping[str, str]) -> Program:
+    found = shutil.which(words[0], path=environ["PATH"])
+    if not found:
+        raise GaveUp(f"{name} cannot be started: there is no program {words[0]}")
+    return Program(name, (found, *words[1:]), environ, stop_seconds=STOP_SECONDS.get(_process(name), 10.0))
+
+
+def _process(instance: str) -> str:
+    return instance.partition(".")[0]
+
+
+def _check_port(settings: Settings) -> None:
+    """Better refused now than met later by a readiness check that finds somebody else's answer."""
+    try:
+        places = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, address in places:
+            with socket.socket(family, kind, protocol) as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                one.bind(address)
+    except OSError as error:
+        where = f"{settings.host} port {settings.port}"
+        raise GaveUp(f"{where} cannot be used ({error.strerror}); choose another with --port or CLIMATE_PORT") from None
+
+
+def _is_healthy(settings: Settings) -> bool:
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
+    one = http.client.HTTPConnection(host, settings.port, timeout=2)
+    try:
+        one.request("GET", "/healthz")
+        return one.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        one.close()
+
+
+def _adopt_orphans() -> None:
+    """Be the one to whom orphans below us fall, so that they do not stay as zombies where nobody else buries them."""
+    if sys.platform == "linux":
+        with contextlib.suppress(AttributeError):
+            libc().prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)

@@ -1,0 +1,180 @@
+"""The supervisor: one thread, one loop; it reads its children, begins them again, and ends them in order."""
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import NoReturn
+
+from climate.embedded.spawn import Program
+from climate.runner.child import Child, Patience
+from climate.runner.console import Console, Lines
+from climate.runner.lifeline import Lifeline
+
+
+class GaveUp(Exception):
+    """The stack cannot go on; the message says why."""
+
+
+class Stopped(Exception):
+    """Somebody asked for the end."""
+
+
+class Supervisor:
+    """Keeps its children alive.  Everything happens in `turn`, in the main thread, which also forks."""
+
+    def __init__(self, console: Console, lifeline: Lifeline, patience: Patience | None = None) -> None:
+        self.ready = False
+        self._console = console
+        self._lifeline = lifeline
+        self._patience = patience or Patience()
+        self._children: list[Child] = []
+        self._selector = selectors.DefaultSelector()
+        self._asked_at: float | None = None
+        self._hurry = False
+        self._stopping = False
+
+    def add(self, program: Program, *, before: Callable[[], None] | None = None, once: bool = False) -> Child:
+        """Begin a program and keep it alive from now on; `before` is called before each start."""
+        child = Child(program, len(self._children), before, once)
+        self._children.append(child)
+        self._begin(child)
+        return child
+
+    def wait_for(self, done: Callable[[], bool], seconds: float, what: str) -> None:
+        """Go on until something is so.  GaveUp after `seconds`; Stopped when somebody asked for the end."""
+        deadline = time.monotonic() + seconds
+        pause = 0.02
+        while not done():
+            if time.monotonic() > deadline:
+                raise GaveUp(f"{what} took longer than {seconds:g} s")
+            self.turn(pause)
+            pause = min(pause * 1.5, 0.25)
+
+    def run(self, program: Program, seconds: float) -> None:
+        """Run a program to its end; GaveUp when it fails."""
+        child = self.add(program, once=True)
+        self.wait_for(lambda: not child.alive, seconds, program.name)
+        self._children.remove(child)
+        if child.result:
+            raise GaveUp(f"{child.name} {child.ended}")
+
+    def serve(self) -> NoReturn:
+        """Go on until Stopped or GaveUp."""
+        while True:
+            self.turn(60.0)
+
+    def turn(self, longest: float) -> None:
+        """Wait for something to happen, at most `longest` seconds, and deal with it."""
+        for key, _ in self._selector.select(self._pause(longest)):
+            key.data(key.fd)
+        self._bury()
+        now = time.monotonic()
+        for child in self._children:
+            if child.kill_at is not None and child.kill_at <= now:
+                child.kill()
+            if child.next_at is not None and child.next_at <= now and not self._stopping:
+                self._begin(child)
+        if self._asked_at is not None and not self._stopping:
+            raise Stopped
+
+    def stop(self, keeping: Collection[Child] = ()) -> None:
+        """End all other children, the last begun first; a second Ctrl-C ends them by force."""
+        self._stopping = True
+        ending = [child for child in reversed(self._children) if child not in keeping]
+        for child in ending:
+            child.next_at = None
+            child.ask_to_stop(time.monotonic())
+        while any(child.alive for child in ending):
+            for child in ending if self._hurry else []:
+                child.kill()
+            self.turn(1.0)
+        self._hurry = False
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """Hear the signals that ask for the end, and the deaths of children, while the block lasts."""
+        hears, wakes = socket.socketpair()
+        for one in (hears, wakes):
+            one.setblocking(False)
+        self._selector.register(hears, selectors.EVENT_READ, lambda _: hears.recv(4096))
+        wanted = {signal.SIGINT: self._ask, signal.SIGTERM: self._ask, signal.SIGCHLD: _nothing}
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            wanted[signal.SIGHUP] = self._ask
+        former = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+        waker = signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(waker)
+            for number, handler in former.items():
+                signal.signal(number, handler)
+            hears.close()
+            wakes.close()
+
+    def _ask(self, number: int, frame: object) -> None:
+        now = time.monotonic()
+        if self._asked_at is None:
+            self._asked_at = now
+        elif number == signal.SIGINT and now > self._asked_at + 0.5:
+            # A terminal may send the first one twice; later it is a person who will not wait.
+            self._hurry = True
+
+    def _pause(self, longest: float) -> float:
+        times = [at for child in self._children for at in (child.next_at, child.kill_at) if at is not None]
+        return max(0.0, min([longest, *(at - time.monotonic() for at in times)]))
+
+    def _begin(self, child: Child) -> None:
+        try:
+            file = child.begin(time.monotonic())
+        except (OSError, subprocess.SubprocessError) as error:
+            raise GaveUp(f"{child.name} cannot be started: {error}") from None
+        self._selector.register(file, selectors.EVENT_READ, partial(self._read, child, Lines(file)))
+        if child.process:
+            self._lifeline.began(child.process.pid, child.program)
+
+    def _read(self, child: Child, lines: Lines, file: int) -> None:
+        for line in lines.read():
+            self._console.line(child.name, child.number, line)
+        if lines.ended:
+            self._selector.unregister(file)
+
+    def _bury(self) -> None:
+        for child in [child for child in self._children if child.alive and child.bury()]:
+            if child.process:
+                self._lifeline.ended(child.process.pid)
+            wanted = child.once or child.kill_at is not None or self._stopping
+            child.kill_at = None
+            if not wanted:
+                self._mourn(child)
+        _bury_strangers({self._lifeline.pid, *(c.process.pid for c in self._children if c.process and c.alive)})
+        living = [(child.process.pid, child.program) for child in self._children if child.process and child.alive]
+        if self._lifeline.renew(living):
+            self._console.say("the guard was ended from outside and is there again")
+
+    def _mourn(self, child: Child) -> None:
+        lives_on = child.died(time.monotonic(), self._patience, ready=self.ready)
+        if not lives_on:
+            raise GaveUp(f"{child.name} {child.ended}, again and again")
+        self._console.say(f"{child.name} {child.ended}; it is started again")
+
+
+def _nothing(number: int, frame: object) -> None:
+    """Being interrupted is all that is wanted."""
+
+
+def _bury_strangers(own: set[int]) -> None:
+    """Take leave of orphans that fell to us as their next living ancestor, so that no zombie stays."""
+    if not hasattr(os, "waitid"):
+        return
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if dead is None or dead.si_pid in own:
+                return
+            os.waitpid(dead.si_pid, os.WNOHANG)
