@@ -3,7 +3,7 @@
 from typing import Any, NoReturn, cast
 
 import flask
-import flask_smorest
+import flask_smorest  # type: ignore[import-untyped]
 import marshmallow
 from flask import Flask
 from flask_smorest import Api

@@ -12,7 +12,7 @@ from climate.identity.clouds import REGION
 
 SERVICES = (
     ("identity", "climate-identity", "/identity/v3"),
-    # The plain `nova` reads the version at this very URL, and hard-codes /v2/images and /v2.0/networks behind the others.
+    # The plain `nova` reads the version at this very URL, and hard-codes /v2/images and /v2.0/networks for the others.
     ("compute", "climate-compute", "/compute/v2.1"),
     ("reservation", "climate", "/reservation/v1"),
     ("image", "climate-image", "/image"),

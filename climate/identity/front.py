@@ -12,7 +12,7 @@ from climate.identity.tokens import Grant, unseal
 if TYPE_CHECKING:
     from climate.identity.service import Identity
 
-NO_TOKEN = "notused"
+NOT_A_TOKEN = "notused"  # noqa: S105
 """What keystoneauth sends as token when it was told to use none."""
 
 
@@ -25,7 +25,7 @@ class Headers(Protocol):
 def grant(identity: "Identity", headers: Headers, address: str) -> Grant:
     """By X-Auth-Token, or else by HTTP Basic; costs no statement when the proof is known and the watch is fresh."""
     token = headers.get("X-Auth-Token")
-    if token and token != NO_TOKEN:
+    if token and token != NOT_A_TOKEN:
         return of_token(identity, token)
     authorization = headers.get("Authorization")
     if authorization:

@@ -1,15 +1,16 @@
 """What an error of the database means to whoever asked."""
 
 import psycopg
-from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError, TimeoutError
+from sqlalchemy import exc
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 
 PASSING = frozenset({"40001", "40P01", "23P01", "55P03", "57014", "25P03", "25006", "57P01", "57P02", "57P03", "53300"})
-"""Serialization, deadlock, exclusion, lock and statement time-outs, read-only or ending server, too many connections."""
+"""Serialization, deadlock, exclusion, lock and statement time-outs, server read-only, ending or full."""
 
 
 def passing(error: BaseException) -> bool:
     """The same request may well succeed shortly: the database was away, too busy, or two got into each other's way."""
-    if isinstance(error, TimeoutError | OperationalError | InterfaceError | psycopg.OperationalError):
+    if isinstance(error, exc.TimeoutError | OperationalError | InterfaceError | psycopg.OperationalError):
         return True
     return isinstance(error, DBAPIError) and (error.connection_invalidated or sqlstate(error) in PASSING)
 

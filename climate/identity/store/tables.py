@@ -87,7 +87,7 @@ revocations = Table(
     Column("expires_at", Time, nullable=False, index=True),
     CheckConstraint("kind IN ('token', 'user', 'project', 'credential')", name="kind_known"),
 )
-"""Tokens that name the subject and were issued before that moment are not believed; a row goes when they have expired."""
+"""Tokens that name the subject and were issued before that moment are not believed; kept until they have expired."""
 
 failures = Table(
     "identity_failures",

@@ -1,0 +1,1 @@
+"""The face's foundation: what every endpoint does with any request."""

@@ -1,0 +1,1 @@
+"""Identity: proofs, tokens, keys, revocation, and the first start."""

@@ -1,0 +1,111 @@
+"""A place to test in: a scratch database with identity in it, and an app over it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any, cast
+from uuid import uuid4
+
+from argon2 import PasswordHasher
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import create_engine, make_url, text
+from werkzeug.serving import make_server
+from werkzeug.test import TestResponse
+
+from api import create_app
+from climate.identity import Identity, build, first_start
+from climate.identity.store.tables import metadata
+from climate.settings import Settings
+from climate.store.engine import connect
+
+SERVER = "postgresql:///postgres?host=/var/run/postgresql"
+QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+
+
+@contextmanager
+def scratch_database() -> Iterator[str]:
+    """The URL of a database that nobody else uses, gone afterwards."""
+    server = make_url(os.environ.get("CLIMATE_TEST_DATABASE_URL", SERVER)).set(drivername="postgresql+psycopg")
+    name = f"climate_test_{uuid4().hex[:12]}"
+    admin = create_engine(server, isolation_level="AUTOCOMMIT")
+    try:
+        with admin.connect() as conn:
+            conn.execute(text(f"CREATE DATABASE {name}"))
+        yield server.set(database=name).render_as_string(hide_password=False)
+        with admin.connect() as conn:
+            conn.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    finally:
+        admin.dispose()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Identity and its settings after the first start; stands in for the deployment."""
+
+    settings: Settings
+    identity: Identity
+    said: list[str] = field(default_factory=list)
+    climate: Any = None
+    compute: Any = None
+
+    def password(self, user: str) -> str:
+        return (self.settings.home / f"{user}-password").read_text().strip()
+
+
+@contextmanager
+def place(database: str, home: Path, settings: Settings | None = None) -> Iterator[Place]:
+    """Tables, users and keys as after the first start; the tables are emptied first."""
+    engine = connect(database, pool_size=4)
+    settings = settings or Settings(home=home)
+    metadata.drop_all(engine)
+    metadata.create_all(engine)
+    found = Place(settings, build(engine, settings, QUICK))
+    first_start(found.identity, settings, found.said.append)
+    yield found
+    engine.dispose()
+
+
+def app_of(deployment: Place) -> Flask:
+    return create_app(cast("Any", deployment))
+
+
+class Asker:
+    """A test client that signs in, and knows its token."""
+
+    def __init__(self, app: Flask, token: str = "") -> None:
+        self.client: FlaskClient = app.test_client()
+        self.token = token
+
+    def ask(self, method: str, path: str, **kwargs: Any) -> TestResponse:
+        headers = {**({"X-Auth-Token": self.token} if self.token else {}), **kwargs.pop("headers", {})}
+        return self.client.open(path, method=method, headers=headers, **kwargs)
+
+    def sign_in(self, user: str, password: str, project: str | None = None) -> TestResponse:
+        answer = self.ask("POST", "/identity/v3/auth/tokens", json=password_body(user, password, project))
+        self.token = answer.headers.get("X-Subject-Token", "")
+        return answer
+
+
+def password_body(user: str, password: str, project: str | None = None) -> dict[str, Any]:
+    domain = {"name": "Default"}
+    proof = {"user": {"name": user, "password": password, "domain": domain}}
+    auth: dict[str, Any] = {"identity": {"methods": ["password"], "password": proof}}
+    if project is not None:
+        auth["scope"] = {"project": {"name": project, "domain": domain}}
+    return {"auth": auth}
+
+
+@contextmanager
+def served(app: Flask, port: int = 0) -> Iterator[int]:
+    """The app on a loopback port."""
+    server = make_server("127.0.0.1", port, app, threaded=True)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
