@@ -78,9 +78,8 @@ def command() -> None:
         shown.close()
     shown.say(f"{verified} of {len(STEPS)} steps verified in {shown.spent:.0f} s")
     if verified < len(STEPS):
-        raise Failure(
-            "the demo stopped at a step that it could not verify", hint=f"look into {environ['CLIMATE_HOME']}/logs"
-        )
+        logs = f"look into {environ['CLIMATE_HOME']}/logs"
+        raise Failure("the demo stopped at a step that it could not verify", hint=logs)
 
 
 def perform(play: Play, steps: tuple[Step, ...] = STEPS) -> int:
@@ -96,9 +95,10 @@ def _verified(shown: Screen, step: Step, play: Play) -> bool:
     title = (step.__doc__ or "").strip()
     try:
         shown.done(title, step(play))
-    except (Unseen, Failure, httpx.HTTPError, LookupError, TypeError, ValueError) as wrong:
-        shown.failed(
-            title, f"{type(wrong).__name__}: {wrong}" if not isinstance(wrong, Unseen | Failure) else str(wrong)
-        )
+    except (Unseen, Failure) as why:
+        shown.failed(title, str(why))
+        return False
+    except (httpx.HTTPError, LookupError, TypeError, ValueError) as wrong:
+        shown.failed(title, f"the answer has another form than expected, {type(wrong).__name__}: {wrong}")
         return False
     return True

@@ -84,11 +84,8 @@ class Play:
                 return f"{failure.details['status']} {failure}"
             raise
         settled = ("ERROR", "ACTIVE", "RESERVED")
-        server = self.until(
-            "the answer of the scheduler",
-            lambda: self.server_now(server_id, client),
-            lambda now: status(now) in settled,
-        )
+        what = "the answer of the scheduler"
+        server = self.until(what, lambda: self.server_now(server_id, client), lambda now: status(now) in settled)
         client.call("compute", "DELETE", f"/servers/{server_id}")
         if status(server) != "ERROR":
             raise Unseen(f"server {server_id} became {status(server)}")
@@ -136,12 +133,12 @@ def require(seen: bool, otherwise: str) -> None:
 def play_on(stack: Stack, screen: Screen) -> Iterator[Play]:
     """The administrator and a member of project demo, signed in to a stack."""
     home = Path(stack.environ["CLIMATE_HOME"])
-    clients = [Client(find(name, stack.environ, home)) for name in ("climate", "climate-demo")]
-    play = Play(stack, screen, *clients)
+    admin, member = (Client(find(name, stack.environ, home)) for name in ("climate", "climate-demo"))
+    play = Play(stack, screen, admin, member)
     try:
         yield play
     finally:
-        for client in (*clients, play.visitor):
+        for client in (admin, member, play.visitor):
             if client is not None:
                 client.close()
 

@@ -1,28 +1,52 @@
 """climate journal: the record of all that happened, and whether the rows agree with it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
 
-from climate.cli.failures import ERROR, USAGE, Failure
-from climate.cli.moments import Moment, MomentType
+from climate.cli.failures import ERROR, UNREACHABLE, USAGE, Failure
+from climate.cli.moments import Moment, MomentType, wire
 from climate.cli.options import listed, shown
 from climate.cli.session import Session, current
+from climate.embedded import running
+from climate.settings import Settings
+
+if TYPE_CHECKING:
+    # Loading the engine takes longer than most commands: only those that need it do so.
+    from climate.context import Climate
+    from climate.domain.lease import Lease
+    from climate.store.journal import Entry
 
 
 @contextmanager
-def engine_room(session: Session) -> Iterator[Any]:
+def engine_room(session: Session) -> Iterator["Climate"]:
     """The engine on its database, for commands that look past the API."""
     from climate import bootstrap
 
-    deployment = bootstrap.build(session.settings)
+    deployment = bootstrap.build(with_stores(session.settings))
     try:
         yield deployment.climate
     finally:
         deployment.climate.engine.dispose()
+
+
+def with_stores(settings: Settings) -> Settings:
+    """The settings with the URLs of the stores that run: those given, or those of `climate up` in the same home."""
+    if settings.database_url:
+        return settings
+    stores = running(settings.home)
+    if stores is None:
+        raise Failure(
+            f"no stores run in {settings.home}, and CLIMATE_DATABASE_URL is not set",
+            UNREACHABLE,
+            "start them by `climate up`, or set CLIMATE_HOME to the home of a running one",
+        )
+    return replace(settings, database_url=stores.database_url, redis_url=settings.redis_url or stores.redis_url)
 
 
 @click.group("journal")
@@ -39,7 +63,9 @@ def check() -> None:
 
     with engine_room(session) as climate:
         differences = list(replay.differences(climate))
-    session.show_all([{"difference": str(one)} for one in differences], ("difference",))
+    session.show_all(
+        [{"lease_id": str(one.lease_id), "difference": one.what} for one in differences], ("lease_id", "difference")
+    )
     if differences:
         raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` makes the rows anew")
     session.say("the rows are what the journal says")
@@ -52,8 +78,8 @@ def rebuild() -> None:
     from climate.service import replay
 
     with engine_room(session) as climate:
-        replay.rebuild(climate)
-    session.say("the rows were made anew from the journal")
+        count = replay.rebuild(climate)
+    session.say(f"the rows of {count} leases were made anew from the journal")
 
 
 @group.command("show")
@@ -70,6 +96,50 @@ def show(lease_id: str, at: Moment | None) -> None:
     except ValueError:
         raise Failure(f"{lease_id!r} is not the id of a lease", USAGE, "`climate lease list` shows the ids") from None
     with engine_room(session) as climate:
-        with climate.engine.connect() as connection:
-            when = at.when(climate.now(connection)) if at else None
-        session.show_all(list(replay.story(climate, wanted, when)), ("version", "recorded_at", "kind", "body"))
+        lease, entries = replay.story(climate, wanted, _when(climate, at))
+    if at is None:
+        session.show_all([_told(entry) for entry in entries], ("version", "recorded_at", "kind", "body"))
+    else:
+        session.show(_state(lease))
+
+
+def _when(climate: "Climate", at: Moment | None) -> datetime | None:
+    if at is None:
+        return None
+    with climate.engine.connect() as connection:
+        return at.when(climate.now(connection))
+
+
+def _told(entry: "Entry") -> dict[str, Any]:
+    """A line of the journal, as it is kept."""
+    from climate.store import codec
+
+    fact = entry.fact
+    return {
+        "version": entry.version,
+        "recorded_at": wire(entry.recorded_at),
+        "kind": type(fact).__name__,
+        "body": codec.encode(fact),
+        "actor": dict(entry.actor),
+        "request_id": entry.request_id,
+    }
+
+
+def _state(lease: "Lease") -> dict[str, Any]:
+    """A lease as it was, in the words of the engine."""
+    return {name: _plain(getattr(lease, name)) for name in (field.name for field in fields(lease))} | {
+        "status": str(lease.status)
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of the domain as JSON has it."""
+    if isinstance(value, datetime):
+        return wire(value)
+    if isinstance(value, tuple | list | frozenset | set):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

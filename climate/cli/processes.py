@@ -2,11 +2,13 @@
 
 import os
 import sys
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import click
 
+from climate.cli.options import PairType
 from climate.cli.session import current
 
 
@@ -16,13 +18,24 @@ def _other(module: str) -> Any:
 
 
 @click.command("up")
+@click.argument("processes", nargs=-1, metavar="[PROCESS]...")
 @click.option("--demo", is_flag=True, help="With flavors, an image, a network and hosts to play with.")
-def up(demo: bool) -> None:
-    """Run everything: stores (unless URLs are given), web, poller and worker."""
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the APIs, instead of CLIMATE_PORT.")
+@click.option("--scale", type=PairType(), multiple=True, metavar="PROCESS=COUNT", help="So many of it; repeatable.")
+def up(processes: tuple[str, ...], demo: bool, port: int | None, scale: tuple[tuple[str, str], ...]) -> None:
+    """Run everything, or some PROCESSes of the Procfile: stores (unless URLs are given), web, poller, worker."""
     session = current()
     from climate import runner
 
-    raise SystemExit(runner.up(session.settings, session.environ, demo=demo))
+    settings = replace(session.settings, port=port) if port else session.settings
+    formation = {name: _count(name, count) for name, count in scale}
+    raise SystemExit(runner.up(settings, session.environ, processes or None, formation or None, demo))
+
+
+def _count(name: str, count: str) -> int:
+    if not count.isdecimal() or not 0 < int(count) <= 100:
+        raise click.UsageError(f"--scale {name}={count}: the count must be a number from 1 to 100")
+    return int(count)
 
 
 @click.command("web")
@@ -33,7 +46,7 @@ def web() -> None:
     arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "gthread"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
     arguments += ["--graceful-timeout", "10", "--log-level", settings.log_level.lower(), "--no-control-socket"]
-    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *arguments, "api.wsgi:application()"])
+    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *arguments, "api.wsgi:application()"])  # noqa: S606
 
 
 @click.command("poller")

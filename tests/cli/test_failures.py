@@ -73,7 +73,7 @@ def test_a_server_that_is_not_there_is_unreachable(climate: Climate, tmp_path: P
 
 
 def test_an_expired_token_is_replaced_once(climate: Climate, wire: Wire) -> None:
-    forgotten = (401, {"error": {"code": 401, "message": "expired"}}, {})
+    forgotten: tuple[int, Any, dict[str, str]] = (401, {"error": {"code": 401, "message": "expired"}}, {})
     wire.answers = [_login(wire, "expired already")]
     assert climate("lease", "list", "-f", "json").data == []
     wire.answers = [_login(wire, "one"), forgotten, _login(wire, "two"), forgotten]
