@@ -18,6 +18,12 @@ def refresh(compute: Compute) -> None:
         services.report(conn, compute.service_host, specs)
 
 
+def hosts(compute: Compute) -> list[str]:
+    """The host names of the compute services there are, of whom nothing may have been heard for long."""
+    with compute.engine.connect() as conn:
+        return [service.host for service in services.listed(conn, compute.now(conn))]
+
+
 def furnish(compute: Compute) -> None:
     """Give a fresh cloud flavors, an image and a network; what is there stays as it is."""
     with compute.engine.begin() as conn:

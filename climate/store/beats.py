@@ -1,0 +1,24 @@
+"""Signs of life of the processes, for readiness and for operators."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.store.tables import beats
+
+FORGOTTEN = timedelta(hours=1)
+
+
+def beat(conn: Connection, role: str, process: str, now: datetime) -> None:
+    mark = insert(beats).values(role=role, process=process, at=now)
+    conn.execute(mark.on_conflict_do_update(index_elements=["role", "process"], set_={"at": now}))
+
+
+def latest(conn: Connection, role: str) -> datetime | None:
+    """When any process of that role was last heard of."""
+    return conn.execute(select(func.max(beats.c.at)).where(beats.c.role == role)).scalar_one()
+
+
+def forget_old(conn: Connection, now: datetime) -> None:
+    conn.execute(delete(beats).where(beats.c.at < now - FORGOTTEN))

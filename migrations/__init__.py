@@ -1,0 +1,1 @@
+"""The database's tables through time, for Alembic."""

@@ -1,0 +1,10 @@
+"""Alembic's door to the schema: the connection is handed in, see `climate.bootstrap.upgrade`."""
+
+from alembic import context
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, transaction_per_migration=False)
+with context.begin_transaction():
+    # Two processes that start at once must not both create the tables.
+    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(4242)")
+    context.run_migrations()

@@ -1,0 +1,74 @@
+"""The queue as a doorbell: it says that there is work, Postgres says what.  Settings of reliability.md 2.4.
+
+A message that is lost, doubled, late or forged changes nothing: it carries
+ids only, and whoever answers it asks the database first.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from celery import Celery
+from kombu import Queue
+
+from climate.service.events import QUEUE, queue_of
+
+RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
+LONGEST_TASK = 330
+"""Seconds after which a task is killed; its event's claim has run out by then."""
+
+
+def connect(redis_url: str) -> Celery:
+    """A Celery application for sending and receiving."""
+    app = Celery("climate", broker=broker_url(redis_url), set_as_current=False)
+    app.conf.update(
+        accept_content=["json"],
+        broker_connection_max_retries=None,
+        broker_connection_retry_on_startup=True,
+        broker_connection_timeout=2,
+        broker_transport_options={
+            "visibility_timeout": 2 * LONGEST_TASK,
+            "socket_timeout": 3,
+            "socket_connect_timeout": 1,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+            "global_keyprefix": "climate:",
+        },
+        enable_utc=True,
+        event_serializer="json",
+        result_accept_content=["json"],
+        task_acks_late=True,
+        task_create_missing_queues=False,
+        task_default_queue=QUEUE,
+        task_ignore_result=True,
+        task_publish_retry=False,
+        task_reject_on_worker_lost=False,
+        task_serializer="json",
+        task_soft_time_limit=LONGEST_TASK - 15,
+        task_time_limit=LONGEST_TASK,
+        worker_enable_remote_control=False,
+        worker_hijack_root_logger=False,
+        worker_max_tasks_per_child=5000,
+        worker_prefetch_multiplier=1,
+        worker_send_task_events=False,
+    )
+    return app
+
+
+def broker_url(redis_url: str) -> str:
+    """The URL in the broker's spelling: a Unix socket is `redis+socket://`."""
+    return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
+
+
+def queues(resource_types: Sequence[str], service_host: str) -> list[Queue]:
+    """What a worker listens on: each resource type has its own queue, and so has each compute service."""
+    names = [QUEUE, *(queue_of(resource_type) for resource_type in resource_types), compute_queue(service_host)]
+    return [Queue(name, routing_key=name) for name in names]
+
+
+def compute_queue(service_host: str) -> str:
+    return f"compute.{service_host}"
+
+
+def send(app: Celery, task: str, args: Sequence[Any], queue: str, **options: Any) -> None:
+    """Ring once.  Raises kombu's OperationalError when the broker is away: the poller comes again."""
+    app.send_task(task, args=list(args), queue=Queue(queue, routing_key=queue), **options)

@@ -1,0 +1,156 @@
+"""The poller process: sleeps until something is due, claims it, and rings for it.
+
+APScheduler is a plain ticker here; when what is due is the database's
+business.  Any number of pollers may run.
+"""
+
+import os
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import structlog
+from apscheduler.schedulers.background import BackgroundScheduler
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from climate import bootstrap, logs
+from climate.bootstrap import Deployment
+from climate.compute import lifecycle, services
+from climate.service import boot, chores, events
+from climate.settings import Settings
+from climate.store.claims import CHANNEL
+from workers import doorbell
+
+log = structlog.get_logger(__name__)
+
+CHORES_SECONDS = 10
+SILENT_SECONDS = 15.0
+"""A poller that has not finished a beat for so long ends itself, to be started afresh."""
+
+STUCK = 70
+"""Exit status of a poller that ended itself."""
+
+
+@dataclass
+class Poller:
+    """One poller: its beats, its ear for NOTIFY, its watchdog."""
+
+    deployment: Deployment
+    bell: doorbell.Celery
+    name: str = field(default_factory=lambda: f"poller:{socket.gethostname()}:{os.getpid()}")
+    last_beat: float = field(default_factory=time.monotonic)
+    scheduler: BackgroundScheduler = field(
+        default_factory=lambda: BackgroundScheduler(
+            timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        )
+    )
+    rung: threading.Event = field(default_factory=threading.Event)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def beat(self) -> None:
+        """One look at all that is due.  A database or broker that is away is met again at the next."""
+        try:
+            self._look()
+            while self.rung.is_set() and not self.stopping.is_set():
+                self._look()
+        except (SQLAlchemyError, PoolTimeout, psycopg.Error) as error:
+            log.warning("no beat: the database is away", error=type(error).__name__)
+        except (BrokerError, RedisError, OSError) as error:
+            log.warning("no ring: the broker is away", error=type(error).__name__)
+        self.last_beat = time.monotonic()
+
+    def _look(self) -> None:
+        self.rung.clear()
+        climate = self.deployment.climate
+        events.rescue(climate, self.name)
+        while True:
+            claimed = events.claim_due(climate, self.name)
+            self.last_beat = time.monotonic()
+            self._ring()
+            if claimed < events.BATCH:
+                break
+        self._ring_for_servers()
+        wait = events.next_due(climate)
+        if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
+            self._wake_in(wait)
+
+    def _ring(self) -> None:
+        for message in events.to_send(self.deployment.climate):
+            args = [str(message.event_id), message.token]
+            doorbell.send(self.bell, doorbell.RUN_EVENT, args, message.queue)
+
+    def _ring_for_servers(self) -> None:
+        for service_host, server_id in lifecycle.unfinished(self.deployment.compute, wait=0):
+            doorbell.send(self.bell, doorbell.SERVE, [server_id], doorbell.compute_queue(service_host))
+
+    def do_chores(self) -> None:
+        """What need not be done at once: upkeep, orphans, the compute services' own rounds."""
+        try:
+            chores.tidy(self.deployment.climate, "poller", self.name)
+            boot.sweep(self.deployment.climate, self.name)
+            for service_host in services.hosts(self.deployment.compute):
+                queue = doorbell.compute_queue(service_host)
+                doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
+        except (SQLAlchemyError, PoolTimeout, psycopg.Error, BrokerError, RedisError, OSError) as error:
+            log.warning("chores put off", error=type(error).__name__)
+
+    def _wake_in(self, wait: timedelta) -> None:
+        if not self.stopping.is_set():
+            self.scheduler.modify_job("beat", next_run_time=datetime.now(UTC) + wait)
+
+    def listen(self) -> None:
+        """Beat at once when a transaction says that something is due.  Polling is the fallback, so errors only delay."""
+        url = bootstrap.plain_url(self.deployment.settings.database_url)
+        while not self.stopping.is_set():
+            try:
+                with psycopg.connect(url, autocommit=True, application_name="climate-listen", connect_timeout=5) as conn:
+                    conn.execute(f"LISTEN {CHANNEL}")
+                    self._hear(conn)
+            except psycopg.Error as error:
+                log.warning("not listening: the database is away", error=type(error).__name__)
+                self.stopping.wait(1)
+
+    def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
+        while not self.stopping.is_set():
+            for _ in conn.notifies(timeout=1, stop_after=1):
+                self.rung.set()
+                self._wake_in(timedelta(0))
+
+    def watch(self) -> None:
+        """End the process when its beats have stopped: a supervisor starts it afresh."""
+        while not self.stopping.wait(1):
+            if time.monotonic() - self.last_beat > SILENT_SECONDS:
+                log.error("no beat for too long, ending", seconds=SILENT_SECONDS)
+                os._exit(STUCK)
+
+    def run(self) -> None:
+        """Work until `stopping` is set."""
+        seconds = self.deployment.settings.poll_seconds
+        now = datetime.now(UTC)
+        self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now)
+        self.scheduler.add_job(self.do_chores, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
+        self.scheduler.start()
+        threads = [threading.Thread(target=target, daemon=True) for target in (self.listen, self.watch)]
+        for thread in threads:
+            thread.start()
+        log.info("poller is at work", name=self.name)
+        self.stopping.wait()
+        self.scheduler.shutdown(wait=True)
+
+
+def main(settings: Settings) -> int:
+    """Run until SIGINT or SIGTERM."""
+    logs.configure(settings)
+    deployment = bootstrap.build(settings, application="climate-poller", pool_size=4)
+    poller = Poller(deployment, doorbell.connect(settings.redis_url))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: poller.stopping.set())
+    poller.run()
+    return 0

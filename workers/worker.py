@@ -1,0 +1,31 @@
+"""The worker process: answers the doorbell."""
+
+from celery.signals import worker_ready
+
+from climate import logs, plugin
+from climate.settings import Settings
+from workers import doorbell
+from workers.tasks import Desk, register
+
+
+def main(settings: Settings) -> int:
+    """Run until told to stop; a warm stop lets tasks finish."""
+    logs.configure(settings)
+    app = doorbell.connect(settings.redis_url)
+    register(app, Desk(settings))
+    app.conf.task_queues = doorbell.queues(sorted(plugin.load()), settings.service_host)
+
+    def tend_at_once(**_: object) -> None:
+        doorbell.send(app, doorbell.TEND, [], doorbell.compute_queue(settings.service_host), expires=60)
+
+    worker_ready.connect(tend_at_once, weak=False)
+    worker = app.Worker(
+        concurrency=settings.worker_processes,
+        hostname=f"climate@{settings.service_host}",
+        loglevel=settings.log_level,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+    worker.start()
+    return int(worker.exitcode or 0)
