@@ -1,0 +1,74 @@
+# climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help run demo test test-slow lint fix bench lock clean
+
+PY ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
+ARGS ?=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+run: $(VENV)/installed ## run climate with a small demo cloud: http://127.0.0.1:8000, Ctrl-C stops it
+	@exec $(BIN)/climate up --demo $(ARGS)
+
+demo: $(VENV)/installed ## show one lease from end to end, each step verified; about two minutes
+	@exec $(BIN)/climate demo $(ARGS)
+
+test: $(VENV)/installed-dev ## run the tests
+	$(BIN)/python -m pytest -n 2 -m 'not slow' $(ARGS)
+
+test-slow: $(VENV)/installed-dev ## run the tests that take minutes
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(VENV)/installed-dev ## check style, types and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+fix: $(VENV)/installed-dev ## correct what can be corrected by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed-dev ## measure; prints medians
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv)
+	@command -v uv >/dev/null || { echo 'make lock needs uv: https://docs.astral.sh/uv/' >&2; exit 1; }
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
+		--extra build pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
+		--extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean: ## remove what make has made; the data in ./var stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# venv without pip, and the outer pip working into it: Debian's python3-pip brings no ensurepip.
+$(BIN)/python:
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo 'climate needs Python 3.11 or newer, and $(PY) is not: install it (Debian, Ubuntu: apt install python3 python3-pip),' \
+			'or say which one to use: make PY=/path/to/python3.11' >&2; exit 1; }
+	@test -n '$(UV)' || $(PY) -c 'import pip, sys; sys.exit(tuple(map(int, pip.__version__.split(".")[:2])) < (22, 3))' 2>/dev/null || { \
+		echo '$(PY) has no pip 22.3 or newer: install it (Debian, Ubuntu: apt install python3-pip), or install uv' >&2; exit 1; }
+	$(PY) -m venv --without-pip $(VENV)
+
+# $(call install,LOCK): exactly the locked files, then climate itself as it lies here.
+install = $(call into_venv,--require-hashes -r $(1)) && $(call into_venv,--no-deps --no-build-isolation -e .)
+into_venv = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python install -q) $(1)
+
+$(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
+	@echo 'Installing what climate needs into $(VENV) (once) ...'
+	@$(call install,requirements.lock)
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml requirements-dev.lock | $(BIN)/python
+	@echo 'Installing what the tests need into $(VENV) (once) ...'
+	@$(call install,requirements-dev.lock)
+	@touch $(VENV)/installed $@
