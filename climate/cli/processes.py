@@ -17,6 +17,10 @@ def _other(module: str) -> Any:
     return import_module(module)
 
 
+def _exit(code: int) -> None:
+    click.get_current_context().exit(code)
+
+
 @click.command("up")
 @click.argument("processes", nargs=-1, metavar="[PROCESS]...")
 @click.option("--demo", is_flag=True, help="With flavors, an image, a network and hosts to play with.")
@@ -29,7 +33,7 @@ def up(processes: tuple[str, ...], demo: bool, port: int | None, scale: tuple[tu
 
     settings = replace(session.settings, port=port) if port else session.settings
     formation = {name: _count(name, count) for name, count in scale}
-    raise SystemExit(runner.up(settings, session.environ, processes or None, formation or None, demo))
+    _exit(runner.up(settings, session.environ, processes or None, formation or None, demo))
 
 
 def _count(name: str, count: str) -> int:
@@ -53,14 +57,14 @@ def web() -> None:
 def poller() -> None:
     """Run the poller: it sends out what is due."""
     settings = current().settings
-    _other("workers.poller").main(settings)
+    _exit(_other("workers.poller").main(settings))
 
 
 @click.command("worker")
 def worker() -> None:
     """Run a worker: it does what is due."""
     settings = current().settings
-    _other("workers.worker").main(settings)
+    _exit(_other("workers.worker").main(settings))
 
 
 @click.command("migrate")

@@ -1,0 +1,188 @@
+"""The doctor's questions: each a function over the session that answers with findings."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from climate.cli.failures import Failure
+from climate.cli.journal import engine_room
+from climate.cli.session import Session
+from climate.embedded import StoreError, running
+from climate.embedded.binaries import choose_postgres, choose_valkey
+
+GOOD, FAIR, BAD = "good", "fair", "BAD"
+LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
+"""Bytes under which the disk is too full, or nearly."""
+CLOCK_SECONDS = 2.0
+BEAT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    check: str
+    level: str
+    says: str
+
+
+def settings(session: Session) -> list[Finding]:
+    """Where everything is kept."""
+    chosen = session.settings
+    home = chosen.home.absolute()
+    given = "CLIMATE_HOME" if session.environ.get("CLIMATE_HOME") else "the default; CLIMATE_HOME is not set"
+    return [
+        Finding(
+            "home", GOOD if home.is_dir() else FAIR, f"{home} ({given}){'' if home.is_dir() else ', not there yet'}"
+        )
+    ]
+
+
+def stores(session: Session) -> list[Finding]:
+    """Which stores are used, and why."""
+    chosen = session.settings
+    up = running(chosen.home) is not None
+    postgres = _store("postgres", chosen.database_url, up, lambda: str(choose_postgres(chosen.pg_bin)))
+    return [postgres, _store("valkey", chosen.redis_url, up, lambda: str(choose_valkey()))]
+
+
+def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
+    if url:
+        variable = "CLIMATE_DATABASE_URL" if name == "postgres" else "CLIMATE_REDIS_URL"
+        return Finding(name, GOOD, f"the one at {_without_password(url)}, as {variable} is set; nothing is started")
+    try:
+        says = f"an own one, as no URL is set: {choose()}"
+    except StoreError as error:
+        return Finding(name, BAD, str(error))
+    return Finding(name, GOOD if up else BAD, says if up else f"{says}; not running: `climate up` starts it")
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+
+
+def database(session: Session) -> list[Finding]:
+    """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
+    try:
+        with engine_room(session) as climate:
+            return [*_database(climate), *_invariants(climate)]
+    except Failure as failure:
+        return [Finding("database", BAD, str(failure))]
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with it is what the doctor is asked for
+        return [Finding("database", BAD, f"{type(error).__name__}: {str(error).splitlines()[0]}")]
+
+
+def _database(climate: Any) -> list[Finding]:
+    from climate.store import beats
+
+    with climate.engine.connect() as conn:
+        began = time.time()
+        now = climate.now(conn)
+        off = now.timestamp() - (began + time.time()) / 2
+        findings = [
+            Finding("database", GOOD, f"answers in {(time.time() - began) * 1000:.0f} ms"),
+            Finding("clock", GOOD if abs(off) < CLOCK_SECONDS else BAD, f"{off:+.1f} s from the database's"),
+            _migrations(conn),
+        ]
+        beat = beats.latest(conn, "poller") if findings[-1].level == GOOD else None
+    if beat is None:
+        return [*findings, Finding("poller", BAD, "none was heard of")]
+    age = (now - beat).total_seconds()
+    return [*findings, Finding("poller", GOOD if age < BEAT_SECONDS else BAD, f"heard of {age:.0f} s ago")]
+
+
+def _migrations(conn: Any) -> Finding:
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    from climate import bootstrap
+
+    config = Config()
+    config.set_main_option("script_location", str(bootstrap.migrations()))
+    wanted = set(ScriptDirectory.from_config(config).get_heads())
+    present = set(MigrationContext.configure(conn).get_current_heads())
+    if wanted == present:
+        return Finding("migrations", GOOD, f"at {', '.join(sorted(present)) or 'nothing'}")
+    says = f"at {', '.join(sorted(present)) or 'nothing'}, wanted is {', '.join(sorted(wanted))}: `climate migrate`"
+    return Finding("migrations", BAD, says)
+
+
+def _invariants(climate: Any) -> list[Finding]:
+    from climate.service import replay
+
+    differences = replay.differences(climate)
+    if differences:
+        first = f"{differences[0].lease_id} {differences[0].what}"
+        return [Finding("journal", BAD, f"{len(differences)} differences from the rows, the first: {first}")]
+    return [Finding("journal", GOOD, "the rows are what the journal says")]
+
+
+def broker(session: Session) -> list[Finding]:
+    """Whether Valkey or Redis answers."""
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    up = running(session.settings.home)
+    url = session.settings.redis_url or (up.redis_url if up else "")
+    if not url:
+        return [Finding("broker", BAD, "not running")]
+    began = time.monotonic()
+    try:
+        with Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as redis:
+            redis.ping()
+    except (RedisError, OSError, ValueError) as error:
+        return [Finding("broker", BAD, f"{type(error).__name__} at {_without_password(url)}")]
+    return [Finding("broker", GOOD, f"answers in {(time.monotonic() - began) * 1000:.0f} ms")]
+
+
+def web(session: Session) -> list[Finding]:
+    """Whether the APIs answer, and are ready."""
+    url = session.settings.base_url
+    try:
+        answer = httpx.get(f"{url}/readyz", timeout=10.0, trust_env=False)
+    except httpx.HTTPError as error:
+        return [Finding("web", BAD, f"{url} does not answer ({type(error).__name__})")]
+    says = " ".join(answer.text.split())[:200]
+    return [Finding("web", GOOD if answer.status_code == 200 else BAD, f"{url}: {answer.status_code} {says}")]
+
+
+def sign_in(session: Session) -> list[Finding]:
+    """Whether one can sign in with what clouds.yaml says."""
+    try:
+        token = session.client.token
+    except Failure as failure:
+        return [Finding("sign-in", BAD, str(failure))]
+    user = (token.body.get("user") or {}).get("name")
+    return [Finding("sign-in", GOOD, f"as {user}, by {session.client.cloud.source}")]
+
+
+def disk(session: Session) -> list[Finding]:
+    """Whether there is room."""
+    folder = _there(session.settings.home.absolute())
+    free = shutil.disk_usage(folder).free
+    level = BAD if free < LEAST_DISK else FAIR if free < LITTLE_DISK else GOOD
+    return [Finding("disk", level, f"{free / 1024**3:.1f} GB free at {folder}")]
+
+
+def _there(folder: Path) -> Path:
+    """The folder, or the nearest above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
+
+
+CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
+    settings,
+    stores,
+    database,
+    broker,
+    web,
+    sign_in,
+    disk,
+)
+"""In the order of the report."""
