@@ -87,9 +87,11 @@ LEASE_STATUS: Mapping[tuple[EventStatus, EventStatus], LeaseStatus] = {
 RESERVATION_STATUS: Mapping[tuple[EventStatus, EventStatus], ReservationStatus] = {
     pair: ReservationStatus.DELETED
     if pair[1] is DONE
-    else {UNDONE: ReservationStatus.PENDING, IN_PROGRESS: ReservationStatus.PENDING, DONE: ReservationStatus.ACTIVE}.get(
-        pair[0], ReservationStatus.ERROR
-    )
+    else {
+        UNDONE: ReservationStatus.PENDING,
+        IN_PROGRESS: ReservationStatus.PENDING,
+        DONE: ReservationStatus.ACTIVE,
+    }.get(pair[0], ReservationStatus.ERROR)
     for pair in LEASE_STATUS
 }
 """(start event, end event) -> each reservation of the lease."""
@@ -254,7 +256,9 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
         case facts.EventClaimed(event_id, at, token):
             first = lease.event(event_id).first_claimed_at or at
             attempts = lease.event(event_id).attempts + 1
-            return _with(lease, event_id, at, status=IN_PROGRESS, token=token, attempts=attempts, first_claimed_at=first)
+            return _with(
+                lease, event_id, at, status=IN_PROGRESS, token=token, attempts=attempts, first_claimed_at=first
+            )
         case facts.EventFinished(event_id, at, outcome):
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=None)
         case facts.EventSkipped(event_id, at, outcome, reason):
@@ -266,7 +270,15 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             return _with(lease, event_id, at, status=UNDONE, run_at=run_at, reason=reason, attempts=attempts)
         case facts.EventRequeued(event_id, at):
             return _with(
-                lease, event_id, at, status=UNDONE, run_at=at, attempts=0, outcome=None, reason=None, first_claimed_at=None
+                lease,
+                event_id,
+                at,
+                status=UNDONE,
+                run_at=at,
+                attempts=0,
+                outcome=None,
+                reason=None,
+                first_claimed_at=None,
             )
     raise ValueError(f"unknown fact {type(fact).__name__}")
 
@@ -289,7 +301,8 @@ def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:
     return replace(
         lease,
         reservations=tuple(
-            replace(r, spec=fact.spec, holds=fact.holds) if r.id == fact.reservation_id else r for r in lease.reservations
+            replace(r, spec=fact.spec, holds=fact.holds) if r.id == fact.reservation_id else r
+            for r in lease.reservations
         ),
     )
 

@@ -42,7 +42,9 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
     lease = leases.of_reservation(climate, caller, known)
     start = lease.event(EventKind.START)
     if lease.gone or lease.deleting or lease.event(EventKind.END).status is not EventStatus.UNDONE:
-        raise Conflict(f"The lease {lease.id} is {'over' if lease.gone else lease.status}: nothing can boot on it any more")
+        raise Conflict(
+            f"The lease {lease.id} is {'over' if lease.gone else lease.status}: nothing can boot on it any more"
+        )
     if lease.status is not LeaseStatus.ACTIVE:
         raise Conflict(f"The lease {lease.id} is {lease.status}: it starts at {start.due_at:%Y-%m-%d %H:%M:%S} UTC")
     return lease
@@ -89,7 +91,9 @@ def _order(lease_params: object) -> tuple[Order, Mapping[str, Any]]:
     params = _object(lease_params)
     unknown = sorted(set(params) - LEASE_PARAMS)
     if unknown:
-        raise InvalidInput(f"lease_params: {', '.join(unknown)} cannot be set; known are {', '.join(sorted(LEASE_PARAMS))}")
+        raise InvalidInput(
+            f"lease_params: {', '.join(unknown)} cannot be set; known are {', '.join(sorted(LEASE_PARAMS))}"
+        )
     name = params.get("name", f"lease-{uuid4().hex[:6]}")
     if not isinstance(name, str) or not 1 <= len(name) <= 80 or "\0" in name:
         raise InvalidInput("lease_params: name must be a text of 1 to 80 characters")

@@ -101,9 +101,7 @@ def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None
     own = {str(r.id): r for r in lease.reservations}
     strangers = sorted(str(spec["id"]) for spec in wanted if str(spec["id"]) not in own)
     if strangers:
-        raise InvalidInput(
-            f"Please enter valid reservation IDs. Invalid reservation IDs are: {', '.join(strangers)}"
-        )
+        raise InvalidInput(f"Please enter valid reservation IDs. Invalid reservation IDs are: {', '.join(strangers)}")
     for spec in wanted:
         if spec.get("resource_type", own[str(spec["id"])].resource_type) != own[str(spec["id"])].resource_type:
             raise Conflict("resource_type cannot be updated")

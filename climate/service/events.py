@@ -38,12 +38,20 @@ def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
         if not due:
             return 0
         found = leases.get_many(conn, due)
-        ready = [(found[lease_id], event_id) for lease_id, event_id in due.items() if _still_due(found[lease_id], event_id, now)]
+        ready = [
+            (found[lease_id], event_id)
+            for lease_id, event_id in due.items()
+            if _still_due(found[lease_id], event_id, now)
+        ]
         tokens = claims.tokens(conn, len(ready))
         author = system(by)
-        facts = [schedule.claim(lease, event_id, token, now) for (lease, event_id), token in zip(ready, tokens, strict=True)]
+        facts = [
+            schedule.claim(lease, event_id, token, now) for (lease, event_id), token in zip(ready, tokens, strict=True)
+        ]
         leases.record_many(conn, author, [(lease, [fact]) for (lease, _), fact in zip(ready, facts, strict=True)])
-        messages = [Message(fact.event_id, fact.token, _queue(lease)) for (lease, _), fact in zip(ready, facts, strict=True)]
+        messages = [
+            Message(fact.event_id, fact.token, _queue(lease)) for (lease, _), fact in zip(ready, facts, strict=True)
+        ]
         claims.open_many(conn, messages, by, now)
     return len(ready)
 
@@ -72,7 +80,9 @@ def rescue(climate: Climate, by: str) -> int:
     """Put back what a worker began and did not finish in its time; how many that were."""
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        lost = [(lease, event, token) for lease, event, token in claims.lost(conn, now) if claims.settle(conn, event, token)]
+        lost = [
+            (lease, event, token) for lease, event, token in claims.lost(conn, now) if claims.settle(conn, event, token)
+        ]
         found = leases.get_many(conn, [lease_id for lease_id, _, _ in lost])
         changes = [
             (found[lease_id], [schedule.fall_short(found[lease_id], event_id, now, "worker lost", climate.chance())])
@@ -199,7 +209,7 @@ def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
         facts = list(outcome(lease, now))
         after = leases.record(conn, system(begun.worker), lease, *facts)
         _wake_if_soon(climate, conn, after, now)
-    log.info("event settled", lease_id=str(lease.id), event=event.kind, facts=[type(fact).__name__ for fact in facts])
+    log.info("event settled", lease_id=str(lease.id), kind=event.kind, facts=[type(fact).__name__ for fact in facts])
 
 
 def _wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime) -> None:

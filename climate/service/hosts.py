@@ -19,7 +19,13 @@ LONGEST_NAME = 64
 
 
 def register(
-    climate: Climate, caller: Caller, name: str, extra: Mapping[str, str], key: Key | None = None, *, dry_run: bool = False
+    climate: Climate,
+    caller: Caller,
+    name: str,
+    extra: Mapping[str, str],
+    key: Key | None = None,
+    *,
+    dry_run: bool = False,
 ) -> Host:
     """Take a host of the cloud into the reservation pool.
 
@@ -173,4 +179,3 @@ def check_names(extra: Mapping[str, object]) -> None:
             raise InvalidInput(f"Extra capability {name!r} may have letters, digits and _ - : . only")
         if name in hosts.COLUMNS or name in ("created_at", "updated_at", "name", "disabled"):
             raise InvalidInput(f"Extra capability {name} is the name of something that every host has")
-

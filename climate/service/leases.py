@@ -37,9 +37,7 @@ class Order:
     reservations: Sequence[Mapping[str, Any]] = ()
 
 
-def create(
-    climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False
-) -> Lease:
+def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
     """Record the lease and hold what it needs, or do neither.
 
     With a key that was used before, the lease as it was when it was made.
@@ -162,9 +160,7 @@ def _plugin(climate: Climate, resource_type: object) -> ResourcePlugin:
     return climate.plugins[str(resource_type)]
 
 
-def _check_with_cloud(
-    climate: Climate, caller: Caller, order: Order, plugins: Sequence[ResourcePlugin]
-) -> None:
+def _check_with_cloud(climate: Climate, caller: Caller, order: Order, plugins: Sequence[ResourcePlugin]) -> None:
     """Before any transaction: the cloud may be slow.  Its answer needs no exact times."""
     nominal = Period(order.end - timedelta(seconds=1), order.end)
     for plugin, spec in zip(plugins, order.reservations, strict=True):

@@ -14,7 +14,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Interval, Select, and_, cast, exists, func, literal, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Interval,
+    Select,
+    and_,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
@@ -74,7 +87,9 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
 
 
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
-    taken = conn.scalars(_best(wanted).limit(wanted.most + SPARE).with_for_update(of=hosts, key_share=True, skip_locked=True))
+    taken = conn.scalars(
+        _best(wanted).limit(wanted.most + SPARE).with_for_update(of=hosts, key_share=True, skip_locked=True)
+    )
     still = _still_free(conn, list(taken), wanted)
     if len(still) < wanted.most:
         raise TryPatiently()
@@ -126,7 +141,11 @@ def _free(host: ColumnElement[int], wanted: Wanted) -> ColumnElement[bool]:
 
 
 def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> list[int]:
-    one = func.unnest(cast(list(numbers), ARRAY(BigInteger))).table_valued("number", with_ordinality="place").render_derived()
+    one = (
+        func.unnest(cast(list(numbers), ARRAY(BigInteger)))
+        .table_valued("number", with_ordinality="place")
+        .render_derived()
+    )
     return list(conn.scalars(select(one.c.number).where(_free(one.c.number, wanted)).order_by(one.c.place)))
 
 

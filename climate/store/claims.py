@@ -91,7 +91,9 @@ def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
     A message that is sent again keeps its token: a backlog longer than the
     pause must not make every message stale before a worker reaches it.
     """
-    pause = func.make_interval(0, 0, 0, 0, 0, 0, func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6))))
+    pause = func.make_interval(
+        0, 0, 0, 0, 0, 0, func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6)))
+    )
     silent = (
         select(claims.c.event_id)
         .where(claims.c.started_at.is_(None))
@@ -109,7 +111,9 @@ def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
     return [Message(*row) for row in conn.execute(ring)]
 
 
-def start(conn: Connection, event_id: UUID, token: int, worker: str, now: datetime, live: timedelta, step: timedelta) -> bool:
+def start(
+    conn: Connection, event_id: UUID, token: int, worker: str, now: datetime, live: timedelta, step: timedelta
+) -> bool:
     """Compare and set: the first worker to come with the right token begins; all others are told to stop."""
     begin = (
         update(claims)

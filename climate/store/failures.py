@@ -4,6 +4,9 @@ import psycopg
 from sqlalchemy import exc
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 
+ERRORS = (exc.SQLAlchemyError, psycopg.Error)
+"""Whatever the database or the way to it may raise."""
+
 PASSING = frozenset({"40001", "40P01", "23P01", "55P03", "57014", "25P03", "25006", "57P01", "57P02", "57P03", "53300"})
 """Serialization, deadlock, exclusion, lock and statement time-outs, server read-only, ending or full."""
 

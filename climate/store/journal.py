@@ -57,7 +57,7 @@ def read(conn: Connection, stream: UUID) -> list[Entry]:
 def read_all(conn: Connection) -> Iterator[Entry]:
     """Every stream one after the other, each oldest first; read in portions, so of any size."""
     ordered = select(journal).order_by(journal.c.stream, journal.c.version)
-    for row in conn.execution_options(yield_per=1000).execute(ordered):
+    for row in conn.execute(ordered, execution_options={"yield_per": 1000}):
         yield _entry(row)
 
 

@@ -77,7 +77,7 @@ def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
 
 def all_of(conn: Connection) -> Iterable[Lease]:
     """Every lease there ever was, in the order of their ids; read in portions."""
-    for row in conn.execution_options(yield_per=500).execute(_leases().order_by(leases.c.id)):
+    for row in conn.execute(_leases().order_by(leases.c.id), execution_options={"yield_per": 500}):
         yield _lease(row)
 
 

@@ -3,7 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Double, Integer, BigInteger, and_, case, cast, false, func, literal, or_, true
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Double,
+    Integer,
+    and_,
+    case,
+    cast,
+    false,
+    func,
+    literal,
+    or_,
+    true,
+)
 
 from climate.domain.errors import InvalidRequirements
 from climate.domain.requirements import (

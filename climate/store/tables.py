@@ -232,7 +232,7 @@ beats = Table(
 epochs = Table(
     "epochs",
     metadata,
-    Column("only", Boolean, CheckConstraint("only", name="one_row"), primary_key=True),
+    Column("one_row", Boolean, CheckConstraint("one_row", name="one_row"), primary_key=True),
     Column("epoch", Integer, nullable=False),
 )
 """One row.  Raised by hand after a restore from backup, so that tokens stay above all that were given before."""
@@ -247,7 +247,7 @@ JOURNAL_IS_APPEND_ONLY = (
     FOR EACH STATEMENT EXECUTE FUNCTION journal_is_append_only()
     """,
 )
-FIRST_EPOCH = "INSERT INTO epochs (only, epoch) VALUES (true, 1)"
+FIRST_EPOCH = "INSERT INTO epochs (one_row, epoch) VALUES (true, 1)"
 
 for statement in JOURNAL_IS_APPEND_ONLY:
     event.listen(journal, "after_create", DDL(statement.replace("%", "%%")))

@@ -1,0 +1,79 @@
+"""Is this deployment ready to serve?  One short answer per thing that it needs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from time import time
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.service import broker
+from climate.store import beats, failures, versions
+
+SLOWEST_BEAT = 10.0
+"""Seconds without a sign of life after which the pollers are taken for dead; at least five of their longest sleeps."""
+
+CLOCKS_APART = 2.0
+"""Seconds that this process's clock may differ from the database's, which is the one that counts."""
+
+POLLER = "poller"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that is needed.  `detail` names no address and no secret."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def readiness(climate: Climate, wall: Callable[[], float] = time) -> list[Check]:
+    """All checks; the deployment is ready when every one is ok."""
+    return [*_of_database(climate, wall), check_broker(climate.settings.redis_url)]
+
+
+def check_broker(url: str) -> Check:
+    """The broker answers."""
+    ok = broker.answers(url)
+    return Check("broker", ok, "answers" if ok else "does not answer")
+
+
+def check_migrations(conn: Connection) -> Check:
+    """The tables are those of this release."""
+    present, wanted = versions.present(conn), versions.wanted(Path(str(resources.files("migrations"))))
+    if present == wanted:
+        return Check("migrations", True, "at head")
+    return Check("migrations", False, "not at head: run `climate migrate`")
+
+
+def check_poller(conn: Connection, now: float, slowest: float) -> Check:
+    """Some poller has been heard of lately."""
+    at = beats.latest(conn, POLLER)
+    if at is None:
+        return Check("poller", False, "never heard of")
+    age = max(0.0, now - at.timestamp())
+    return Check("poller", age <= slowest, f"last heard of {age:.1f} s ago")
+
+
+def check_clock(now: float, here: float) -> Check:
+    """This process's clock agrees with the database's."""
+    apart = abs(here - now)
+    return Check("clock", apart <= CLOCKS_APART, f"{apart:.1f} s from the database's")
+
+
+def _of_database(climate: Climate, wall: Callable[[], float]) -> Iterator[Check]:
+    """The checks that need the database; when it is away nothing is known of the rest, and only that is said."""
+    slowest = max(SLOWEST_BEAT, 5 * climate.settings.poll_seconds)
+    found: list[Check] = []
+    try:
+        with climate.engine.connect() as conn:
+            now = climate.now(conn).timestamp()
+            found += [check_clock(now, wall()), check_migrations(conn), check_poller(conn, now, slowest)]
+    except failures.ERRORS:
+        yield Check("database", False, "does not answer as it should")
+    else:
+        yield Check("database", True, "answers")
+    yield from found

@@ -1,0 +1,58 @@
+"""The engine's figures, as an operator wants to see them on a curve."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Uuid, cast, func, select
+
+from climate.store.tables import events, journal
+
+LOOKED_AT = 1000
+"""Facts among which the latest claims are sought: a scrape costs the same however long the journal is."""
+
+RECENT = timedelta(minutes=5)
+RETRIED_WITHIN = timedelta(minutes=10)
+"""No event that is put back waits longer than this."""
+
+QUANTILES = (0.5, 0.99, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of events, at one moment.  Times in seconds."""
+
+    due: int
+    """Due, and not yet claimed."""
+    oldest_due: float
+    """How long the oldest of them has been due; 0 when there is none."""
+    in_progress: int
+    failed: int
+    """In ERROR, waiting for an operator."""
+    retrying: int
+    """Tried at least once, and to be tried again or being tried again."""
+    lateness: dict[float, float]
+    """Quantile -> how late the events claimed in the last minutes were; empty when there were none."""
+
+
+def read(conn: Connection, now: datetime) -> Figures:
+    """All figures; each question is answered from an index of its own."""
+    undone = (events.c.status == "UNDONE") & (events.c.run_at <= now)
+    due, oldest = conn.execute(select(func.count(), func.min(events.c.due_at)).where(undone)).one()
+    running = select(func.count(), func.count().filter(events.c.attempts > 1))
+    in_progress, again = conn.execute(running.where(events.c.status == "IN_PROGRESS")).one()
+    put_back = (events.c.run_at <= now + RETRIED_WITHIN) & (events.c.attempts > 0)
+    waiting = conn.execute(select(func.count()).where(events.c.status == "UNDONE", put_back)).scalar_one()
+    failed = conn.execute(select(func.count()).where(events.c.status == "ERROR")).scalar_one()
+    oldest_due = max(0.0, (now - oldest).total_seconds()) if oldest else 0.0
+    return Figures(due, oldest_due, in_progress, failed, again + waiting, _lateness(conn, now))
+
+
+def _lateness(conn: Connection, now: datetime) -> dict[float, float]:
+    last = select(journal).order_by(journal.c.position.desc()).limit(LOOKED_AT).subquery()
+    event_id = cast(last.c.body["event_id"].astext, Uuid)
+    claimed = select(event_id.label("id")).where(last.c.kind == "EventClaimed", last.c.recorded_at > now - RECENT)
+    ids = claimed.distinct().subquery()
+    late = func.greatest(0, func.extract("epoch", events.c.first_claimed_at - events.c.due_at))
+    marks = [func.percentile_disc(quantile).within_group(late) for quantile in QUANTILES]
+    found = conn.execute(select(*marks).join(ids, ids.c.id == events.c.id)).one()
+    return {quantile: float(value) for quantile, value in zip(QUANTILES, found, strict=True) if value is not None}

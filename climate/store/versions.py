@@ -1,0 +1,20 @@
+"""Which migrations the database has seen, and which there are."""
+
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+
+def present(conn: Connection) -> frozenset[str]:
+    """The revisions that the database stands at; none before the first migration."""
+    return frozenset(MigrationContext.configure(conn).get_current_heads())
+
+
+def wanted(folder: Path) -> frozenset[str]:
+    """The newest revisions among the migrations in a folder."""
+    config = Config()
+    config.set_main_option("script_location", str(folder))
+    return frozenset(ScriptDirectory.from_config(config).get_heads())

@@ -1,0 +1,120 @@
+"""Fixtures for all: a real Postgres, a database of its own for each test, a clock that only moves when told."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.engine import make_url
+
+from climate import embedded, plugin
+from climate.cloud import CloudHost
+from climate.cloud.fake import FakeCloud
+from climate.context import Climate
+from climate.domain.policy import Caller
+from climate.service import hosts
+from climate.settings import Settings
+from climate.store.engine import connect
+from climate.store.tables import metadata
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database server: that of CLIMATE_TEST_DATABASE_URL, or one that is started for this run."""
+    given = os.environ.get("CLIMATE_TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    home = Path(tmp_path_factory.mktemp("stores"))
+    with embedded.run(home, Settings(home=home, redis_url="redis://unused")) as stores:
+        yield stores.database_url
+
+
+@pytest.fixture(scope="session")
+def make_database(server_url: str) -> Iterator[Callable[..., str]]:
+    """Makes databases, empty or from a template, and drops them all in the end."""
+    admin = create_engine(server_url, isolation_level="AUTOCOMMIT")
+    made: list[str] = []
+
+    def make(template: str = "template0") -> str:
+        name = f"climate_test_{uuid4().hex[:12]}"
+        with admin.connect() as conn:
+            conn.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'))
+        made.append(name)
+        return make_url(server_url).set(database=name).render_as_string(hide_password=False)
+
+    yield make
+    with admin.connect() as conn:
+        for name in made:
+            conn.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+    admin.dispose()
+
+
+@pytest.fixture(scope="session")
+def engine_template(make_database: Callable[..., str]) -> str:
+    """Name of a database with the engine's tables, to make others from."""
+    url = make_database()
+    engine = connect(url, pool_size=1)
+    metadata.create_all(engine)
+    engine.dispose()
+    return str(make_url(url).database)
+
+
+@pytest.fixture
+def database_url(make_database: Callable[..., str], engine_template: str) -> str:
+    """A database of the test's own, with the engine's tables."""
+    return make_database(engine_template)
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    engine = connect(database_url, pool_size=20)
+    yield engine
+    engine.dispose()
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
+
+    def __call__(self, _: Connection) -> datetime:
+        return self.time
+
+    def forward(self, **step: float) -> datetime:
+        self.time += timedelta(**step)
+        return self.time
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def cloud_host(name: str, vcpus: int = 4) -> CloudHost:
+    return CloudHost(name, "compute", vcpus, 8192, 100, "{}", "fake", 1000000, None, 0)
+
+
+ADMIN = Caller("admin-user", "admin-project", frozenset({"admin"}), "req-admin")
+MEMBER = Caller("user", "project", frozenset({"member"}), "req-test")
+STRANGER = Caller("other-user", "other-project", frozenset({"member"}), "req-other")
+
+
+@pytest.fixture
+def climate(engine: Engine, clock: Clock) -> Climate:
+    """An engine over a fake cloud, with eight hosts registered: h1..h8, of which h5..h8 have `gpu_count` 2."""
+    known = [cloud_host(f"h{place}", vcpus=4 if place <= 4 else 8) for place in range(1, 9)]
+    cloud = FakeCloud({host.name: host for host in known}, watch=lambda _: _assert_idle(engine))
+    made = Climate(engine, cloud, plugin.load(), Settings(minutes_before_end=0), clock, lambda: 0.5)
+    for place in range(1, 9):
+        hosts.register(made, ADMIN, f"h{place}", {"gpu_count": "2"} if place > 4 else {})
+    return made
+
+
+def _assert_idle(engine: Engine) -> None:
+    checked_out = engine.pool.checkedout()  # type: ignore[attr-defined]
+    assert checked_out == 0, "a transaction is open while the cloud works"
