@@ -182,7 +182,7 @@ allocations = Table(
     "allocations",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    Column("reservation_id", ForeignKey("reservations.id"), index=True),
+    Column("reservation_id", ForeignKey("reservations.id")),
     Column("host", ForeignKey("hosts.id"), nullable=False),
     Column("during", TSTZRANGE, nullable=False),
     Column("kind", Text, nullable=False),
