@@ -80,10 +80,13 @@ class Postgres:
 
     def settle(self) -> None:
         """Make our database if it is not there; the server has to answer."""
-        with psycopg.connect(self.url, dbname="postgres", autocommit=True, connect_timeout=10) as conn:
-            there = conn.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
-            if not there:
-                conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+        try:
+            with psycopg.connect(self.url, dbname="postgres", autocommit=True, connect_timeout=10) as conn:
+                there = conn.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+                if not there:
+                    conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+        except psycopg.Error as error:
+            raise StoreError(f"PostgreSQL on {self.data} does not let us in: {error}") from None
 
 
 def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
@@ -105,7 +108,8 @@ def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
 
 
 def _program(data: Path, sockets: Path, where: Place, lock: int) -> Program:
-    settings = {"unix_socket_directories": str(sockets), **SETTINGS}
+    quoted = str(sockets).replace('"', '""')
+    settings = {"unix_socket_directories": f'"{quoted}"', **SETTINGS}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return Program(
         "postgres",
@@ -123,7 +127,7 @@ def _url(folder: Path, sockets: Path) -> str:
         password = (folder / "password").read_text(encoding="ascii").strip()
     except OSError as error:
         raise StoreError(f"{folder / 'password'} cannot be read: {error.strerror}") from None
-    where = urlencode({"host": str(sockets), "port": PORT})
+    where = urlencode({"host": str(sockets), "port": PORT}, quote_via=quote, safe="")
     return f"postgresql://{USER}:{quote(password, safe='')}@/{DATABASE}?{where}"
 
 

@@ -6,6 +6,7 @@ import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from climate.embedded import binaries
 from climate.embedded.folder import socket_folder
@@ -26,7 +27,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Valkey:
-    """An own server, ready to be run: `program`, and its `url` in the form that Celery takes."""
+    """An own server, ready to be run: `program`, and its `url` as Redis clients spell it (Celery says redis+socket)."""
 
     program: Program
     url: str
@@ -61,7 +62,7 @@ def prepare(home: Path, lock: int) -> Valkey:
     settings = {"unixsocket": str(path), "dir": str(folder / "data"), **SETTINGS}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
     program = Program("valkey", (str(choice.found.path), *options), PLAIN_ENVIRON, stop_seconds=10, keeps=(lock,))
-    return Valkey(program, f"redis+socket://{path}?virtual_host=0", path)
+    return Valkey(program, f"unix://{quote(str(path))}", path)
 
 
 def set_aside(home: Path) -> Path | None:

@@ -17,15 +17,15 @@ def up(
     only: Sequence[str] | None = None,
     formation: Mapping[str, int] | None = None,
     demo: bool = False,
-    procfile: Path | None = None,
 ) -> int:
     """Run climate until it is asked to stop; the answer is the exit status, and what happens is on stdout.
 
     `only` names processes of the Procfile (None: all), `formation` says how many of each, `demo` fills an empty
     cloud.  Children find their settings as CLIMATE_* in their environment, on top of `environ`.
     """
-    text = (procfile or _procfile()).read_text(encoding="utf-8")
-    return _up(settings, environ, Order(text, only or (), formation or {}, demo), sys.stdout)
+    first = (sys.executable, "-m", "climate.runner.first", *(["--demo"] if demo else []))
+    order = Order(_procfile().read_text(encoding="utf-8"), tuple(only or ()), formation or {}, first)
+    return _up(settings, environ, order, sys.stdout)
 
 
 def _procfile() -> Path:

@@ -7,8 +7,9 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -34,17 +35,18 @@ READY_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be run: names out of the Procfile (all when empty), how many of each, and with a demo cloud or not."""
+    """What is to be run: names out of the Procfile (all when empty), how many of each, and the words of a command
+    that is run to its end between `release` and the others."""
 
     procfile: str
-    only: Sequence[str] = ()
-    formation: Mapping[str, int] | None = None
-    demo: bool = False
+    only: tuple[str, ...] = ()
+    formation: Mapping[str, int] = field(default_factory=dict)
+    first: tuple[str, ...] = ()
 
     def commands(self, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """The words of each process, `worker.1` and so on when there are several; without `release`."""
         known = parse(self.procfile, environ)
-        wanted = {*self.only, *(self.formation or {})}
+        wanted = {*self.only, *self.formation}
         unknown = wanted - known.keys() | wanted & {RELEASE}
         if unknown:
             raise ProcfileError(f"the Procfile has no process named {', '.join(sorted(unknown))}")
@@ -56,7 +58,7 @@ class Order:
         return parse(self.procfile, environ).get(RELEASE, ())
 
     def _instances(self, name: str) -> list[str]:
-        count = (self.formation or {}).get(name, 1)
+        count = self.formation.get(name, 1)
         return [name] if count == 1 else [f"{name}.{number + 1}" for number in range(count)]
 
 
@@ -69,9 +71,9 @@ def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO
     settings = replace(settings, home=settings.home.resolve())
     try:
         commands = order.commands(environ)
-        if any(_process(name) == WEB for name in commands):
-            _check_port(settings)
         with locked(settings.home) as lock:
+            if _has_web(commands):
+                _check_port(settings)
             return _Stack(settings, environ, order, console).run(commands, lock)
     except (StoreError, ProcfileError, GaveUp) as error:
         console.say(f"climate up: {error}")
@@ -88,51 +90,51 @@ class _Stack:
         self._console = console
 
     def run(self, commands: Mapping[str, tuple[str, ...]], lock: int) -> int:
-        home = self._settings.home
-        own = own_stores(self._settings, home, lock)
-        stores = urls(self._settings, own)
-        environ = child_environ(self._settings, self._environ, stores)
         _adopt_orphans()
-        lifeline = Lifeline(home, lock)
+        lifeline = Lifeline(self._settings.home, lock)
         supervisor = Supervisor(self._console, lifeline)
-        kept: list[Child] = []
+        stores: list[Child] = []
         try:
             with supervisor.signals():
                 try:
-                    kept += self._begin_stores(supervisor, own)
-                    publish(home, stores)
-                    self._begin_processes(supervisor, commands, environ)
+                    where = self._begin_stores(supervisor, lock, stores)
+                    self._begin_processes(supervisor, commands, child_environ(self._settings, self._environ, where))
                     supervisor.serve()
                 except Stopped:
                     self._console.say("climate is stopping")
                     return 0
                 finally:
-                    supervisor.stop(keeping=kept)
-                    guard.end_servers(home)
-                    withdraw(home)
-                    supervisor.stop()
+                    self._end(supervisor, stores)
         finally:
             lifeline.cut()
 
-    def _begin_stores(self, supervisor: Supervisor, own: Mapping[str, Store]) -> list[Child]:
-        begun = [(store, supervisor.add(store.program, before=store.before)) for store in own.values()]
-        for store, child in begun:
-            answers: Callable[[], bool] = lambda: bool(child.process and store.answers(child.process.pid))  # noqa: B023, E731
-            supervisor.wait_for(answers, START_SECONDS, f"the start of {store.program.name}")
+    def _end(self, supervisor: Supervisor, stores: list[Child]) -> None:
+        """The processes first, then what they have started, and the stores when nobody needs them any more."""
+        supervisor.stop(keeping=stores)
+        guard.end_servers(self._settings.home)
+        withdraw(self._settings.home)
+        supervisor.stop()
+
+    def _begin_stores(self, supervisor: Supervisor, lock: int, begun: list[Child]) -> Stores:
+        home = self._settings.home
+        own = own_stores(self._settings, home, lock)
+        begun += [supervisor.add(store.program, before=store.before) for store in own.values()]
+        for store, child in zip(own.values(), begun, strict=True):
+            supervisor.wait_for(partial(_answers, store, child), START_SECONDS, f"the start of {child.name}")
             store.settle()
-        return [child for _, child in begun]
+        stores = urls(self._settings, own)
+        publish(home, stores)
+        return stores
 
     def _begin_processes(
         self, supervisor: Supervisor, commands: Mapping[str, tuple[str, ...]], environ: Mapping[str, str]
     ) -> None:
-        release = self._order.release(environ)
-        if release:
-            supervisor.run(_program(RELEASE, release, environ), RELEASE_SECONDS)
-        first = (sys.executable, "-m", "climate.runner.first", *(["--demo"] if self._order.demo else []))
-        supervisor.run(Program("first", first, environ), RELEASE_SECONDS)
+        for name, words in (RELEASE, self._order.release(environ)), ("first", self._order.first):
+            if words:
+                supervisor.run(_program(name, words, environ), RELEASE_SECONDS)
         for name, words in commands.items():
             supervisor.add(_program(name, words, environ))
-        if any(_process(name) == WEB for name in commands):
+        if _has_web(commands):
             supervisor.wait_for(lambda: _is_healthy(self._settings), READY_SECONDS, "the web process")
             self._console.say(f"climate is ready at {self._settings.base_url}")
         else:
@@ -161,6 +163,14 @@ def _program(name: str, words: tuple[str, ...], environ: Mapping[str, str]) -> P
     if not found:
         raise GaveUp(f"{name} cannot be started: there is no program {words[0]}")
     return Program(name, (found, *words[1:]), environ, stop_seconds=STOP_SECONDS.get(_process(name), 10.0))
+
+
+def _answers(store: Store, child: Child) -> bool:
+    return child.process is not None and store.answers(child.process.pid)
+
+
+def _has_web(instances: Iterable[str]) -> bool:
+    return any(_process(name) == WEB for name in instances)
 
 
 def _process(instance: str) -> str:
