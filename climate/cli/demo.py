@@ -70,10 +70,10 @@ def command() -> None:
     shown.say(f"climate demo, in {environ['CLIMATE_HOME']}")
     verified = 0
     try:
-        with running(environ, lambda spent: shown.doing("the stack to start", spent)) as stack:
+        with running(environ, lambda spent: shown.waiting("the stack to start", spent=spent)) as stack:
             with play_on(stack, shown) as play:
                 verified = perform(play)
-            shown.doing("the stack to stop")
+            shown.waiting("the stack to stop")
     finally:
         shown.close()
     shown.say(f"{verified} of {len(STEPS)} steps verified in {shown.spent:.0f} s")

@@ -57,7 +57,7 @@ class Play:
         while not reached(now := look()):
             if time.monotonic() - began > seconds:
                 raise Unseen(f"{what}: still {_brief(now)} after {seconds:.0f} s")
-            self.screen.doing(what, f"({_brief(now)}, {time.monotonic() - began:.0f} s)")
+            self.screen.waiting(what, _brief(now), time.monotonic() - began)
             time.sleep(LOOK_SECONDS)
         return now
 
@@ -72,7 +72,9 @@ class Play:
     def boot(self, client: Client, name: str, flavor: str, hints: Mapping[str, str]) -> str:
         """Ask for a server; its id."""
         server = {"name": MARK + name, "flavorRef": flavor, "imageRef": self.image, "networks": "auto"}
-        body = {"server": {**server, "min_count": 1, "max_count": 1}, "OS-SCH-HNT:scheduler_hints": dict(hints)}
+        body: dict[str, Any] = {"server": {**server, "min_count": 1, "max_count": 1}}
+        if hints:
+            body["OS-SCH-HNT:scheduler_hints"] = dict(hints)
         return str(client.json("compute", "POST", "/servers", json=body)["server"]["id"])
 
     def refusal(self, client: Client, name: str, hints: Mapping[str, str]) -> str:

@@ -18,14 +18,14 @@ class Screen:
     _status: Status | None = None
     _last: str = ""
 
-    def doing(self, text: str, detail: str = "") -> None:
-        """What is waited for, and (on a terminal only) how it stands at this moment."""
-        line = f"{text} {detail}".strip()
+    def waiting(self, what: str, state: str = "", spent: float = 0.0) -> None:
+        """What is waited for, how it stands, and (on a terminal only) for how many seconds."""
+        line = f"waiting for {what}" + (f": {state}" if state else "")
         if self.console.is_terminal:
-            self._live(line)
-        elif text != self._last:
-            self._print(Text(f"  … {text}"))
-        self._last = text
+            self._live(f"{line} ({spent:.0f} s)")
+        elif line != self._last:
+            self._print(Text(f"  {self._mark('…', '...')} {line}"))
+        self._last = line
 
     def done(self, title: str, seen: str) -> None:
         """A step was verified."""

@@ -41,9 +41,8 @@ def hosts_are_kept(play: Play) -> str:
     known = {host["hypervisor_hostname"]: host for host in play.admin.pages("reservation", "/os-hosts", "hosts")}
     for name, gpus in GPUS.items():
         if name in known:
-            play.admin.call("reservation", "PUT", f"/os-hosts/{known[name]['id']}", json={"gpu_count": gpus})
-        else:
-            play.admin.call("reservation", "POST", "/os-hosts", json={"name": name, "gpu_count": gpus})
+            play.admin.call("reservation", "DELETE", f"/os-hosts/{known[name]['id']}")
+        play.admin.call("reservation", "POST", "/os-hosts", json={"name": name, "gpu_count": gpus})
     listed = {host["hypervisor_hostname"]: host for host in play.admin.pages("reservation", "/os-hosts", "hosts")}
     play.hosts = {name: listed[name] for name in GPUS if name in listed}
     require(len(play.hosts) == len(GPUS), f"only {sorted(play.hosts)} are listed")

@@ -17,6 +17,7 @@ from climate.cli.failures import ERROR, TIMEOUT, Failure
 from climate.embedded.spawn import Program, start, stop
 
 HOME = "var/demo"
+UP = (sys.executable, "-m", "climate", "up", "--demo")
 START_SECONDS = 300.0
 """Longest time until everything answers, on a slow machine and from nothing."""
 STOP_SECONDS = 60.0
@@ -46,13 +47,14 @@ def _free_port() -> int:
 
 
 @contextmanager
-def running(environ: Mapping[str, str], waiting: Callable[[str], None]) -> Iterator[Stack]:
+def running(
+    environ: Mapping[str, str], waiting: Callable[[float], None], argv: tuple[str, ...] = UP
+) -> Iterator[Stack]:
     """The stack while the block lasts; nothing of it is left afterwards, whatever ends the block."""
     home = Path(environ["CLIMATE_HOME"])
     log = home / "logs" / "demo.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     url = f"http://{environ.get('CLIMATE_HOST') or '127.0.0.1'}:{environ['CLIMATE_PORT']}"
-    argv = (sys.executable, "-m", "climate", "up", "--demo")
     program = Program("climate up", argv, environ, stop_seconds=STOP_SECONDS)
     with _endings(), log.open("wb") as output:
         child = start(program, output)
@@ -77,7 +79,7 @@ def _endings() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _ready(child: subprocess.Popen[bytes], url: str, log: Path, waiting: Callable[[str], None]) -> Mapping[str, Any]:
+def _ready(child: subprocess.Popen[bytes], url: str, log: Path, waiting: Callable[[float], None]) -> Mapping[str, Any]:
     spent, pause = 0.0, 0.25
     while spent < START_SECONDS:
         try:
@@ -86,7 +88,7 @@ def _ready(child: subprocess.Popen[bytes], url: str, log: Path, waiting: Callabl
             spent += pause
         else:
             raise Failure(f"the stack ended at once: {_tail(log)}", ERROR, f"look into {log}")
-        waiting(f"{spent:.0f} s")
+        waiting(spent)
         answer = _readiness(url)
         if answer is not None:
             return answer

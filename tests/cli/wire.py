@@ -152,7 +152,10 @@ class Wire:
             server_id = str(uuid4())
             addresses = {"net": [{"addr": "10.0.0.5"}]}
             self.servers[server_id] = {"id": server_id, **body["server"], "status": "BUILD", "addresses": addresses}
-            self.becoming[server_id] = ["BUILD", "RESERVED" if "OS-SCH-HNT:scheduler_hints" in body else "ACTIVE"]
+            self.becoming[server_id] = [
+                "BUILD",
+                "RESERVED" if "reserved" in body.get("OS-SCH-HNT:scheduler_hints", ()) else "ACTIVE",
+            ]
             return _json(202, {"server": {"id": server_id}})
         if path[1] == "detail":
             return _json(200, {"servers": self._page(list(self.servers.values()), request)})
