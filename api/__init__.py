@@ -6,7 +6,7 @@ from flask import Flask
 
 from api import auth, body, document, errors, identity, negotiation, ops, requests
 from api.current import DEPLOYMENT
-from api.ops.tally import Tally
+from api.ops import tally
 from api.paths import Paths
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def create_app(deployment: "Deployment") -> Flask:
     app.extensions[DEPLOYMENT] = deployment
     document.install(app)
     errors.install(app)
-    requests.install(app, Tally(deployment.settings.home / "figures"))
+    tally.install(app, deployment.settings.home / "figures")
+    requests.install(app)
     negotiation.install(app)
     auth.install(app)
     for room in ROOMS:

@@ -5,37 +5,20 @@ from time import perf_counter
 from uuid import uuid4
 
 import structlog
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
-from api.ops.tally import Tally
+from api.ops.tally import tally
 
 GLOBAL_ID = re.compile(r"req-[0-9a-fA-F-]{36}")
 
 log = structlog.get_logger("climate.access")
 
 
-def install(app: Flask, tally: Tally) -> None:
+def install(app: Flask) -> None:
     """Give each request an id, and tell of it when it has been answered."""
-
-    def end(response: Response) -> Response:
-        response.headers["x-openstack-request-id"] = g.request_id
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        seconds = perf_counter() - g.began
-        route = request.url_rule.rule if request.url_rule else "(none)"
-        tally.count(route, request.method, response.status_code, seconds)
-        log.info(
-            "request",
-            method=request.method,
-            path=request.path[:200],
-            status=response.status_code,
-            milliseconds=round(seconds * 1000, 1),
-            address=request.remote_addr,
-        )
-        return response
-
     app.before_request(_begin)
-    app.after_request(end)
+    app.after_request(_end)
 
 
 def _begin() -> None:
@@ -46,3 +29,20 @@ def _begin() -> None:
     inbound = request.headers.get("X-OpenStack-Request-ID", "")
     if GLOBAL_ID.fullmatch(inbound):
         bind_contextvars(global_request_id=inbound)
+
+
+def _end(response: Response) -> Response:
+    response.headers["x-openstack-request-id"] = g.request_id
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    seconds = perf_counter() - g.began
+    route = request.url_rule.rule if request.url_rule else "(none)"
+    tally(current_app).count(route, request.method, response.status_code, seconds)
+    log.info(
+        "request",
+        method=request.method,
+        path=request.path[:200],
+        status=response.status_code,
+        milliseconds=round(seconds * 1000, 1),
+        address=request.remote_addr,
+    )
+    return response

@@ -5,11 +5,13 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
+from flask import Flask
 from prometheus_client import mmap_dict, multiprocess
 from prometheus_client.metrics_core import Metric
 
+TALLY = "climate.tally"
 REQUESTS = "climate_requests_total"
 SECONDS = "climate_request_seconds"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, float("inf"))
@@ -73,6 +75,16 @@ class Tally:
         self._files = {
             kind: MmapedDict(str(self._folder / f"{kind}_{self._pid}.db")) for kind in ("counter", "histogram")
         }
+
+
+def install(app: Flask, folder: Path) -> None:
+    """Let `app` count its requests in `folder`."""
+    app.extensions[TALLY] = Tally(folder)
+
+
+def tally(app: Flask) -> Tally:
+    """The tally of `app`."""
+    return cast(Tally, app.extensions[TALLY])
 
 
 def _forget_the_dead(folder: Path) -> None:

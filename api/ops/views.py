@@ -2,12 +2,19 @@
 
 from typing import Any
 
-from flask import Blueprint, current_app
+from flask import Blueprint, Response, current_app
 
 from api.auth import public
+from api.current import climate
 from api.document import document
+from api.negotiation import answers
+from api.ops import metrics
+from api.ops.tally import tally
+from climate.service import health
 
 blueprint = Blueprint("ops", __name__)
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @blueprint.get("/healthz")
@@ -15,6 +22,23 @@ blueprint = Blueprint("ops", __name__)
 def healthz() -> dict[str, str]:
     """This process answers; says nothing about anything else."""
     return {"status": "ok"}
+
+
+@blueprint.get("/readyz")
+@public
+def readyz() -> tuple[dict[str, Any], int]:
+    """Everything that is needed to serve is there; 503 when something is not."""
+    checks = health.readiness(climate())
+    ready = all(check.ok for check in checks)
+    told = {check.name: {"ok": check.ok, "detail": check.detail} for check in checks}
+    return {"status": "ready" if ready else "not ready", "checks": told}, 200 if ready else 503
+
+
+@blueprint.get("/metrics")
+@answers("text/plain")
+def figures() -> Response:
+    """Figures for Prometheus, which signs in by HTTP Basic."""
+    return Response(metrics.text(climate(), tally(current_app)), content_type=PROMETHEUS)
 
 
 @blueprint.get("/openapi.json")

@@ -1,5 +1,6 @@
 """Which migrations the database has seen, and which there are."""
 
+from functools import cache
 from pathlib import Path
 
 from alembic.config import Config
@@ -13,6 +14,7 @@ def present(conn: Connection) -> frozenset[str]:
     return frozenset(MigrationContext.configure(conn).get_current_heads())
 
 
+@cache
 def wanted(folder: Path) -> frozenset[str]:
     """The newest revisions among the migrations in a folder."""
     config = Config()

@@ -18,11 +18,15 @@ def find(conn: Connection, who: Who, *, share: bool = False) -> Project | None:
     return row and _project(row)
 
 
-def listing(conn: Connection, name: str | None = None, user_id: str | None = None) -> list[Project]:
-    """All projects by name; only those in which the user has a role, when one is given."""
+def listing(
+    conn: Connection, name: str | None = None, user_id: str | None = None, project_id: str | None = None
+) -> list[Project]:
+    """All projects by name, or that of a name or an id; only those in which the user has a role, when one is given."""
     question = select(*COLUMNS).order_by(projects.c.name)
     if name is not None:
         question = question.where(projects.c.name == name)
+    if project_id is not None:
+        question = question.where(projects.c.id == project_id)
     if user_id is not None:
         own = select(role_assignments.c.project_id).where(role_assignments.c.user_id == user_id)
         question = question.where(projects.c.id.in_(own))

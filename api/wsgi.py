@@ -1,0 +1,16 @@
+"""The door for a WSGI server: `gunicorn 'api.wsgi:application()'`."""
+
+import os
+
+from flask import Flask
+
+from api import create_app
+from climate import bootstrap, logs
+from climate.settings import Settings
+
+
+def application() -> Flask:
+    """The app over the stores that the environment names; each process of the server makes its own."""
+    settings = Settings.from_env(os.environ)
+    logs.configure(settings.log_format, settings.log_level)
+    return create_app(bootstrap.build(settings, application="climate-web", pool_size=settings.web_threads))
