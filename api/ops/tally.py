@@ -4,6 +4,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
+from secrets import token_hex
 from threading import Lock
 from typing import Any, cast
 
@@ -67,14 +68,15 @@ class Tally:
 
     def _open(self) -> None:
         """A process that was forked off must not write into its parent's files."""
-        if self._pid == os.getpid():
+        pid = os.getpid()
+        if self._pid == pid:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         _forget_the_dead(self._folder)
-        self._pid = os.getpid()
         self._files = {
-            kind: MmapedDict(str(self._folder / f"{kind}_{self._pid}.db")) for kind in ("counter", "histogram")
+            kind: MmapedDict(str(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")) for kind in ("counter", "histogram")
         }
+        self._pid = pid
 
 
 def install(app: Flask, folder: Path) -> None:

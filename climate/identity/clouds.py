@@ -51,7 +51,9 @@ def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[
 def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    present = yaml.safe_load(path.read_text()) or {}
+    present = yaml.safe_load(path.read_text())
+    if present is None:
+        return {}
     if not isinstance(present, dict) or not isinstance(present.get("clouds") or {}, dict):
         raise yaml.YAMLError("not a file of clouds")
     return present

@@ -1,0 +1,238 @@
+"""Who may sign in, how, and how often he may be wrong."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+from sqlalchemy import text
+
+from climate.identity import directory
+from climate.identity.directory import NewUser
+from climate.identity.passwords import Passwords
+from tests.identity.place import QUICK, Asker, Place, app_of, password_body
+
+TOKENS = "/identity/v3/auth/tokens"
+
+
+def test_the_token_says_what_clients_need(here: Place) -> None:
+    answer = Asker(app_of(here)).sign_in("admin", here.password("admin"), "admin")
+    token = answer.json["token"]
+    assert answer.headers["X-Subject-Token"]
+    assert token["project"]["name"] == "admin"
+    assert token["roles"] == [{"id": "admin", "name": "admin"}]
+    assert token["expires_at"].endswith("Z")
+    assert {service["type"]: service["endpoints"][0]["url"] for service in token["catalog"]} == {
+        "identity": "http://127.0.0.1:8000/identity/v3",
+        "compute": "http://127.0.0.1:8000/compute/v2.1",
+        "reservation": "http://127.0.0.1:8000/reservation/v1",
+        "image": "http://127.0.0.1:8000/image",
+        "network": "http://127.0.0.1:8000/network",
+    }
+    interfaces = {point["interface"] for service in token["catalog"] for point in service["endpoints"]}
+    assert interfaces == {"public", "internal", "admin"}
+
+
+def test_user_and_project_by_id(here: Place, demo: Asker) -> None:
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    user = {"id": shown["user"]["id"], "password": here.password("demo")}
+    proof = {"methods": ["password"], "password": {"user": user}}
+    body = {"auth": {"identity": proof, "scope": {"project": {"id": shown["project"]["id"]}}}}
+    assert demo.ask("POST", TOKENS, json=body).status_code == 201
+
+
+def test_an_unscoped_token_has_neither_project_nor_catalog_nor_rights(here: Place, demo: Asker) -> None:
+    body = password_body("demo", here.password("demo"))
+    body["auth"]["scope"] = "unscoped"
+    answer = demo.ask("POST", TOKENS, json=body)
+    assert not {"project", "catalog", "roles"} & answer.json["token"].keys()
+    bare = Asker(app_of(here), answer.headers["X-Subject-Token"])
+    assert bare.ask("GET", "/identity/v3/auth/projects").json["projects"][0]["name"] == "demo"
+    assert bare.ask("GET", "/identity/v3/users").status_code == 403
+
+
+def test_wrong_password_unknown_user_and_unknown_project_get_the_same_answer(here: Place) -> None:
+    asker = Asker(app_of(here))
+    answers = [
+        asker.sign_in("demo", "wrong"),
+        asker.sign_in("nobody", "wrong"),
+        asker.sign_in("demo", here.password("demo"), "admin"),
+        asker.sign_in("demo", here.password("demo"), "nowhere"),
+        asker.sign_in("demo", "x" * 100_000),
+    ]
+    assert {answer.status_code for answer in answers} == {401}
+    assert len({answer.data for answer in answers}) == 1
+    assert answers[0].json["error"]["title"] == "Unauthorized"
+    assert answers[0].headers["WWW-Authenticate"] == 'Keystone uri="http://127.0.0.1:8000/identity/v3"'
+
+
+@pytest.mark.parametrize(
+    ("auth", "names"),
+    [
+        (None, "auth"),
+        ({}, "auth.identity"),
+        ({"identity": {}}, "auth.identity.methods"),
+        ({"identity": {"methods": ["oauth1"]}}, "auth.identity.methods"),
+        ({"identity": {"methods": ["password"]}}, "auth.identity.password"),
+        (
+            {"identity": {"methods": ["password"], "password": {"user": {"name": 5}}}},
+            "auth.identity.password.user.name",
+        ),
+        ({"identity": {"methods": ["token"], "token": {"id": None}}}, "auth.identity.token.id"),
+        ({"identity": {"methods": ["application_credential"], "application_credential": {}}}, "secret"),
+    ],
+)
+def test_a_body_that_is_no_sign_in_is_told_what_is_wrong(here: Place, auth: Any, names: str) -> None:
+    answer = Asker(app_of(here)).ask("POST", TOKENS, json={"auth": auth})
+    assert answer.status_code == 400
+    assert names in answer.json["error"]["message"]
+
+
+def test_a_system_scope_is_refused_in_clear_words(here: Place) -> None:
+    body = password_body("admin", here.password("admin"))
+    body["auth"]["scope"] = {"system": {"all": True}}
+    answer = Asker(app_of(here)).ask("POST", TOKENS, json=body)
+    assert (answer.status_code, "no scope of system" in answer.json["error"]["message"]) == (400, True)
+
+
+def test_only_failures_count_and_they_count_for_a_minute(here: Place) -> None:
+    asker = Asker(app_of(here))
+    right = here.password("demo")
+    assert [asker.sign_in("demo", right).status_code for _ in range(30)] == [201] * 30
+    assert [asker.sign_in("demo", "wrong").status_code for _ in range(6)] == [401] * 5 + [429]
+    refused = asker.sign_in("demo", right)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    assert asker.sign_in("admin", here.password("admin")).status_code == 201
+    elsewhere = asker.client.post(
+        TOKENS, json=password_body("demo", right), environ_overrides={"REMOTE_ADDR": "192.0.2.7"}
+    )
+    assert elsewhere.status_code == 201
+    with here.identity.engine.begin() as conn:
+        conn.execute(text("UPDATE identity_failures SET at = at - interval '61 seconds'"))
+    assert asker.sign_in("demo", right).status_code == 201
+
+
+def test_an_address_that_tries_many_names_is_stopped(here: Place) -> None:
+    asker = Asker(app_of(here))
+    seen = [asker.sign_in(f"user{number}", "wrong").status_code for number in range(21)]
+    assert seen == [401] * 20 + [429]
+
+
+def test_a_hash_with_old_parameters_is_made_anew(here: Place) -> None:
+    def kept() -> str:
+        with here.identity.engine.connect() as conn:
+            return conn.execute(text("SELECT password_hash FROM identity_users WHERE name = 'demo'")).scalar_one()
+
+    before = kept()
+    stronger = Passwords(PasswordHasher(time_cost=2, memory_cost=128, parallelism=1))
+    app = app_of(replace(here, identity=replace(here.identity, passwords=stronger)))
+    for _ in range(2):
+        assert Asker(app).sign_in("demo", here.password("demo")).status_code == 201
+    assert before != kept()
+    assert not stronger.outdated(kept())
+
+
+def test_passwords_are_argon2id_and_nobody_is_verified_as_slowly_as_somebody() -> None:
+    class Counting(PasswordHasher):
+        asked = 0
+
+        def verify(self, hash: str | bytes, password: str | bytes) -> bool:  # noqa: A002
+            self.asked += 1
+            return super().verify(hash, password)
+
+    hasher = Counting(time_cost=1, memory_cost=64, parallelism=1)
+    passwords = Passwords(hasher)
+    assert passwords.hash("secret-word").startswith("$argon2id$")
+    assert not passwords.verify(None, "secret-word")
+    assert not passwords.verify(passwords.hash("secret-word"), "x" * 5000)
+    assert passwords.verify(passwords.hash("secret-word"), "secret-word")
+    assert hasher.asked == 3
+    assert not passwords.verify(passwords._nobodys, "secret-word")
+
+
+def test_a_credential_gives_no_more_than_its_maker_has(here: Place, demo: Asker) -> None:
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    path = f"/identity/v3/users/{shown['user']['id']}/application_credentials"
+    more = {"name": "more", "roles": [{"name": "admin"}]}
+    assert demo.ask("POST", path, json={"application_credential": more}).status_code == 400
+    made = demo.ask("POST", path, json={"application_credential": {"name": "ci", "secret": None, "roles": []}})
+    assert made.status_code == 201
+    assert demo.ask("POST", path, json={"application_credential": {"name": "ci"}}).status_code == 409
+    credential = made.json["application_credential"]
+    assert "secret" not in demo.ask("GET", f"{path}/{credential['id']}").json["application_credential"]
+    proof = {"id": credential["id"], "secret": credential["secret"]}
+    body = {"auth": {"identity": {"methods": ["application_credential"], "application_credential": proof}}}
+    answer = demo.ask("POST", TOKENS, json=body)
+    program = Asker(app_of(here), answer.headers["X-Subject-Token"])
+    assert answer.json["token"]["roles"] == [{"id": "member", "name": "member"}]
+    assert program.ask("POST", path, json={"application_credential": {"name": "child"}}).status_code == 403
+    assert program.ask("DELETE", f"{path}/{credential['id']}").status_code == 403
+    exchange = {"auth": {"identity": {"methods": ["token"], "token": {"id": program.token}}}}
+    assert program.ask("POST", TOKENS, json=exchange).status_code == 403
+    assert demo.ask("DELETE", f"{path}/{credential['id']}").status_code == 204
+    assert program.ask("GET", path).status_code == 401
+    assert demo.ask("POST", TOKENS, json=body).status_code == 401
+
+
+def test_a_credential_ends_when_it_says(here: Place, demo: Asker) -> None:
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    path = f"/identity/v3/users/{shown['user']['id']}/application_credentials"
+    wanted = {"name": "old", "expires_at": "2020-01-01T00:00:00"}
+    made = demo.ask("POST", path, json={"application_credential": wanted}).json["application_credential"]
+    proof = {"id": made["id"], "secret": made["secret"]}
+    body = {"auth": {"identity": {"methods": ["application_credential"], "application_credential": proof}}}
+    assert demo.ask("POST", TOKENS, json=body).status_code == 401
+
+
+def test_members_see_themselves_and_nothing_else(here: Place, admin: Asker, demo: Asker) -> None:
+    me = admin.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    boss = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]
+    v3 = "/identity/v3"
+    statuses = {
+        path: demo.ask("GET", v3 + path).status_code
+        for path in (
+            f"/users/{me['user']['id']}",
+            f"/projects/{me['project']['id']}",
+            "/users",
+            f"/users/{boss['user']['id']}",
+            f"/users/{boss['user']['id']}/application_credentials",
+            f"/projects/{boss['project']['id']}",
+            "/projects/nobodys",
+            "/role_assignments",
+        )
+    }
+    assert list(statuses.values()) == [200, 200, 403, 403, 403, 404, 404, 403]
+    assert [one["name"] for one in demo.ask("GET", f"{v3}/projects").json["projects"]] == ["demo"]
+    assert demo.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).status_code == 403
+    for method, path in (("POST", "/users"), ("POST", "/projects"), ("DELETE", f"/users/{boss['user']['id']}")):
+        assert demo.ask(method, v3 + path, json={"user": {"name": "x"}}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "  "}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"name": "x" * 65}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": "x", "password": "short"}, "password"),
+        ({"name": "x", "password": "y" * 129}, "password"),
+        ({"name": "x", "enabled": "yes"}, "enabled"),
+        ({"name": "x", "default_project_id": "nowhere"}, "default_project_id"),
+        ({"name": "x", "description": "y" * 300}, "description"),
+    ],
+)
+def test_a_user_that_cannot_be_is_refused_by_name_of_the_field(admin: Asker, body: Any, names: str) -> None:
+    answer = admin.ask("POST", "/identity/v3/users", json={"user": body})
+    assert answer.status_code == 400
+    assert names in answer.json["error"]["message"]
+
+
+def test_names_of_any_script_are_kept_and_given_once(here: Place, admin: Asker) -> None:
+    made = directory.create_user(here.identity, NewUser(name="مريم \u200f👩‍🔬"))
+    shown = admin.ask("GET", f"/identity/v3/users/{made.id}").json["user"]
+    assert shown["name"] == "مريم \u200f👩‍🔬"
+    again = admin.ask("POST", "/identity/v3/users", json={"user": {"name": "demo"}})
+    assert again.status_code == 409
+    assert QUICK.hash("x") not in str(again.data)

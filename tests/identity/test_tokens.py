@@ -1,0 +1,190 @@
+"""A token is believed exactly as long as it should be."""
+
+from base64 import b64encode
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climate.domain.errors import NotAuthenticated
+from climate.identity.keys import KEPT, KeyRing
+from climate.identity.tokens import Grant, seal, unseal
+from climate.identity.watch import Watch
+from climate.settings import Settings
+from climate.store.engine import connect
+from tests.identity.place import Asker, Place, app_of, place
+
+NOW = 1_900_000_000.25
+LIFE = 3600
+GRANT = Grant("u", "marie", ("password",), NOW, NOW + LIFE, "p", "physics", ("member",))
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> KeyRing:
+    return KeyRing(tmp_path / "keys")
+
+
+def test_what_is_sealed_is_unsealed(keys: KeyRing) -> None:
+    assert unseal(keys, seal(keys, GRANT), NOW + 1, LIFE) == GRANT
+
+
+def test_a_token_ends_with_its_life(keys: KeyRing) -> None:
+    token = seal(keys, GRANT)
+    unseal(keys, token, NOW + LIFE - 0.01, LIFE)
+    with pytest.raises(NotAuthenticated):
+        unseal(keys, token, NOW + LIFE, LIFE)
+
+
+def test_a_shorter_life_holds_for_tokens_that_were_given_before(keys: KeyRing) -> None:
+    with pytest.raises(NotAuthenticated):
+        unseal(keys, seal(keys, GRANT), NOW + 120, 60)
+
+
+@given(st.data())
+def test_no_changed_token_is_believed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    keys = KeyRing(tmp_path_factory.getbasetemp() / "shared-keys")
+    token = seal(keys, GRANT)
+    at = data.draw(st.integers(0, len(token) - 2))
+    other = data.draw(st.characters(min_codepoint=1, max_codepoint=0x10FFFF, exclude_categories=("Cs",)))
+    changed = token[:at] + other + token[at + 1 :]
+    if changed != token:
+        with pytest.raises(NotAuthenticated):
+            unseal(keys, changed, NOW, LIFE)
+
+
+@pytest.mark.parametrize("token", ["", "x", "gAAAAA", "é", "\ud800", "0" * 5000, "notused", "a,b"])
+def test_garbage_is_refused_in_the_same_words(keys: KeyRing, token: str) -> None:
+    with pytest.raises(NotAuthenticated) as refusal:
+        unseal(keys, token, NOW, LIFE)
+    assert str(refusal.value) == NotAuthenticated.__doc__
+
+
+def test_a_token_of_another_deployment_is_refused(keys: KeyRing, tmp_path: Path) -> None:
+    with pytest.raises(NotAuthenticated):
+        unseal(keys, seal(KeyRing(tmp_path / "others"), GRANT), NOW, LIFE)
+
+
+def test_a_new_key_seals_and_the_old_ones_still_open_until_they_are_gone(tmp_path: Path) -> None:
+    mine, theirs = KeyRing(tmp_path / "keys"), KeyRing(tmp_path / "keys")
+    old = seal(mine, GRANT)
+    unseal(theirs, old, NOW, LIFE)
+    for _ in range(KEPT - 1):
+        mine.rotate()
+        assert unseal(theirs, seal(mine, GRANT), NOW, LIFE) == GRANT  # at once, in every process
+        assert unseal(theirs, old, NOW, LIFE) == GRANT
+    mine.rotate()
+    with pytest.raises(NotAuthenticated):
+        unseal(mine, old, NOW, LIFE)
+
+
+def test_a_key_that_was_taken_away_is_noticed_within_a_second(tmp_path: Path) -> None:
+    at = [0.0]
+    mine, theirs = KeyRing(tmp_path / "keys"), KeyRing(tmp_path / "keys", clock=lambda: at[0])
+    old = seal(mine, GRANT)
+    unseal(theirs, old, NOW, LIFE)
+    for _ in range(KEPT):
+        mine.rotate()
+    at[0] += 1.0
+    with pytest.raises(NotAuthenticated):
+        unseal(theirs, old, NOW, LIFE)
+
+
+def test_keys_are_private_files_in_a_private_folder(keys: KeyRing, tmp_path: Path) -> None:
+    keys.rotate()
+    folder = tmp_path / "keys"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    assert all(Fernet(file.read_bytes()) for file in folder.iterdir())
+
+
+def asks(asker: Asker) -> int:
+    return asker.ask("GET", "/identity/v3/auth/projects").status_code
+
+
+def test_an_expired_token_is_401(scratch: str, tmp_path: Path) -> None:
+    with place(scratch, tmp_path, Settings(home=tmp_path, token_seconds=1)) as here:
+        asker = Asker(app_of(here))
+        asker.sign_in("demo", here.password("demo"))
+        with here.identity.engine.connect() as conn:
+            conn.exec_driver_sql("SELECT pg_sleep(1.1)")
+        assert asks(asker) == 401
+
+
+def test_a_token_that_was_given_back_is_refused_everywhere_within_a_second(here: Place, demo: Asker) -> None:
+    at = [0.0]
+    other = replace(here.identity, watch=Watch(here.identity.engine, clock=lambda: at[0]))
+    headers = {"X-Auth-Token": demo.token}
+    other.authenticate(headers)
+    assert demo.ask("DELETE", "/identity/v3/auth/tokens", headers={"X-Subject-Token": demo.token}).status_code == 204
+    assert asks(demo) == 401
+    at[0] += 1.0
+    with pytest.raises(NotAuthenticated):
+        other.authenticate(headers)
+
+
+def test_a_token_made_from_one_that_was_given_back_is_refused_too(here: Place, demo: Asker) -> None:
+    body = {"auth": {"identity": {"methods": ["token"], "token": {"id": demo.token}}}}
+    second = demo.ask("POST", "/identity/v3/auth/tokens", json=body)
+    child = Asker(app_of(here), second.headers["X-Subject-Token"])
+    assert asks(child) == 200
+    demo.ask("DELETE", "/identity/v3/auth/tokens", headers={"X-Subject-Token": demo.token})
+    assert asks(child) == 401
+
+
+def test_tokens_end_when_what_they_say_ends(here: Place, admin: Asker) -> None:
+    users = "/identity/v3/users"
+    uid = admin.ask("GET", f"{users}?name=demo").json["users"][0]["id"]
+    pid = admin.ask("GET", "/identity/v3/projects?name=demo").json["projects"][0]["id"]
+    changes = [
+        ("PATCH", f"{users}/{uid}", {"user": {"password": "another-password"}}),
+        ("PUT", f"/identity/v3/projects/{pid}/users/{uid}/roles/reader", None),
+        ("DELETE", f"/identity/v3/projects/{pid}/users/{uid}/roles/reader", None),
+        ("PATCH", f"/identity/v3/projects/{pid}", {"project": {"enabled": False}}),
+        ("PATCH", f"/identity/v3/projects/{pid}", {"project": {"enabled": True}}),
+        ("PATCH", f"{users}/{uid}", {"user": {"enabled": False}}),
+        ("PATCH", f"{users}/{uid}", {"user": {"enabled": True}}),
+        ("DELETE", f"{users}/{uid}", None),
+    ]
+    password, seen = here.password("demo"), []
+    for method, path, body in changes:
+        asker = Asker(app_of(here))
+        asker.sign_in("demo", password)
+        assert admin.ask(method, path, json=body).status_code < 300
+        password = "another-password"
+        seen.append((asks(asker) if asker.token else None, Asker(app_of(here)).sign_in("demo", password).status_code))
+    assert seen == [
+        (401, 201),  # another password
+        (200, 201),  # one role more
+        (401, 201),  # one role less
+        (401, 201),  # project disabled: whoever signs in has no project
+        (200, 201),
+        (401, 401),  # user disabled
+        (None, 201),
+        (401, 401),  # user deleted
+    ]
+
+
+def test_a_known_token_costs_no_statement(here: Place, demo: Asker) -> None:
+    headers = {"X-Auth-Token": demo.token}
+    still = Watch(here.identity.engine, clock=lambda: 0.0)
+    replace(here.identity, watch=still).authenticate(headers)
+    blind = replace(here.identity, watch=still, engine=connect("postgresql:///nowhere?host=/nonexistent"))
+    assert {blind.authenticate(headers).user_name for _ in range(100)} == {"demo"}
+
+
+def test_basic_pays_for_argon2_once_and_forgets_at_a_change(here: Place, admin: Asker) -> None:
+    def basic(password: str) -> dict[str, str]:
+        return {"Authorization": "Basic " + b64encode(f"demo:{password}".encode()).decode()}
+
+    first, memory = here.password("demo"), here.identity.memory
+    assert here.identity.authenticate(basic(first)).project_name == "demo"
+    assert memory.recall("demo", first) is not None
+    assert memory.recall("demo", "wrong") is None
+    uid = here.identity.authenticate(basic(first)).user_id
+    admin.ask("PATCH", f"/identity/v3/users/{uid}", json={"user": {"password": "another-password"}})
+    with pytest.raises(NotAuthenticated):
+        here.identity.authenticate(basic(first))
+    assert here.identity.authenticate(basic("another-password")).user_id == uid
