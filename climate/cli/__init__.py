@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 
 import click
 
@@ -14,6 +15,10 @@ INTERRUPTED = 130
 
 def main() -> None:
     """The entry point of the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A name may have characters that the terminal has not; it is shown all the same.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:], environment()))
 
 

@@ -47,7 +47,9 @@ def stores(session: Session) -> list[Finding]:
     """Which stores are used, and why."""
     chosen = session.settings
     up = running(chosen.home) is not None
-    postgres = _store("postgres", chosen.database_url, up, lambda: str(choose_postgres(chosen.pg_bin)))
+    postgres = _store(
+        "postgres", chosen.database_url, up, lambda: str(choose_postgres(chosen.pg_bin, _made_by(chosen.home)))
+    )
     return [postgres, _store("valkey", chosen.redis_url, up, lambda: str(choose_valkey()))]
 
 
@@ -60,6 +62,14 @@ def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
     except StoreError as error:
         return Finding(name, BAD, str(error))
     return Finding(name, GOOD if up else BAD, says if up else f"{says}; not running: `climate up` starts it")
+
+
+def _made_by(home: Path) -> int | None:
+    """The major version of the data that is there already, which the programs have to fit."""
+    try:
+        return int((home / "postgres" / "data" / "PG_VERSION").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def _without_password(url: str) -> str:

@@ -102,7 +102,7 @@ def _dump(form: str, data: Any) -> str:
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    table = Table(box=box.ROUNDED)
+    table = Table(box=box.ROUNDED if (sys.stdout.encoding or "").lower().startswith("utf") else box.ASCII)
     for name in names:
         table.add_column(name, overflow="fold")
     for row in rows:

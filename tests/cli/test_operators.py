@@ -1,0 +1,57 @@
+"""Commands that look past the API: where the stores are, and what is said when they are not."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from climate.cli.failures import Failure
+from climate.cli.journal import with_stores
+from climate.settings import Settings
+from tests.cli.conftest import Climate
+from tests.cli.wire import Wire
+
+
+@pytest.mark.parametrize("arguments", [("journal", "check"), ("journal", "rebuild")])
+def test_without_a_database_the_journal_says_what_to_do(climate: Climate, arguments: tuple[str, ...]) -> None:
+    ran = climate(*arguments)
+    assert (ran.code, ran.out) == (8, "")
+    assert "climate up" in ran.err
+
+
+def test_a_url_that_is_given_is_used_as_it_is(tmp_path: Path) -> None:
+    given = Settings(home=tmp_path, database_url="postgresql:///given")
+    assert with_stores(given) is given
+    with pytest.raises(Failure):
+        with_stores(Settings(home=tmp_path))
+
+
+def test_the_journal_wants_the_id_of_a_lease(climate: Climate) -> None:
+    assert climate("journal", "show", "one").code == 2
+
+
+def test_the_doctor_tells_all_that_is_wrong_and_never_a_password(
+    climate: Climate, environ: dict[str, str], wire: Wire
+) -> None:
+    environ |= {
+        "CLIMATE_DATABASE_URL": "postgresql://one:hidden@127.0.0.1:1/none",
+        "CLIMATE_REDIS_URL": "redis://:hidden@127.0.0.1:1/0",
+        "CLIMATE_PORT": "1",
+    }
+    ran = climate("doctor", "-f", "json")
+    found = {one["check"]: one["is"] for one in ran.data}
+    assert ran.code == 1
+    assert {check for check, level in found.items() if level == "BAD"} == {"database", "broker", "web"}
+    assert found["sign-in"] == "good"
+    assert "hidden" not in ran.out + ran.err
+
+
+def test_a_terminal_without_the_characters_shows_them_all_the_same(environ: dict[str, str], wire: Wire) -> None:
+    wire.add_lease("дом")
+    command = [sys.executable, "-m", "climate", "lease", "list"]
+    latin = {**environ, "PYTHONIOENCODING": "latin-1", "PATH": os.environ["PATH"]}
+    ran = subprocess.run(command, env=latin, capture_output=True, cwd=Path(__file__).parents[2], check=False)
+    assert ran.returncode == 0
+    assert b"\\u0434\\u043e\\u043c" in ran.stdout
