@@ -10,7 +10,7 @@ from climate.cloud import Cloud, NotYet
 from climate.domain import requirements
 from climate.domain.errors import Conflict, InvalidInput, InvalidRequirements
 from climate.domain.facts import Hold
-from climate.domain.requirements import All, Requirement
+from climate.domain.requirements import AllOf, Requirement
 from climate.plugin import Allocation, Ask, Lent
 from climate.store import availability, hosts, matching
 from climate.store.availability import Short, Wanted
@@ -30,7 +30,9 @@ def _is_requirement(text: str) -> None:
 class HostSpec(Schema):
     """How many hosts, and what they must be like."""
 
-    min = fields.Integer(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."})
+    min = fields.Integer(
+        required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."}
+    )
     max = fields.Integer(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
     hypervisor_properties = fields.String(load_default="", validate=_is_requirement)
     resource_properties = fields.String(load_default="", validate=_is_requirement)
@@ -94,7 +96,7 @@ class PhysicalHost:
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:
         texts = (ask.spec.get("hypervisor_properties"), ask.spec.get("resource_properties"))
-        requirement = All(tuple(requirements.parse(text) for text in texts))
+        requirement = AllOf(tuple(requirements.parse(text) for text in texts))
         if requirements.keys(requirement) - set(hosts.COLUMNS):
             known = hosts.property_names(conn, private=ask.caller.is_admin)
             matching.refuse_unknown(requirement, known)

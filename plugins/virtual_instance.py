@@ -30,7 +30,9 @@ class ServerSpec(Schema):
     """Which server, and what becomes of it at the end."""
 
     resource_id = fields.UUID(required=True, metadata={"description": "Id of the server."})
-    on_end = fields.String(validate=_are_actions, metadata={"description": "Comma list of create_image, suspend, delete."})
+    on_end = fields.String(
+        validate=_are_actions, metadata={"description": "Comma list of create_image, suspend, delete."}
+    )
 
 
 class VirtualInstance:
@@ -95,4 +97,3 @@ class VirtualInstance:
         if server is None or server.project_id != project_id:
             raise NotFound(f"Object with {{'server_id': '{server_id}'}} not found")
         return server
-

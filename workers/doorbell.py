@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from celery import Celery
-from kombu import Queue
+from kombu.entity import Queue
 
 from climate.service.events import QUEUE, queue_of
 
@@ -62,7 +62,11 @@ def broker_url(redis_url: str) -> str:
 def queues(resource_types: Sequence[str], service_host: str) -> list[Queue]:
     """What a worker listens on: each resource type has its own queue, and so has each compute service."""
     names = [QUEUE, *(queue_of(resource_type) for resource_type in resource_types), compute_queue(service_host)]
-    return [Queue(name, routing_key=name) for name in names]
+    return [_queue(name) for name in names]
+
+
+def _queue(name: str) -> Queue:
+    return Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
 
 
 def compute_queue(service_host: str) -> str:
@@ -71,4 +75,4 @@ def compute_queue(service_host: str) -> str:
 
 def send(app: Celery, task: str, args: Sequence[Any], queue: str, **options: Any) -> None:
     """Ring once.  Raises kombu's OperationalError when the broker is away: the poller comes again."""
-    app.send_task(task, args=list(args), queue=Queue(queue, routing_key=queue), **options)
+    app.send_task(task, args=list(args), queue=_queue(queue), **options)

@@ -4,6 +4,8 @@ APScheduler is a plain ticker here; when what is due is the database's
 business.  Any number of pollers may run.
 """
 
+import logging
+import math
 import os
 import signal
 import socket
@@ -15,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
+from celery import Celery
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
@@ -31,6 +34,7 @@ from workers import doorbell
 log = structlog.get_logger(__name__)
 
 CHORES_SECONDS = 10
+LIFE_SECONDS = 2
 SILENT_SECONDS = 15.0
 """A poller that has not finished a beat for so long ends itself, to be started afresh."""
 
@@ -43,9 +47,10 @@ class Poller:
     """One poller: its beats, its ear for NOTIFY, its watchdog."""
 
     deployment: Deployment
-    bell: doorbell.Celery
+    bell: Celery
     name: str = field(default_factory=lambda: f"poller:{socket.gethostname()}:{os.getpid()}")
     last_beat: float = field(default_factory=time.monotonic)
+    shown_life: float = -math.inf
     scheduler: BackgroundScheduler = field(
         default_factory=lambda: BackgroundScheduler(
             timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
@@ -77,9 +82,15 @@ class Poller:
             if claimed < events.BATCH:
                 break
         self._ring_for_servers()
+        self._show_life()
         wait = events.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait)
+
+    def _show_life(self) -> None:
+        if time.monotonic() - self.shown_life >= LIFE_SECONDS:
+            chores.show_life(self.deployment.climate, "poller", self.name)
+            self.shown_life = time.monotonic()
 
     def _ring(self) -> None:
         for message in events.to_send(self.deployment.climate):
@@ -93,7 +104,7 @@ class Poller:
     def do_chores(self) -> None:
         """What need not be done at once: upkeep, orphans, the compute services' own rounds."""
         try:
-            chores.tidy(self.deployment.climate, "poller", self.name)
+            chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate, self.name)
             for service_host in services.hosts(self.deployment.compute):
                 queue = doorbell.compute_queue(service_host)
@@ -106,11 +117,13 @@ class Poller:
             self.scheduler.modify_job("beat", next_run_time=datetime.now(UTC) + wait)
 
     def listen(self) -> None:
-        """Beat at once when a transaction says that something is due.  Polling is the fallback, so errors only delay."""
+        """Beat at once when a transaction says that something is due; polling is the fallback, so errors only delay."""
         url = bootstrap.plain_url(self.deployment.settings.database_url)
         while not self.stopping.is_set():
             try:
-                with psycopg.connect(url, autocommit=True, application_name="climate-listen", connect_timeout=5) as conn:
+                with psycopg.connect(
+                    url, autocommit=True, application_name="climate-listen", connect_timeout=5
+                ) as conn:
                     conn.execute(f"LISTEN {CHANNEL}")
                     self._hear(conn)
             except psycopg.Error as error:
@@ -147,7 +160,8 @@ class Poller:
 
 def main(settings: Settings) -> int:
     """Run until SIGINT or SIGTERM."""
-    logs.configure(settings)
+    logs.configure(settings.log_format, settings.log_level)
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every tick
     deployment = bootstrap.build(settings, application="climate-poller", pool_size=4)
     poller = Poller(deployment, doorbell.connect(settings.redis_url))
     for number in (signal.SIGINT, signal.SIGTERM):

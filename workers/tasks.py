@@ -47,7 +47,7 @@ class Desk:
 
 
 def register(app: Celery, desk: Desk) -> None:
-    """Give the application its tasks.  What goes wrong in one is logged; the database knows what is still to be done."""
+    """Give the application its tasks.  Errors are logged only: the database knows what is still to be done."""
     tasks: dict[str, Callable[..., None]] = {RUN_EVENT: desk.run_event, SERVE: desk.serve, TEND: desk.tend}
     for name, work in tasks.items():
         app.task(_guarded(name, work), name=name)

@@ -1,5 +1,9 @@
 """The worker process: answers the doorbell."""
 
+import logging
+import warnings
+
+from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
 from climate import logs, plugin
@@ -10,7 +14,11 @@ from workers.tasks import Desk, register
 
 def main(settings: Settings) -> int:
     """Run until told to stop; a warm stop lets tasks finish."""
-    logs.configure(settings)
+    logs.configure(settings.log_format, settings.log_level)
+    for chatty in ("celery.worker.strategy", "celery.app.trace"):  # two lines for every task
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    # Whether to run as root, as in a container, is the operator's business.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     app = doorbell.connect(settings.redis_url)
     register(app, Desk(settings))
     app.conf.task_queues = doorbell.queues(sorted(plugin.load()), settings.service_host)
@@ -23,6 +31,7 @@ def main(settings: Settings) -> int:
         concurrency=settings.worker_processes,
         hostname=f"climate@{settings.service_host}",
         loglevel=settings.log_level,
+        quiet=True,
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,

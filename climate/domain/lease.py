@@ -199,7 +199,7 @@ class Lease:
         """Why the lease is not simply as its dates say, or None."""
         said = [event for event in self.events if event.reason and event.outcome != CANCELLED]
         latest = max(said, key=lambda event: event.updated_at or event.due_at, default=None)
-        return latest and f"{latest.kind}: {latest.reason}"
+        return f"{latest.kind}: {latest.reason}" if latest else None
 
 
 def fold(happened: "tuple[Fact, ...] | list[Fact]", lease: Lease | None = None) -> Lease:

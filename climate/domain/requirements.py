@@ -41,17 +41,17 @@ class Among:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     terms: "tuple[Requirement, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Any_:
+class AnyOf:
     terms: "tuple[Requirement, ...]"
 
 
-Requirement = Compare | Among | All | Any_
-ANYTHING = All(())
+Requirement = Compare | Among | AllOf | AnyOf
+ANYTHING = AllOf(())
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -61,7 +61,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-GROUPS: Mapping[str, Callable[[tuple[Requirement, ...]], Requirement]] = {"and": All, "or": Any_}
+GROUPS: Mapping[str, Callable[[tuple[Requirement, ...]], Requirement]] = {"and": AllOf, "or": AnyOf}
 
 
 def parse(text: object) -> Requirement:
@@ -137,7 +137,7 @@ def _value(value: object, whole: object) -> Value:
 def terms(requirement: Requirement) -> Iterator[Compare | Among]:
     """Every comparison in the tree."""
     match requirement:
-        case All(inner) | Any_(inner):
+        case AllOf(inner) | AnyOf(inner):
             for term in inner:
                 yield from terms(term)
         case Compare() | Among():
@@ -163,9 +163,9 @@ def number(value: object) -> float | None:
 def matches(requirement: Requirement, host: Mapping[str, object]) -> bool:
     """Whether a host with these properties will do.  The store says the same in SQL."""
     match requirement:
-        case All(inner):
+        case AllOf(inner):
             return all(matches(term, host) for term in inner)
-        case Any_(inner):
+        case AnyOf(inner):
             return any(matches(term, host) for term in inner)
         case Among(key, values):
             return any(_holds("==", host.get(key), key in host, value) for value in values)

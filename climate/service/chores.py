@@ -7,12 +7,16 @@ from climate.service.unit import work
 from climate.store import beats, idempotency
 
 
-def tidy(climate: Climate, role: str, process: str) -> None:
-    """Say that this process lives; forget old idempotency keys and processes that are long gone."""
+def show_life(climate: Climate, role: str, process: str) -> None:
+    """Say that this process is at work; readiness looks at how long ago that was."""
+    work(climate, lambda conn, patient: beats.beat(conn, role, process, climate.now(conn)))
+
+
+def tidy(climate: Climate) -> None:
+    """Forget old idempotency keys, and processes that are long gone."""
 
     def act(conn: Connection, patient: bool) -> None:
         now = climate.now(conn)
-        beats.beat(conn, role, process, now)
         beats.forget_old(conn, now)
         idempotency.forget_old(conn, now)
 

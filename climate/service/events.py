@@ -19,7 +19,7 @@ from climate.plugin import Lent
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.store import actions, claims, hosts, leases
-from climate.store.claims import Message
+from climate.store.claims import Limits, Message
 
 log = structlog.get_logger(__name__)
 
@@ -141,8 +141,8 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | 
     settings = climate.settings
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        live, step = timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds)
-        if not claims.start(conn, event_id, token, worker, now, live, step):
+        limits = Limits(timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds))
+        if not claims.start(conn, Message(event_id, token), worker, now, limits):
             return None
         lease = leases.of_event(conn, event_id)
         names = hosts.names(conn, {host for r in lease.reservations for host in r.hosts})

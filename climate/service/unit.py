@@ -1,54 +1,64 @@
-"""The unit of work: one transaction, tried again where the database says that this may help."""
+"""The unit of work: one transaction, tried again where that is safe and may help."""
 
 from collections.abc import Callable
 from threading import Event as Pause
 from typing import TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from climate.context import Climate
 from climate.domain.errors import Unavailable
+from climate.store import failures
 from climate.store.availability import TryPatiently
 
 T = TypeVar("T")
-
-PASSING = frozenset({"40001", "40P01", "23P01", "57014", "55P03"})
-"""SQLSTATEs of a clash with others: serialization, deadlock, exclusion, statement and lock time-outs."""
+Act = Callable[[Connection, bool], T]
 
 TRIES = 4
 LONGEST_PAUSE = 0.05
 
 
-def work(climate: Climate, act: Callable[[Connection, bool], T], *, keep: bool = True) -> T:
+def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
     """Run `act(conn, patient)` in a transaction; commit, or with `keep` false roll back.
 
     It is first run impatiently and, where it raises TryPatiently, once more
-    with patience.  Clashes are tried again a few times; then, or when the
-    database is away, Unavailable.  Any error leaves nothing behind.
+    with patience.  Clashes and broken connections are tried again a few
+    times, unless the commit itself was under way: then nobody knows whether
+    it was done.  After that Unavailable.  Any error leaves nothing behind.
     """
     patient = False
     for turn in range(TRIES + 1):
         try:
-            with climate.engine.connect() as conn, conn.begin() as transaction:
-                answer = act(conn, patient)
-                if not keep:
-                    transaction.rollback()
-                return answer
+            return _once(climate, act, patient, keep)
         except TryPatiently:
             patient = True
-        except PoolTimeout as error:
-            raise Unavailable() from error
-        except DBAPIError as error:
-            if sqlstate(error) in PASSING and turn < TRIES:
-                Pause().wait(LONGEST_PAUSE * climate.chance())
-            elif sqlstate(error) in PASSING or error.connection_invalidated or isinstance(error, OperationalError):
-                raise Unavailable() from error
-            else:
+        except _InCommit as error:
+            raise Unavailable() from error.__cause__
+        except SQLAlchemyError as error:
+            if not failures.passing(error):
                 raise
+            if turn == TRIES or not isinstance(error, DBAPIError):
+                raise Unavailable() from error
+            Pause().wait(LONGEST_PAUSE * climate.chance())
     raise Unavailable()
 
 
-def sqlstate(error: DBAPIError) -> str | None:
-    return getattr(error.orig, "sqlstate", None)
+class _InCommit(Exception):
+    """The connection broke while the commit was under way."""
+
+
+def _once(climate: Climate, act: Act[T], patient: bool, keep: bool) -> T:
+    with climate.engine.connect() as conn:
+        transaction = conn.begin()
+        answer = act(conn, patient)
+        if not keep:
+            transaction.rollback()
+            return answer
+        try:
+            transaction.commit()
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise _InCommit from error
+            raise
+        return answer

@@ -16,7 +16,7 @@ def plan(conn: Connection, event_id: UUID, due_at: datetime, step: str, token: i
     again = intent.on_conflict_do_update(
         index_elements=["event_id", "due_at", "step"], set_={"token": token}
     ).returning(actions.c.state)
-    return conn.scalar(again) != "DONE"
+    return bool(conn.scalar(again) != "DONE")
 
 
 def tick_off(conn: Connection, event_id: UUID, due_at: datetime, steps: Collection[str]) -> None:

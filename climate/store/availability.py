@@ -110,7 +110,7 @@ def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _best(wanted: Wanted) -> Select[tuple[int]]:
+def _best(wanted: Wanted) -> Select[int]:
     """Free hosts, best first: those to keep, then the tightest fit, so that long free stretches stay whole."""
     kept = hosts.c.id == func.any(cast(list(wanted.keep), ARRAY(BigInteger)))
     size = max(SAMPLE, 2 * wanted.most)

@@ -17,7 +17,8 @@ def beat(conn: Connection, role: str, process: str, now: datetime) -> None:
 
 def latest(conn: Connection, role: str) -> datetime | None:
     """When any process of that role was last heard of."""
-    return conn.execute(select(func.max(beats.c.at)).where(beats.c.role == role)).scalar_one()
+    last: datetime | None = conn.execute(select(func.max(beats.c.at)).where(beats.c.role == role)).scalar_one()
+    return last
 
 
 def forget_old(conn: Connection, now: datetime) -> None:

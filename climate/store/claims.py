@@ -20,7 +20,7 @@ class Message:
 
     event_id: UUID
     token: int
-    queue: str
+    queue: str = ""
 
 
 def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
@@ -111,14 +111,20 @@ def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
     return [Message(*row) for row in conn.execute(ring)]
 
 
-def start(
-    conn: Connection, event_id: UUID, token: int, worker: str, now: datetime, live: timedelta, step: timedelta
-) -> bool:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a claim lives without a heartbeat, and how long the work may take with them."""
+
+    live: timedelta
+    step: timedelta
+
+
+def start(conn: Connection, message: Message, worker: str, now: datetime, limits: Limits) -> bool:
     """Compare and set: the first worker to come with the right token begins; all others are told to stop."""
     begin = (
         update(claims)
-        .where(claims.c.event_id == event_id, claims.c.token == token, claims.c.started_at.is_(None))
-        .values(started_at=now, worker=worker, live_until=now + live, step_deadline=now + step)
+        .where(claims.c.event_id == message.event_id, claims.c.token == message.token, claims.c.started_at.is_(None))
+        .values(started_at=now, worker=worker, live_until=now + limits.live, step_deadline=now + limits.step)
     )
     return conn.execute(begin).rowcount == 1
 
@@ -159,7 +165,9 @@ def lost(conn: Connection, now: datetime, limit: int = 100) -> list[tuple[UUID, 
 
 def next_due(conn: Connection, now: datetime) -> datetime | None:
     """When the next event becomes due that is not due already."""
-    return conn.scalar(select(func.min(events.c.run_at)).where(events.c.status == "UNDONE", events.c.run_at > now))
+    query = select(func.min(events.c.run_at)).where(events.c.status == "UNDONE", events.c.run_at > now)
+    soonest: datetime | None = conn.execute(query).scalar_one()
+    return soonest
 
 
 def wake_poller(conn: Connection) -> None:

@@ -1,6 +1,5 @@
 """Requirements as SQL over the rows of hosts.  Says the same as `climate.domain.requirements.matches`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -23,9 +22,9 @@ from climate.domain.errors import InvalidRequirements
 from climate.domain.requirements import (
     COMPARISONS,
     NUMBER,
-    All,
+    AllOf,
     Among,
-    Any_,
+    AnyOf,
     Compare,
     Requirement,
     Value,
@@ -48,9 +47,9 @@ def refuse_unknown(requirement: Requirement, extra: frozenset[str]) -> None:
 def condition(requirement: Requirement) -> ColumnElement[bool]:
     """A condition on `hosts`; values are always bound, never part of the text."""
     match requirement:
-        case All(terms):
+        case AllOf(terms):
             return and_(true(), *(condition(term) for term in terms))
-        case Any_(terms):
+        case AnyOf(terms):
             return or_(false(), *(condition(term) for term in terms))
         case Among(key, values):
             return or_(false(), *(_holds("==", key, value) for value in values))
@@ -62,7 +61,7 @@ def _holds(op: str, key: str, value: Value) -> ColumnElement[bool]:
     if key not in COLUMNS:
         own = hosts.c.extra[key].astext
         return _text_holds(op, own, value) if value is not None else and_(hosts.c.extra.has_key(key), _null(op, own))
-    column = hosts.c[key]
+    column: ColumnElement[Any] = hosts.c[key]
     if value is None:
         return _null(op, column)
     if isinstance(column.type, Integer | BigInteger):
@@ -95,7 +94,5 @@ def _spelled(value: Value) -> str:
 
 
 def _compared(op: str, left: ColumnElement[Any], right: ColumnElement[Any]) -> ColumnElement[bool]:
-    return OPERATIONS[op](left, right)
-
-
-OPERATIONS: Mapping[str, Any] = COMPARISONS
+    compared: ColumnElement[bool] = COMPARISONS[op](left, right)  # type: ignore[assignment]
+    return compared

@@ -250,5 +250,5 @@ JOURNAL_IS_APPEND_ONLY = (
 FIRST_EPOCH = "INSERT INTO epochs (one_row, epoch) VALUES (true, 1)"
 
 for statement in JOURNAL_IS_APPEND_ONLY:
-    event.listen(journal, "after_create", DDL(statement.replace("%", "%%")))
-event.listen(epochs, "after_create", DDL(FIRST_EPOCH))
+    event.listen(journal, "after_create", DDL(statement))  # type: ignore[no-untyped-call]
+event.listen(epochs, "after_create", DDL(FIRST_EPOCH))  # type: ignore[no-untyped-call]
