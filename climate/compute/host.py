@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from climate.compute.errors import BadRequest
+from climate.compute.errors import VirtError
 
 RAM_RATIO, CPU_RATIO, DISK_RATIO = 1.5, 16.0, 1.0
 """How often a node's memory, CPUs and disk may be promised (cloud.md C.1)."""
@@ -70,9 +70,9 @@ _TEXTS = ("driver", "hypervisor_type", "cpu_info", "zone")
 
 
 def node_spec(entry: Any) -> NodeSpec:
-    """The node that an entry of nodes.yaml describes; BadRequest names what is wrong."""
+    """The node that an entry of nodes.yaml describes; VirtError names what is wrong."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"]:
-        raise BadRequest(f"a node needs a name: {entry!r}")
+        raise VirtError(f"a node needs a name: {entry!r}")
     known: dict[str, Any] = {key: _count(entry, key) for key in _NUMBERS}
     known |= {key: str(entry[key]) for key in _TEXTS if entry.get(key) is not None}
     if "hypervisor_version" in entry:
@@ -83,7 +83,7 @@ def node_spec(entry: Any) -> NodeSpec:
 def _count(entry: Mapping[str, Any], key: str) -> int:
     value = entry.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadRequest(f"node {entry['name']}: {key} must be a whole number, not {value!r}")
+        raise VirtError(f"node {entry['name']}: {key} must be a whole number, not {value!r}")
     return value
 
 

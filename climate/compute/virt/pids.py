@@ -11,7 +11,10 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _GONE = frozenset("ZX")
-_FALLBACK_STEP = 0.02
+_STEP_SECONDS = 0.005
+
+STOPPED = frozenset("Tt")
+"""The kernel's letters for a process that was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,16 @@ def wait_gone(pid: Pid, seconds: float) -> bool:
     return state(pid) is None
 
 
+def wait_stopped(pid: Pid, stopped: bool, seconds: float) -> bool:
+    """Wait until the process is stopped, or not any more; False when that took too long or it has ended."""
+    deadline = time.monotonic() + seconds
+    while (letter := state(pid)) is not None and (letter in STOPPED) is not stopped:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_STEP_SECONDS)
+    return letter is not None
+
+
 def reap(pid: Pid) -> None:
     """Clear away the remains of an ended process, when it was a child of this one."""
     with contextlib.suppress(ChildProcessError):
@@ -94,7 +107,7 @@ def _wait(pid: Pid, seconds: float) -> None:
     except (AttributeError, OSError):
         deadline = time.monotonic() + seconds
         while state(pid) is not None and time.monotonic() < deadline:
-            time.sleep(_FALLBACK_STEP)
+            time.sleep(_STEP_SECONDS)
         return
     try:
         select.select([handle], [], [], seconds)

@@ -23,15 +23,18 @@ from climate.compute.virt import Guest, State, pids
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+PAUSE_SECONDS = 5.0
+"""Longest time that the system may take to stop a process or let it go on."""
+
 CONSOLE_BYTES = 100 * 1024
 MARK = "CLIMATE_SERVER"
 
-# Fixed and harmless: nothing of a user's is ever run, only printed.
+# Fixed and harmless: nothing of a user's is ever run, only printed.  It never forks: one process is all there is.
 _PROGRAM = """
 cd "$1" || exit 1
 if [ -p gate ]; then read -r _ || exit 1; fi
 exec < /dev/null
-cat banner
+while IFS= read -r line; do printf '%s\\n' "$line"; done < banner
 exec sleep 2147483647
 """
 
@@ -90,11 +93,11 @@ class ProcessDriver:
 
     @_as_virt_error
     def suspend(self, guest: Guest) -> None:
-        pids.signal_group(self._running(guest), signal.SIGSTOP)
+        self._pause(guest, signal.SIGSTOP, stopped=True)
 
     @_as_virt_error
     def resume(self, guest: Guest) -> None:
-        pids.signal_group(self._running(guest), signal.SIGCONT)
+        self._pause(guest, signal.SIGCONT, stopped=False)
 
     @_as_virt_error
     def snapshot(self, guest: Guest, target: Path) -> None:
@@ -153,13 +156,15 @@ class ProcessDriver:
             return State.DEAD
         if (home / "gate").exists():
             return State.HELD
-        return State.PAUSED if letter in "Tt" else State.RUNNING
+        return State.PAUSED if letter in pids.STOPPED else State.RUNNING
 
-    def _running(self, guest: Guest) -> pids.Pid:
+    def _pause(self, guest: Guest, number: signal.Signals, *, stopped: bool) -> None:
         pid = self._pid(guest.id)
         if pid is None:
             raise VirtError(f"server {guest.id} is not running")
-        return pid
+        pids.signal_group(pid, number)
+        if not pids.wait_stopped(pid, stopped, PAUSE_SECONDS):
+            raise VirtError(f"process {pid.number} does not obey {number.name}")
 
     def _kill(self, pid: pids.Pid) -> None:
         pids.signal_group(pid, signal.SIGKILL)
@@ -236,4 +241,6 @@ def halt(folder: Path) -> int:
     alive = [pid for server_id in driver.states() if (pid := pids.read(folder / server_id / "pid")) and pids.state(pid)]
     for pid in alive:
         pids.signal_group(pid, signal.SIGKILL)
+    for pid in alive:
+        pids.wait_gone(pid, driver.stop_seconds)
     return len(alive)

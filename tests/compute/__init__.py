@@ -1,0 +1,1 @@
+"""The bundled cloud: placement, pools, servers as processes, and its API."""

@@ -1,0 +1,21 @@
+"""One scratch database per session, a cloud made anew in it for each test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.compute.place import Place, node, place, scratch_database
+
+
+@pytest.fixture(scope="session")
+def scratch() -> Iterator[str]:
+    with scratch_database() as url:
+        yield url
+
+
+@pytest.fixture
+def here(scratch: str, tmp_path: Path) -> Iterator[Place]:
+    """A cloud of four nodes that only pretend: 8 vCPUs, 8192 MB, 100 GB each."""
+    with place(scratch, tmp_path, [node(f"n{number}") for number in range(1, 5)]) as found:
+        yield found

@@ -1,0 +1,135 @@
+"""A bundled cloud to test in, over a scratch database."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import create_engine, make_url, text
+
+from climate.compute import Compute, boot, build, lifecycle, services
+from climate.compute.flavor import Flavor
+from climate.compute.host import NodeSpec
+from climate.compute.request import BootRequest
+from climate.compute.server import Server
+from climate.compute.store import flavors
+from climate.compute.store.tables import metadata
+from climate.compute.virt import VirtDriver
+from climate.compute.virt.memory import MemoryDriver
+from climate.store.engine import connect
+
+SERVER = "postgresql:///postgres?host=/var/run/postgresql"
+SERVICE = "compute-1"
+TINY = Flavor("t", "tiny", 1, 512, 1)
+HALF = Flavor("h", "half", 4, 4096, 10)
+"""Two of it fill the memory of a small node once."""
+
+
+@contextmanager
+def scratch_database() -> Iterator[str]:
+    """The URL of a database that nobody else uses, gone afterwards."""
+    server = make_url(os.environ.get("CLIMATE_TEST_DATABASE_URL", SERVER)).set(drivername="postgresql+psycopg")
+    name = f"climate_test_{uuid4().hex[:12]}"
+    admin = create_engine(server, isolation_level="AUTOCOMMIT")
+    try:
+        with admin.connect() as conn:
+            conn.execute(text(f"CREATE DATABASE {name}"))
+        yield server.set(database=name).render_as_string(hide_password=False)
+        with admin.connect() as conn:
+            conn.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    finally:
+        admin.dispose()
+
+
+@dataclass
+class Rings:
+    """A doorbell that only remembers; `answer` does what was rung for."""
+
+    rung: list[tuple[str, str]] = field(default_factory=list)
+
+    def __call__(self, service_host: str, server_id: str) -> None:
+        self.rung.append((service_host, server_id))
+
+    def answer(self, compute: Compute) -> None:
+        while self.rung:
+            lifecycle.carry_out(compute, self.rung.pop(0)[1])
+
+
+@dataclass
+class Place:
+    """A cloud, its doorbell and its driver."""
+
+    compute: Compute
+    rings: Rings
+    driver: Any
+
+    def settle(self) -> None:
+        """Do all work that was rung for."""
+        self.rings.answer(self.compute)
+
+    def boot(self, flavor: Flavor = TINY, **wanted: Any) -> list[Server]:
+        return boot.boot(self.compute, request(flavor, **wanted))
+
+    def boot_one(self, flavor: Flavor = TINY, **wanted: Any) -> Server:
+        """Boot one server, and see it through."""
+        made = self.boot(flavor, **wanted)[0]
+        self.settle()
+        return self.look(made.id)
+
+    def look(self, server_id: str) -> Server:
+        from climate.compute import asking
+
+        return asking.get(self.compute, server_id)
+
+    def used(self, name: str) -> tuple[int, int, int]:
+        """(vcpus, MB of memory, MB of disk) that are taken of a node."""
+        with self.compute.engine.connect() as conn:
+            columns = "used_vcpus, used_ram_mb, used_disk_mb"
+            row = conn.execute(text(f"SELECT {columns} FROM compute_nodes WHERE name = :name"), {"name": name}).one()
+        return row[0], row[1], row[2]
+
+    def drift(self) -> list[str]:
+        """Nodes whose taken room is not the sum of their servers'."""
+        with self.compute.engine.connect() as conn:
+            return list(conn.execute(text(_DRIFT)).scalars())
+
+    def count(self, table: str, where: str = "true") -> int:
+        with self.compute.engine.connect() as conn:
+            return int(conn.execute(text(f"SELECT count(*) FROM {table} WHERE {where}")).scalar_one())
+
+
+_DRIFT = """
+    SELECT n.name FROM compute_nodes n LEFT JOIN compute_servers s ON s.node_id = n.id
+    GROUP BY n.id
+    HAVING (n.used_vcpus, n.used_ram_mb, n.used_disk_mb) IS DISTINCT FROM
+           (coalesce(sum(s.vcpus), 0), coalesce(sum(s.ram_mb), 0), coalesce(sum(s.disk_mb), 0))
+"""
+
+
+def request(flavor: Flavor = TINY, **wanted: Any) -> BootRequest:
+    given = {"project_id": "demo", "user_id": "dora", "name": "s", "image_id": None} | wanted
+    return BootRequest(flavor=flavor, **given)
+
+
+def node(name: str, **sizes: Any) -> NodeSpec:
+    return replace(NodeSpec(name, 8, 8192, 100, driver="memory"), **sizes)
+
+
+@contextmanager
+def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriver | None = None) -> Iterator[Place]:
+    """A cloud with these nodes; the tables are made anew."""
+    engine = connect(database, pool_size=20)
+    metadata.drop_all(engine)
+    metadata.create_all(engine)
+    rings, chosen = Rings(), driver or MemoryDriver(nodes)
+    compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
+    services.refresh(compute)
+    services.furnish(compute)
+    with engine.begin() as conn:
+        for flavor in (TINY, HALF):
+            flavors.insert(conn, flavor)
+    yield Place(compute, rings, chosen)
+    engine.dispose()

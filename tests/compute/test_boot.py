@@ -1,0 +1,178 @@
+"""Booting: a node, room on it and an address, or nothing; also when many boot at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from climate.compute import asking, boot, lending, services
+from climate.compute.errors import BadRequest, NoMoreAddresses, NotFound, NoValidHost, QuotaExceeded
+from climate.compute.network import addresses
+from climate.compute.server import ACTIVE, BUILD, DELETE, ERROR, RESERVED
+from climate.compute.virt.memory import MemoryDriver
+from tests.compute.place import HALF, Place, node, place, request
+
+
+def test_a_server_gets_a_node_and_an_address_and_becomes_active(here: Place) -> None:
+    made = here.boot()[0]
+    assert (made.status, made.task) == (BUILD, "spawning")
+    assert here.rings.rung == [("compute-1", made.id)]
+    here.settle()
+    server = here.look(made.id)
+    assert (server.status, server.task, server.launched_at is not None) == (ACTIVE, None, True)
+    assert [address.address for address in server.addresses] == ["10.10.0.2"]
+    assert server.addresses[0].mac == "02:16:3e:0a:00:02"
+    assert here.used(server.node or "") == (1, 512, 1024)
+
+
+def test_deleting_gives_everything_back(here: Place) -> None:
+    server = here.boot_one()
+    asking.ask(here.compute, server.id, DELETE)
+    assert here.look(server.id).task == "deleting"
+    here.settle()
+    with pytest.raises(NotFound):
+        here.look(server.id)
+    assert here.used(server.node or "") == (0, 0, 0)
+    assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
+    assert ("delete", server.id) in here.driver.calls
+
+
+def test_servers_of_one_request_are_spread_and_numbered(here: Place) -> None:
+    made = here.boot(HALF, count=4, least=4)
+    here.settle()
+    servers = [here.look(server.id) for server in made]
+    assert sorted(server.name for server in servers) == ["s-1", "s-2", "s-3", "s-4"]
+    assert {server.node for server in servers} == {"n1", "n2", "n3", "n4"}
+    assert len({server.build_id for server in servers}) == 1
+    assert len({server.addresses[0].address for server in servers}) == 4
+
+
+def test_where_no_node_is_left_the_server_says_why(here: Place) -> None:
+    server = here.boot(HALF, zone="nowhere")[0]
+    assert server.status == ERROR
+    assert "availability zone" in str(server.fault)
+    assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
+    asking.ask(here.compute, server.id, DELETE)
+    assert here.count("compute_servers") == 0
+
+
+def test_as_many_as_possible_down_to_the_least(here: Place) -> None:
+    assert len(here.boot(HALF, count=40, least=12)) == 12
+    assert here.drift() == []
+
+
+def test_an_impossible_reservation_leaves_nothing(here: Place) -> None:
+    with pytest.raises(NoValidHost):
+        boot.reserve(here.compute, request(zone="nowhere"), str(uuid4()))
+    assert here.count("compute_servers") == 0
+    assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
+
+
+def test_a_reserved_server_has_its_address_before_it_runs(here: Place) -> None:
+    made = boot.reserve(here.compute, request(), str(uuid4()))
+    assert (made.status, made.task) == (RESERVED, "reserving")
+    here.settle()
+    server = here.look(made.id)
+    assert (server.status, server.task, server.launched_at) == (RESERVED, None, None)
+    assert server.addresses
+    assert here.driver.calls == [("hold", made.id)]
+
+
+def test_an_empty_pool_of_addresses_refuses(here: Place) -> None:
+    with here.compute.engine.begin() as conn:
+        small = addresses.make_network(conn, "small", "192.0.2.0/29") or ""
+    here.boot(count=5, least=5, networks=(small,))
+    with pytest.raises(NoMoreAddresses):
+        here.boot(networks=(small,))
+    assert here.count("compute_servers") == 5
+    assert here.drift() == []
+    with pytest.raises(BadRequest):
+        here.boot(networks=(str(uuid4()),))
+    with pytest.raises(BadRequest):
+        here.boot(networks=("no id",))
+
+
+def test_no_network_means_no_address(here: Place) -> None:
+    assert here.boot_one(networks=()).addresses == ()
+
+
+def test_a_project_has_its_limits(here: Place) -> None:
+    with pytest.raises(QuotaExceeded, match="Requested 51, but already used 0 of 50 instances"):
+        here.boot(count=51, least=51)
+    with pytest.raises(QuotaExceeded):
+        here.boot(count=10**6, least=10**6)
+    assert here.count("compute_servers") == 0
+
+
+def test_only_administrators_force_a_node(here: Place) -> None:
+    with pytest.raises(BadRequest):
+        here.boot(zone="nova::n3")
+    assert here.boot_one(zone="nova::n3", admin=True).node == "n3"
+    assert here.boot_one(zone="nova:compute-1:n2", admin=True).node == "n2"
+    assert here.boot_one(zone="nova:n4", admin=True).node == "n4"
+
+
+def test_what_cannot_be_made_on_one_node_is_made_on_another(scratch: str, tmp_path: Path) -> None:
+    driver = MemoryDriver([node("n1", memory_mb=9000), node("n2")], broken={"n1"})
+    with place(scratch, tmp_path, [], driver) as here:
+        server = here.boot_one()
+        assert (server.status, server.node, server.tried) == (ACTIVE, "n2", (1,))
+        assert here.drift() == []
+        driver.broken.add("n2")
+        failed = here.boot_one()
+        assert failed.status == ERROR
+        assert "cannot make" in str(failed.fault)
+        assert here.drift() == []
+
+
+def test_after_three_nodes_it_is_an_error(scratch: str, tmp_path: Path) -> None:
+    names = [f"n{number}" for number in range(1, 6)]
+    driver = MemoryDriver([node(name) for name in names], broken=set(names))
+    with place(scratch, tmp_path, [], driver) as here:
+        assert here.boot_one().status == ERROR
+        assert len({node for verb, node in driver.calls if verb == "delete"}) == 1
+        assert len(driver.calls) == 3
+        assert here.drift() == []
+
+
+def test_nodes_come_and_go(scratch: str, tmp_path: Path) -> None:
+    driver = MemoryDriver([node("n1"), node("n2")])
+    with place(scratch, tmp_path, [], driver) as here:
+        busy = here.boot_one().node
+        driver.specs = [node("n3")]
+        services.refresh(here.compute)
+        assert [found.name for found in lending.nodes(here.compute)] == ["n3"]
+        assert here.count("compute_nodes", "NOT present") == 1
+        assert here.boot_one().node == "n3"
+        driver.specs = [node(busy or "", vcpus=16)]
+        services.refresh(here.compute)
+        assert [(found.name, found.vcpus) for found in lending.nodes(here.compute)] == [(busy, 16)]
+
+
+def test_sixteen_at_once_never_overcommit_a_node(scratch: str, tmp_path: Path) -> None:
+    # 8192 MB promised 1.5 times are three of 4096.
+    with place(scratch, tmp_path, [node("only")]) as here:
+
+        def one(number: int) -> str:
+            return here.boot(HALF, project_id=f"p{number % 4}")[0].status
+
+        with ThreadPoolExecutor(16) as pool:
+            statuses = list(pool.map(one, range(32)))
+        assert statuses.count(BUILD) == 3
+        assert statuses.count(ERROR) == 29
+        assert here.used("only") == (12, 12288, 30720)
+        assert here.drift() == []
+
+
+def test_sixteen_at_once_never_exceed_a_quota(here: Place) -> None:
+    def one(number: int) -> bool:
+        try:
+            return bool(here.boot(count=5, least=5))
+        except QuotaExceeded:
+            return False
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(one, range(16))) == 10
+    assert here.count("compute_servers") == 50
+    assert here.count("(SELECT address FROM compute_addresses WHERE server_id IS NOT NULL) AS a") == 50

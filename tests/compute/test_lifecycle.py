@@ -1,0 +1,228 @@
+"""What is asked of servers is done once, by one worker, whatever becomes of the rings."""
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from climate.compute import asking, boot, lifecycle
+from climate.compute.errors import Busy, Conflict, NotFound, StaleToken, VirtError
+from climate.compute.server import (
+    ACTIVE,
+    DELETE,
+    ERROR,
+    HOLD,
+    REBOOT,
+    RESERVED,
+    RESUME,
+    SHUTOFF,
+    SNAPSHOT,
+    SPAWN,
+    START,
+    STATUSES,
+    STOP,
+    SUSPEND,
+    SUSPENDED,
+    WAKE,
+    WISHES,
+)
+from tests.compute.place import Place, request
+
+LEADS = {
+    (STOP, ACTIVE): SHUTOFF,
+    (START, SHUTOFF): ACTIVE,
+    (SUSPEND, ACTIVE): SUSPENDED,
+    (RESUME, SUSPENDED): ACTIVE,
+    (REBOOT, ACTIVE): ACTIVE,
+    (REBOOT, SHUTOFF): ACTIVE,
+    (WAKE, RESERVED): ACTIVE,
+    (SNAPSHOT, ACTIVE): ACTIVE,
+    (SNAPSHOT, SHUTOFF): SHUTOFF,
+    (SNAPSHOT, SUSPENDED): SUSPENDED,
+}
+
+
+def put(here: Place, server_id: str, status: str) -> None:
+    with here.compute.engine.begin() as conn:
+        conn.execute(
+            text("UPDATE compute_servers SET status = :status WHERE id = CAST(:id AS uuid)"),
+            {"status": status, "id": server_id},
+        )
+
+
+@pytest.mark.parametrize("task", sorted(WISHES.keys() - {DELETE, SPAWN, HOLD}))
+def test_every_wish_from_every_status(here: Place, task: str) -> None:
+    server_id = here.boot_one().id
+    for status in STATUSES:
+        put(here, server_id, status)
+        after = LEADS.get((task, status))
+        if after is None:
+            with pytest.raises(Conflict):
+                asking.ask(here.compute, server_id, task)
+            assert here.look(server_id).task is None
+            continue
+        if task == SNAPSHOT:
+            asking.snapshot(here.compute, server_id, f"image of {status}")
+        else:
+            asking.ask(here.compute, server_id, task)
+        here.settle()
+        assert (here.look(server_id).status, here.look(server_id).task) == (after, None)
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_server_can_be_deleted_in_every_status(here: Place, status: str) -> None:
+    server_id = here.boot_one().id
+    put(here, server_id, status)
+    asking.ask(here.compute, server_id, DELETE)
+    here.settle()
+    assert here.count("compute_servers") == 0
+
+
+def test_one_thing_at_a_time_but_deleting_overtakes(here: Place) -> None:
+    server_id = here.boot_one().id
+    asking.ask(here.compute, server_id, STOP)
+    with pytest.raises(Busy):
+        asking.ask(here.compute, server_id, SUSPEND)
+    asking.ask(here.compute, server_id, STOP)
+    asking.ask(here.compute, server_id, DELETE)
+    with pytest.raises(Conflict, match="being deleted"):
+        asking.ask(here.compute, server_id, STOP)
+    here.settle()
+    assert [verb for verb, _ in here.driver.calls] == ["run", "delete"]
+
+
+def test_waking_overtakes_the_building_of_the_gate(here: Place) -> None:
+    server = boot.reserve(here.compute, request(), str(uuid4()))
+    asking.ask(here.compute, server.id, WAKE, token=3)
+    here.settle()
+    assert here.look(server.id).status == ACTIVE
+    assert [verb for verb, _ in here.driver.calls] == ["run"]
+    asking.ask(here.compute, server.id, WAKE, token=3, already=ACTIVE)
+    assert here.rings.rung == []
+    with pytest.raises(StaleToken):
+        asking.ask(here.compute, server.id, WAKE, token=2, already=ACTIVE)
+
+
+def test_a_wish_that_comes_while_the_driver_works_is_not_lost(here: Place) -> None:
+    server = here.boot()[0]
+    verbs = here.driver.run
+
+    def run(guest: object) -> None:
+        verbs(guest)
+        asking.ask(here.compute, server.id, DELETE)
+
+    here.driver.run = run
+    here.rings.rung.clear()
+    lifecycle.carry_out(here.compute, server.id)
+    assert here.count("compute_servers") == 0
+    assert here.driver.guests == {}
+
+
+def test_doubled_rings_do_the_work_once(here: Place) -> None:
+    server_id = here.boot()[0].id
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: lifecycle.carry_out(here.compute, server_id), range(16)))
+    assert here.driver.calls == [("run", server_id)]
+    lifecycle.carry_out(here.compute, str(uuid4()))
+
+
+def test_lost_rings_are_rung_again_but_not_all_the_time(here: Place) -> None:
+    server_id = here.boot()[0].id
+    assert lifecycle.unfinished(here.compute, wait=60) == []
+    assert lifecycle.unfinished(here.compute, wait=0) == [("compute-1", server_id)]
+    assert lifecycle.unfinished(here.compute, wait=0) == []
+    assert lifecycle.unfinished(here.compute, wait=0, again=0) == [("compute-1", server_id)]
+    lifecycle.carry_out(here.compute, server_id)
+    assert lifecycle.unfinished(here.compute, wait=0, again=0) == []
+
+
+def test_a_dead_workers_work_is_done_by_another(here: Place) -> None:
+    server_id = here.boot()[0].id
+
+    def dies(guest: object) -> None:
+        raise KeyboardInterrupt
+
+    works, here.driver.run = here.driver.run, dies
+    with pytest.raises(KeyboardInterrupt):
+        lifecycle.carry_out(here.compute, server_id)
+    here.driver.run = works
+    lifecycle.carry_out(here.compute, server_id)
+    assert here.look(server_id).task == SPAWN
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_servers SET worker_until = clock_timestamp() - interval '1 second'"))
+    assert lifecycle.unfinished(here.compute, wait=0) == [("compute-1", server_id)]
+    lifecycle.carry_out(here.compute, server_id)
+    assert here.look(server_id).status == ACTIVE
+
+
+def test_no_transaction_is_open_while_the_driver_works(here: Place) -> None:
+    server_id = here.boot()[0].id
+    open_then: list[int] = []
+    works = here.driver.run
+
+    def run(guest: object) -> None:
+        open_then.append(here.compute.engine.pool.checkedout())  # type: ignore[attr-defined]
+        works(guest)
+
+    here.driver.run = run
+    lifecycle.carry_out(here.compute, server_id)
+    assert open_then == [0]
+
+
+def test_what_the_driver_cannot_do_is_told(here: Place) -> None:
+    server_id = here.boot_one().id
+
+    def fails(guest: object) -> None:
+        raise VirtError("the switch is stuck")
+
+    here.driver.stop = fails
+    asking.ask(here.compute, server_id, STOP)
+    here.settle()
+    server = here.look(server_id)
+    assert (server.status, server.task, (server.fault or {})["message"]) == (ERROR, None, "the switch is stuck")
+
+
+def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
+    server_id = here.boot_one().id
+    works = here.driver.delete
+
+    def fails(guest: object) -> None:
+        raise VirtError("stuck")
+
+    here.driver.delete = fails
+    asking.ask(here.compute, server_id, DELETE)
+    here.settle()
+    assert here.look(server_id).task == DELETE
+    here.driver.delete = works
+    assert lifecycle.unfinished(here.compute, wait=0, again=0) == [("compute-1", server_id)]
+    lifecycle.carry_out(here.compute, server_id)
+    assert here.count("compute_servers") == 0
+
+
+def test_a_snapshot_under_a_token_is_made_once(here: Place) -> None:
+    server_id = here.boot_one().id
+    first = asking.snapshot(here.compute, server_id, "reserved_s", token=1)
+    assert asking.snapshot(here.compute, server_id, "reserved_s", token=1) == first
+    here.settle()
+    assert asking.snapshot(here.compute, server_id, "reserved_s", token=2) == first
+    here.settle()
+    assert here.count("compute_images", f"id = '{first}' AND status = 'active' AND size > 0") == 1
+    with pytest.raises(StaleToken):
+        asking.snapshot(here.compute, server_id, "reserved_s", token=1)
+
+
+def test_deleting_gives_a_snapshot_up(here: Place) -> None:
+    server_id = here.boot_one().id
+    image = asking.snapshot(here.compute, server_id, "late")
+    asking.ask(here.compute, server_id, DELETE)
+    here.settle()
+    assert here.count("compute_images", f"id = '{image}' AND status = 'killed'") == 1
+
+
+def test_another_projects_server_is_not_there(here: Place) -> None:
+    server_id = here.boot_one().id
+    with pytest.raises(NotFound):
+        asking.ask(here.compute, server_id, STOP, project_id="other")
+    with pytest.raises(NotFound):
+        asking.get(here.compute, server_id, "other")

@@ -1,0 +1,192 @@
+"""What the engine may rely on in every cloud."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from climate.cloud import ACTIVE, FREEPOOL, RESERVED, SUSPENDED, Cloud, Fenced, NotYet, Refused
+from tests.conformance.conftest import HOSTS, Scene
+
+
+def lent(scene: Scene, *hosts: str, token: int = 10) -> Cloud:
+    for name in hosts:
+        scene.cloud.enrol(name)
+    scene.cloud.lend("r1", "demo", hosts, token)
+    return scene.cloud
+
+
+def booted(scene: Scene, pool: str | None = None, status: str = ACTIVE) -> str:
+    server_id = scene.server(pool, status=status)
+    assert server_id is not None
+    return server_id
+
+
+def test_hosts_are_found_by_name(scene: Scene) -> None:
+    found = scene.cloud.find_hosts("h2")
+    assert [(host.name, host.vcpus > 0, host.memory_mb > 0, host.servers) for host in found] == [("h2", True, True, 0)]
+    assert list(scene.cloud.find_hosts("h9")) == []
+
+
+def test_enrolling_and_withdrawing_are_made_so(scene: Scene) -> None:
+    cloud = scene.cloud
+    assert cloud.pools() == {FREEPOOL: frozenset()}
+    for _ in range(2):
+        cloud.enrol("h1")
+        assert cloud.pools() == {FREEPOOL: frozenset({"h1"})}
+    for _ in range(2):
+        cloud.withdraw("h1")
+        assert cloud.pools() == {FREEPOOL: frozenset()}
+    cloud.withdraw("h9")
+    with pytest.raises(Refused):
+        cloud.enrol("h9")
+
+
+def test_a_host_with_servers_is_not_enrolled(scene: Scene) -> None:
+    server_id = booted(scene)
+    server = scene.cloud.server(server_id)
+    assert server is not None
+    assert server.host in HOSTS
+    assert scene.cloud.find_hosts(server.host or "")[0].servers == 1
+    with pytest.raises(Refused):
+        scene.cloud.enrol(server.host or "")
+
+
+def test_lending_is_made_so(scene: Scene) -> None:
+    cloud = lent(scene, "h1", "h2")
+    scene.cloud.enrol("h3")
+    assert cloud.pools() == {FREEPOOL: frozenset({"h3"}), "r1": frozenset({"h1", "h2"})}
+    cloud.lend("r1", "demo", ["h1", "h2"], 10)
+    cloud.lend("r1", "demo", ["h3"], 11)
+    assert cloud.pools() == {FREEPOOL: frozenset(), "r1": frozenset(HOSTS)}
+    for verb in (cloud.enrol, cloud.withdraw):
+        with pytest.raises(Refused):
+            verb("h1")
+
+
+def test_only_hosts_of_the_reservation_pool_are_lent(scene: Scene) -> None:
+    cloud = lent(scene, "h1")
+    cloud.enrol("h3")
+    for wrong in ("h1", "h2", "h9"):
+        with pytest.raises(Refused):
+            cloud.lend("r2", "other", ["h3", wrong], 11)
+    assert cloud.pools() == {FREEPOOL: frozenset({"h3"}), "r1": frozenset({"h1"})}
+
+
+def test_a_pool_can_be_without_hosts(scene: Scene) -> None:
+    cloud = lent(scene)
+    assert cloud.pools() == {FREEPOOL: frozenset(), "r1": frozenset()}
+    cloud.take_back("r1", 11)
+    assert "r1" not in cloud.pools()
+
+
+def test_lent_hosts_are_for_their_project_alone(scene: Scene) -> None:
+    cloud = lent(scene, *HOSTS)
+    assert scene.server() is None
+    assert scene.server("r1", "other") is None
+    mine = booted(scene, "r1")
+    assert [(server.id, server.status, server.project_id) for server in cloud.servers_in("r1")] == [
+        (mine, ACTIVE, "demo")
+    ]
+    for _ in range(2):
+        cloud.close("r1", 11)
+    assert scene.server("r1") is None
+
+
+def test_a_pool_is_taken_back_once_its_servers_are_gone(scene: Scene) -> None:
+    cloud = lent(scene, "h1", "h2")
+    server_id = booted(scene, "r1")
+    cloud.close("r1", 11)
+    with pytest.raises(NotYet):
+        cloud.take_back("r1", 11)
+    cloud.delete_server(server_id, 11)
+    scene.settle()
+    for _ in range(2):
+        cloud.take_back("r1", 11)
+        assert cloud.pools() == {FREEPOOL: frozenset({"h1", "h2"})}
+    cloud.close("r1", 12)
+    assert list(cloud.servers_in("r1")) == []
+
+
+Verb = Callable[[Cloud, int], None]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda cloud, token: cloud.lend("r1", "demo", ["h1"], token),
+        lambda cloud, token: cloud.close("r1", token),
+        lambda cloud, token: cloud.take_back("r1", token),
+    ],
+)
+def test_a_lower_token_is_refused_and_changes_nothing(scene: Scene, verb: Verb) -> None:
+    cloud = lent(scene, "h1", token=10)
+    before = cloud.pools()
+    with pytest.raises(Fenced):
+        verb(cloud, 9)
+    assert cloud.pools() == before
+    assert scene.server("r1") is not None
+
+
+def test_the_token_outlives_the_pool(scene: Scene) -> None:
+    cloud = lent(scene, "h1", token=10)
+    cloud.take_back("r1", 11)
+    with pytest.raises(Fenced):
+        cloud.lend("r1", "demo", ["h1"], 10)
+    assert cloud.pools() == {FREEPOOL: frozenset({"h1"})}
+
+
+def test_a_sleeping_server_is_woken_once(scene: Scene) -> None:
+    server_id = booted(scene, status=RESERVED)
+    assert [server.id for server in scene.cloud.sleeping()] == [server_id]
+    for _ in range(3):
+        scene.cloud.wake(server_id, 10)
+        scene.settle()
+    server = scene.cloud.server(server_id)
+    assert server is not None
+    assert (server.status, server.busy) == (ACTIVE, False)
+    assert scene.effects("wake") == 1
+    assert list(scene.cloud.sleeping()) == []
+    with pytest.raises(Fenced):
+        scene.cloud.wake(server_id, 9)
+
+
+def test_suspending_and_imaging_happen_once(scene: Scene) -> None:
+    server_id = booted(scene)
+    for _ in range(2):
+        scene.cloud.snapshot(server_id, "reserved_s", 10)
+        scene.settle()
+    for _ in range(2):
+        scene.cloud.suspend(server_id, 10)
+        scene.settle()
+    server = scene.cloud.server(server_id)
+    assert server is not None
+    assert server.status == SUSPENDED
+    assert (scene.effects("snapshot"), scene.effects("suspend")) == (1, 1)
+    for late in (scene.cloud.suspend, scene.cloud.delete_server):
+        with pytest.raises(Fenced):
+            late(server_id, 9)
+
+
+def test_what_cannot_be_is_refused(scene: Scene) -> None:
+    sleeping = booted(scene, status=RESERVED)
+    with pytest.raises(Refused):
+        scene.cloud.suspend(sleeping, 10)
+    with pytest.raises(Refused):
+        scene.cloud.snapshot(sleeping, "image", 10)
+    nobody = str(uuid4())
+    for verb in (scene.cloud.wake, scene.cloud.suspend):
+        with pytest.raises(Refused):
+            verb(nobody, 10)
+    assert scene.cloud.server(nobody) is None
+
+
+@pytest.mark.parametrize("status", [ACTIVE, RESERVED])
+def test_a_server_is_deleted_once(scene: Scene, status: str) -> None:
+    server_id = booted(scene, status=status)
+    for _ in range(2):
+        scene.cloud.delete_server(server_id, 10)
+    scene.settle()
+    assert scene.cloud.server(server_id) is None
+    scene.cloud.delete_server(server_id, 11)
+    assert scene.effects("delete_server") == 1
