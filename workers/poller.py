@@ -25,8 +25,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from climate import bootstrap, logs
 from climate.bootstrap import Deployment
+from climate.cloud import CloudError
 from climate.compute import lifecycle, services
-from climate.service import boot, chores, events
+from climate.service import boot, chores, events, hosts
 from climate.settings import Settings
 from climate.store.claims import CHANNEL
 from workers import doorbell
@@ -106,10 +107,11 @@ class Poller:
         try:
             chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate, self.name)
+            hosts.mend_pools(self.deployment.climate)
             for service_host in services.hosts(self.deployment.compute):
                 queue = doorbell.compute_queue(service_host)
                 doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
-        except (SQLAlchemyError, PoolTimeout, psycopg.Error, BrokerError, RedisError, OSError) as error:
+        except (SQLAlchemyError, PoolTimeout, psycopg.Error, CloudError, BrokerError, RedisError, OSError) as error:
             log.warning("chores put off", error=type(error).__name__)
 
     def _wake_in(self, wait: timedelta) -> None:

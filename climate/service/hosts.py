@@ -1,10 +1,11 @@
 """Register hosts with the reservation service, describe them, and say who holds them when."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import CloudError, Refused
+from climate.cloud import FREEPOOL, CloudError, Refused
 from climate.context import Climate
 from climate.domain import requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
@@ -14,6 +15,8 @@ from climate.store import availability, hosts, idempotency
 from climate.store.availability import Allocated
 from climate.store.hosts import Host, Property
 from climate.store.idempotency import Key
+
+log = structlog.get_logger(__name__)
 
 LONGEST_NAME = 64
 
@@ -117,7 +120,29 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
 
     host = work(climate, act, keep=not dry_run)
     if not dry_run:
-        climate.cloud.withdraw(host.name)
+        _told(climate.cloud.withdraw, host.name)
+
+
+def mend_pools(climate: Climate) -> None:
+    """Put right what was left half-done between the books and the cloud's reservation pool.
+
+    The pools are read before the books: a host that is registered meanwhile
+    is then enrolled twice, which does no harm, and never withdrawn.
+    """
+    pools = climate.cloud.pools()
+    known = {host.name for host in work(climate, lambda conn, patient: hosts.listed(conn))}
+    for name in sorted(known - frozenset().union(*pools.values())):
+        _told(climate.cloud.enrol, name)
+    for name in sorted(pools.get(FREEPOOL, frozenset()) - known):
+        _told(climate.cloud.withdraw, name)
+
+
+def _told(verb: Callable[[str], None], name: str) -> None:
+    """Ask the cloud; what it cannot do now, `mend_pools` asks for again."""
+    try:
+        verb(name)
+    except CloudError as error:
+        log.warning("the cloud's reservation pool is not what it should be", host=name, error=str(error))
 
 
 def allocations(climate: Climate, caller: Caller) -> list[tuple[int, list[Allocated]]]:
