@@ -106,7 +106,7 @@ class Poller:
         """What need not be done at once: upkeep, orphans, the compute services' own rounds."""
         try:
             chores.tidy(self.deployment.climate)
-            boot.sweep(self.deployment.climate, self.name)
+            boot.sweep(self.deployment.climate)
             hosts.mend_pools(self.deployment.climate)
             for service_host in services.hosts(self.deployment.compute):
                 queue = doorbell.compute_queue(service_host)

@@ -9,6 +9,7 @@ successor did (engine.md 2).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 RESERVED, ACTIVE, SHUTOFF, SUSPENDED, BUILD, ERROR = "RESERVED", "ACTIVE", "SHUTOFF", "SUSPENDED", "BUILD", "ERROR"
@@ -58,6 +59,7 @@ class CloudServer:
     busy: bool = False
     """Something that was asked of it is not finished."""
     fault: str | None = None
+    created_at: datetime | None = None
 
 
 class Cloud(Protocol):

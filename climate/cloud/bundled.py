@@ -130,4 +130,5 @@ def _server(server: Server) -> CloudServer:
         host=server.node,
         busy=server.busy,
         fault=str(server.fault["message"]) if server.fault else None,
+        created_at=server.created_at,
     )

@@ -1,15 +1,16 @@
 """Servers and leases together: who may boot on what is lent, and servers that wait for their lease."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
+from sqlalchemy import Connection
 
-from climate.cloud import CloudError
+from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.lease import EventKind, EventStatus, Lease, LeaseStatus
@@ -65,26 +66,35 @@ def reserve(climate: Climate, caller: Caller, lease_params: object, make: Callab
     try:
         return leases.create(climate, caller, replace(order, reservations=(spec,)))
     except BaseException:
-        climate.cloud.delete_server(server_id, 0)
+        _drop(climate, server_id)
         raise
 
 
-def sweep(climate: Climate, by: str) -> int:
-    """Delete servers that have slept for a while without any lease to wake them; how many those were."""
+def sweep(climate: Climate) -> list[str]:
+    """Delete servers that have slept for a while without any lease to wake them; their ids."""
     sleeping = climate.cloud.sleeping()
     if not sleeping:
-        return 0
-    ids = [server.id for server in sleeping]
-    wanted = work(climate, lambda conn, patient: stored.with_resource(conn, ids))
-    orphans = [server_id for server_id in ids if server_id not in wanted]
+        return []
+    known, now = work(climate, lambda conn, patient: (_with_lease(conn, sleeping), climate.now(conn)))
+    # A young one may be waiting for a lease that is about to be recorded.
+    settled = [server for server in sleeping if server.created_at is None or now - server.created_at > ORPHAN_AFTER]
+    orphans = [server.id for server in settled if server.id not in known]
     for server_id in orphans:
-        try:
-            climate.cloud.delete_server(server_id, 0)
-        except CloudError as error:
-            log.warning("orphan could not be deleted", server_id=server_id, error=str(error))
-    if orphans:
-        log.warning("servers slept without a lease", by=by, servers=orphans)
-    return len(orphans)
+        log.warning("a server slept without a lease", server_id=server_id)
+        _drop(climate, server_id)
+    return orphans
+
+
+def _with_lease(conn: Connection, servers: Sequence[CloudServer]) -> frozenset[str]:
+    return stored.with_resource(conn, [server.id for server in servers])
+
+
+def _drop(climate: Climate, server_id: str) -> None:
+    """Ask for a server's deletion; what cannot be done now is left to the sweep."""
+    try:
+        climate.cloud.delete_server(server_id, 0)
+    except (CloudError, Fenced, NotYet) as error:
+        log.warning("a server without a lease could not be deleted", server_id=server_id, error=str(error))
 
 
 def _order(lease_params: object) -> tuple[Order, Mapping[str, Any]]:
