@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
-from api import auth, body, document, errors, identity, negotiation, ops, requests
+from api import auth, body, document, errors, identity, negotiation, ops, requests, reservation
 from api.current import DEPLOYMENT
 from api.ops import tally
 from api.paths import Paths
@@ -12,7 +12,7 @@ from api.paths import Paths
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
 
-ROOMS = (ops, identity)
+ROOMS = (ops, identity, reservation)
 """Each has `register(app)`, which adds its blueprints."""
 
 

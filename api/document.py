@@ -45,6 +45,8 @@ class Document(Api):  # type: ignore[misc]
     """The OpenAPI document of an app."""
 
     ERROR_SCHEMA = ErrorSchema
+    DEFAULT_ERROR_RESPONSE_NAME = None
+    """Each operation names its refusals: "default" would make every status a documented one."""
 
 
 def install(app: Flask) -> Document:

@@ -1,14 +1,15 @@
 """physical:host: whole hosts, lent as a pool of their own and taken back at the end."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+from marshmallow import Schema, fields, validate, validates_schema
 from sqlalchemy import Connection
 
 from climate.cloud import Cloud, NotYet
 from climate.domain import requirements
-from climate.domain.errors import Conflict, InvalidInput, InvalidRequirements
+from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
 from climate.domain.requirements import AllOf, Requirement
 from climate.plugin import Allocation, Ask, Lent
@@ -20,20 +21,26 @@ IMAGE_PREFIX = "reserved_"
 MAX_BELOW_MIN = "Invalid values for min/max of hosts. Max must be equal to or larger than min."
 
 
+class Count(fields.Integer):
+    """A whole number, also as digits in a text, which is how some clients send it; never a part of one."""
+
+    def _validated(self, value: Any) -> int:
+        digits = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII)
+        if digits or (isinstance(value, int) and not isinstance(value, bool)):
+            return int(value)
+        raise self.make_error("invalid", input=value)
+
+
 def _is_requirement(text: str) -> None:
-    try:
-        requirements.parse(text)
-    except InvalidRequirements as error:
-        raise ValidationError(str(error)) from None
+    """InvalidRequirements, in words that are the peer's own, for what is none."""
+    requirements.parse(text)
 
 
 class HostSpec(Schema):
     """How many hosts, and what they must be like."""
 
-    min = fields.Integer(
-        required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."}
-    )
-    max = fields.Integer(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
+    min = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."})
+    max = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
     hypervisor_properties = fields.String(load_default="", validate=_is_requirement)
     resource_properties = fields.String(load_default="", validate=_is_requirement)
     before_end = fields.String(load_default="default", validate=validate.OneOf(["", "default", "email", "snapshot"]))
@@ -41,7 +48,7 @@ class HostSpec(Schema):
     @validates_schema(skip_on_field_errors=True)
     def _max_not_below_min(self, data: Mapping[str, Any], **_: Any) -> None:
         if "min" in data and "max" in data and data["max"] < data["min"]:
-            raise ValidationError(MAX_BELOW_MIN, field_name="max")
+            raise InvalidInput(MAX_BELOW_MIN)
 
 
 class PhysicalHost:

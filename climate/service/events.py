@@ -229,11 +229,13 @@ def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
     return after
 
 
-def listed(climate: Climate, caller: Caller, status: str | None, limit: int) -> list[tuple[Lease, Event]]:
-    """Events of all projects with their leases, those due first before others."""
+def listed(
+    climate: Climate, caller: Caller, status: str | None, limit: int, marker: UUID | None = None
+) -> list[tuple[Lease, Event]]:
+    """Events of all projects with their leases, those due first before others; InvalidInput for an unknown marker."""
     require(caller, "events:get")
     with climate.engine.connect() as conn:
-        return leases.events_with(conn, status, limit)
+        return leases.events_with(conn, status, limit, marker)
 
 
 def system(name: str) -> Caller:

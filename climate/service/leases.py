@@ -35,6 +35,8 @@ class Order:
     end: datetime
     before_end: datetime | None = None
     reservations: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[datetime] = ()
+    """Times that the client names beside the dates; they have to lie inside the lease, and move nothing."""
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
@@ -178,7 +180,12 @@ def _period(order: Order, now: datetime, climate: Climate) -> Period:
     start = order.start or now.replace(microsecond=0)
     if start < now - GRACE:
         raise InvalidPeriod("Start date must be later than current date")
-    return limited(Period(start, order.end), climate)
+    period = limited(Period(start, order.end), climate)
+    if any(not period.start <= named <= period.end for named in order.events):
+        raise InvalidInput(
+            f"event_date must lie between {period.start:%Y-%m-%d %H:%M:%S} and {period.end:%Y-%m-%d %H:%M:%S}"
+        )
+    return period
 
 
 def limited(period: Period, climate: Climate) -> Period:

@@ -87,10 +87,17 @@ def of_event(conn: Connection, event_id: UUID) -> Lease:
     return _lease(conn.execute(_leases().where(leases.c.id == owner)).one())
 
 
-def events_with(conn: Connection, status: str | None, limit: int) -> list[tuple[Lease, Event]]:
-    """Events with their leases, in the order in which they are due."""
+def events_with(
+    conn: Connection, status: str | None, limit: int, marker: UUID | None = None
+) -> list[tuple[Lease, Event]]:
+    """Events with their leases, in the order in which they are due; those after the marker."""
     query = select(events.c.id, events.c.lease_id).join(leases).order_by(events.c.due_at, events.c.id).limit(limit)
     query = query if status is None else query.where(events.c.status == status)
+    if marker is not None:
+        place = conn.execute(select(events.c.due_at, events.c.id).where(events.c.id == marker)).one_or_none()
+        if place is None:
+            raise InvalidInput(f"marker {marker} is not the id of an event")
+        query = query.where(tuple_(events.c.due_at, events.c.id) > tuple_(place.due_at, place.id))
     found = conn.execute(query).all()
     owners = get_many(conn, {row.lease_id for row in found})
     return [(owners[row.lease_id], owners[row.lease_id].event(row.id)) for row in found]

@@ -1,0 +1,77 @@
+"""What a request says about itself beside its body: dry runs, versions that it counts on, keys against repetition."""
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from flask import request
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
+
+from api.body import parse
+from api.reservation.operations import Strict
+from climate.store.idempotency import Key
+
+TAG = re.compile(r'(?:W/)?"([\x21\x23-\x7e]*)"')
+NEVER = 0
+"""A version that no lease is ever at."""
+
+
+class DryRun(Strict):
+    """Query of operations that can be tried out."""
+
+    dry_run = fields.Boolean(
+        load_default=False, metadata={"description": "Say what would come of it, and change nothing."}
+    )
+
+
+class Version(fields.String):
+    """An If-Match header.  Becomes the version of the lease that is counted on; None for `*`, which is any."""
+
+    def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
+        text = str(value).strip()
+        if text == "*":
+            return None
+        tag = TAG.fullmatch(text)
+        if tag is None:
+            raise ValidationError('wanted is the ETag of the lease, such as "3" with its quotes, or *')
+        exact = not text.startswith("W/") and re.fullmatch(r"[1-9][0-9]{0,8}", tag[1])
+        return int(tag[1]) if exact else NEVER
+
+
+class IfMatch(Schema):
+    """Headers of operations that change a lease."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    version = Version(data_key="If-Match", metadata={"description": "Only if the lease is still at this ETag."})
+
+
+class Repeatable(Schema):
+    """Headers of operations that make something."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    key = fields.String(
+        data_key="Idempotency-Key",
+        validate=validate.Regexp(
+            r"^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$", error="1 to 255 printable characters"
+        ),
+        metadata={"description": "Repeated with the same body, the request is carried out only once."},
+    )
+
+
+def key_of(headers: dict[str, Any]) -> Key | None:
+    """The key of the request at hand with the fingerprint of what it asks for."""
+    if "key" not in headers:
+        return None
+    body = json.dumps(parse(request.get_data()), sort_keys=True, separators=(",", ":"))
+    asked = "\n".join((request.method, request.path, body))
+    return Key(headers["key"], hashlib.sha256(asked.encode()).hexdigest())
+
+
+def tag(version: int) -> dict[str, str]:
+    """The headers of an answer that shows a lease at a version."""
+    return {"ETag": f'"{version}"'}

@@ -1,0 +1,50 @@
+"""What the OpenAPI document says beyond the schemas: the token, and the resource types of the plugins."""
+
+from typing import Any
+
+from flask import Flask
+from marshmallow import Schema, fields
+
+from api.current import DEPLOYMENT
+from api.document import document
+from api.reservation.lease_schema import AskedChange, AskedReservation
+from api.reservation.microversion import HEADER
+from api.reservation.resources import change_schema, request_schema
+
+PARAMETERS = [
+    {
+        "in": "header",
+        "name": HEADER,
+        "required": False,
+        "description": "`reservation 1.0` or `reservation latest`; there is one version.",
+        "schema": {"type": "string"},
+    }
+]
+
+
+def prepare(app: Flask) -> None:
+    """Tell the document of an app how to sign in, and of each plugin what it can be asked."""
+    described = document(app)
+    described.spec.components.security_scheme(
+        "token", {"type": "apiKey", "in": "header", "name": "X-Auth-Token", "description": "From /identity/v3."}
+    )
+    described.spec.options["security"] = [{"token": []}]
+    plugins = [plugin for _, plugin in sorted(app.extensions[DEPLOYMENT].climate.plugins.items())]
+    requests = [request_schema(plugin) for plugin in plugins]
+    changes = [change_schema(plugin) for plugin in plugins]
+
+    def parts(self: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
+        """Reservations are what one of the plugins says."""
+        if isinstance(field, AskedReservation):
+            return _one_of(self, requests, [plugin.resource_type for plugin in plugins])
+        if isinstance(field, AskedChange):
+            return {"anyOf": [self.resolve_nested_schema(schema) for schema in changes]}
+        return {}
+
+    described.ma_plugin.converter.add_attribute_function(parts)
+
+
+def _one_of(converter: Any, schemas: list[Schema], types: list[str]) -> dict[str, Any]:
+    choices = [converter.resolve_nested_schema(schema) for schema in schemas]
+    mapping = {name: choice["$ref"] for name, choice in zip(types, choices, strict=True)}
+    return {"oneOf": choices, "discriminator": {"propertyName": "resource_type", "mapping": mapping}}

@@ -1,0 +1,94 @@
+"""Scheduled actions of all leases, for operators: which failed, and another round for them."""
+
+from typing import Any
+from uuid import UUID
+
+from flask.typing import ResponseReturnValue
+from marshmallow import RAISE, Schema, fields, validate
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.paging import unknown_marker
+from api.reservation import pages
+from api.reservation.lease_schema import LinkOut
+from api.reservation.leases import UUID_SHAPE
+from api.reservation.moments import DATE, date, maybe, out_date
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.domain.errors import NotFound
+from climate.domain.lease import Event, EventStatus, Lease
+from climate.service import events
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("events", __name__, url_prefix=PREFIX, description="Scheduled actions of leases.")
+
+
+class EventQuery(pages.Paged):
+    status = fields.String(validate=validate.OneOf([str(status) for status in EventStatus]))
+
+
+class EventInList(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    lease_id = fields.UUID(required=True)
+    project_id = fields.String(required=True)
+    event_type = fields.String(required=True)
+    status = fields.String(required=True)
+    outcome = fields.String(required=True, allow_none=True)
+    reason = fields.String(required=True, allow_none=True)
+    attempts = fields.Integer(required=True)
+    due_at = out_date()
+    run_at = out_date()
+    updated_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+
+
+class EventsAnswer(Schema):
+    events = fields.List(fields.Nested(EventInList), required=True)
+    events_links = fields.List(fields.Nested(LinkOut))
+
+
+class EventAnswer(Schema):
+    event = fields.Nested(EventInList, required=True)
+
+
+@serve(blueprint, "GET", "/events", Operation("events:get", {200: EventsAnswer}, query=EventQuery))
+def list_events(query: Read) -> ResponseReturnValue:
+    """List the events of all leases, those due first before others; `?status=ERROR` shows those that failed."""
+    part = pages.wanted()
+    if part.marker is not None and not UUID_SHAPE.fullmatch(part.marker):
+        raise unknown_marker(part.marker)
+    after = None if part.marker is None else UUID(part.marker)
+    found = events.listed(climate(), caller(), query.get("status"), part.fetch, after)
+    return pages.listing("events", found, part, lambda row: _body(*row))
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/events/<event_id>/requeue",
+    Operation("events:requeue", {200: EventAnswer}, refuses=(404, 409)),
+)
+def requeue_event(event_id: str, query: Read) -> ResponseReturnValue:
+    """Let a failed event be tried again."""
+    if not UUID_SHAPE.fullmatch(event_id):
+        raise NotFound(f"no event {event_id[:80]}")
+    lease = events.requeue(climate(), caller(), UUID(event_id))
+    return {"event": _body(lease, lease.event(UUID(event_id)))}
+
+
+def _body(lease: Lease, event: Event) -> dict[str, Any]:
+    return {
+        "id": str(event.id),
+        "lease_id": str(lease.id),
+        "project_id": lease.project_id,
+        "event_type": event.kind,
+        "status": event.status,
+        "outcome": event.outcome,
+        "reason": event.reason,
+        "attempts": event.attempts,
+        "due_at": date(event.due_at),
+        "run_at": date(event.run_at),
+        "updated_at": maybe(date, event.updated_at),
+    }

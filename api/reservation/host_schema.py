@@ -1,0 +1,166 @@
+"""Hosts, their capabilities and their allocations, as they are asked for and as they are shown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import INCLUDE, RAISE, Schema, ValidationError, fields, post_load, validate
+
+from api.reservation.lease_schema import LinkOut
+from api.reservation.moments import DATE, out_date, out_stamp
+from api.reservation.operations import Strict
+from api.reservation.pages import Paged
+from climate.domain.errors import InvalidInput
+
+LONGEST_VALUE = 4096
+MOST_CAPABILITIES = 256
+
+Extra = dict[str, str | None]
+
+
+def capabilities(given: Mapping[str, Any], *, removable: bool) -> Extra:
+    """Extra capabilities as texts; numbers and truth values are written out.  None removes one, where it may."""
+    if len(given) > MOST_CAPABILITIES:
+        raise InvalidInput(f"A host has {MOST_CAPABILITIES} extra capabilities at most")
+    return {name: None if value is None and removable else _text(name, value) for name, value in given.items()}
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise InvalidInput(f"Extra capability {name[:64]!r} must be a text, not {type(value).__name__}")
+    text = str(value)
+    if not text.strip() or len(text) > LONGEST_VALUE:
+        raise InvalidInput(f"Extra capability {name[:64]!r} must be a text of 1 to {LONGEST_VALUE} characters")
+    return text
+
+
+class HostOrder(Schema):
+    """A host to register: its `name` in the cloud, and any extra capability as a key of its own."""
+
+    class Meta:
+        unknown = INCLUDE
+
+    name = fields.String(validate=validate.Length(1, 255))
+    id = fields.Raw(metadata={"description": "The name again, for clients that know it by this key."})
+
+    @post_load
+    def _named(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        name = data.pop("name", None)
+        given = data.pop("id", None)
+        name = str(given) if name is None and isinstance(given, str | int) else name
+        if not name or not name.strip():
+            raise ValidationError("Missing data for required field.", field_name="name")
+        return {"name": name, "extra": data}
+
+
+class HostChanges(Schema):
+    """Extra capabilities to set; null removes one."""
+
+    class Meta:
+        unknown = INCLUDE
+
+
+class HostOut(Schema):
+    """A host, with its extra capabilities beside these keys."""
+
+    class Meta:
+        unknown = INCLUDE
+
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    vcpus = fields.Integer(required=True)
+    cpu_info = fields.String(required=True)
+    hypervisor_type = fields.String(required=True)
+    hypervisor_version = fields.Integer(required=True)
+    hypervisor_hostname = fields.String(required=True)
+    service_name = fields.String(required=True)
+    memory_mb = fields.Integer(required=True)
+    local_gb = fields.Integer(required=True)
+    status = fields.String(required=True, allow_none=True)
+    availability_zone = fields.String(required=True, allow_none=True)
+    trust_id = fields.String(required=True, allow_none=True)
+    reservable = fields.Boolean(required=True)
+    created_at = out_stamp()
+    updated_at = out_stamp(allow_none=True)
+
+
+class HostAnswer(Schema):
+    host = fields.Nested(HostOut, required=True)
+
+
+class HostsAnswer(Schema):
+    hosts = fields.List(fields.Nested(HostOut), required=True)
+    hosts_links = fields.List(fields.Nested(LinkOut))
+
+
+class PropertyQuery(Strict):
+    detail = fields.Boolean(load_default=False, metadata={"description": "With values and privacy."})
+    all = fields.Boolean(load_default=False, metadata={"description": "Private ones too: for admins."})
+
+
+class PropertyChange(Strict):
+    private = fields.Boolean(required=True, truthy={True}, falsy={False})
+
+
+class PropertyListed(Schema):
+    class Meta:
+        unknown = RAISE
+
+    property = fields.String(required=True)
+    private = fields.Boolean()
+    values = fields.List(fields.String())
+
+
+class PropertiesAnswer(Schema):
+    resource_properties = fields.List(fields.Nested(PropertyListed), required=True)
+
+
+class PropertyOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    resource_type = fields.String(required=True)
+    property_name = fields.String(required=True)
+    private = fields.Boolean(required=True)
+    created_at = out_date()
+    updated_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+
+
+class PropertyAnswer(Schema):
+    resource_property = fields.Nested(PropertyOut, required=True)
+
+
+class OneAllocationQuery(Strict):
+    lease_id = fields.String()
+    reservation_id = fields.String()
+
+
+class AllocationQuery(Paged):
+    lease_id = fields.String()
+    reservation_id = fields.String()
+
+
+class HeldOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    lease_id = fields.UUID(required=True)
+    start_date = out_date()
+    end_date = out_date()
+
+
+class AllocationOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    resource_id = fields.String(required=True)
+    reservations = fields.List(fields.Nested(HeldOut), required=True)
+
+
+class AllocationAnswer(Schema):
+    allocation = fields.Nested(AllocationOut, required=True)
+
+
+class AllocationsAnswer(Schema):
+    allocations = fields.List(fields.Nested(AllocationOut), required=True)
+    allocations_links = fields.List(fields.Nested(LinkOut))

@@ -1,0 +1,100 @@
+"""Hosts that can be reserved: register them, describe them, take them out again."""
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.reservation import pages
+from api.reservation.conditions import DryRun, Repeatable, key_of
+from api.reservation.host_schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, capabilities
+from api.reservation.leases import nothing
+from api.reservation.moments import maybe, stamp
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.service import hosts
+from climate.store.hosts import Host
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("os-hosts", __name__, url_prefix=PREFIX, description="Hosts that can be reserved.")
+
+
+@serve(blueprint, "GET", "/os-hosts", Operation("oshosts:get", {200: HostsAnswer}, query=pages.Paged))
+def list_hosts(query: Read) -> ResponseReturnValue:
+    """List hosts."""
+    part = pages.wanted()
+    found = hosts.listed(climate(), caller(), part.marker, part.fetch)
+    return pages.listing("hosts", found, part, host_body)
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/os-hosts",
+    Operation(
+        "oshosts:post",
+        {201: HostAnswer, 200: HostAnswer},
+        query=DryRun,
+        headers=Repeatable,
+        body=HostOrder,
+        refuses=(404, 409, 422),
+        example={"name": "compute-1", "gpu": "a100"},
+    ),
+)
+def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+    """Take a host of the cloud into the reservation pool.
+
+    200 instead of 201 is the answer to a dry run.
+    """
+    extra = {name: str(value) for name, value in capabilities(body["extra"], removable=False).items()}
+    made = hosts.register(climate(), caller(), body["name"], extra, key_of(headers), dry_run=query["dry_run"])
+    return {"host": host_body(made)}, 200 if query["dry_run"] else 201
+
+
+@serve(blueprint, "GET", "/os-hosts/<host_id>", Operation("oshosts:get", {200: HostAnswer}, refuses=(404,)))
+def show_host(host_id: str, query: Read) -> ResponseReturnValue:
+    """Show a host."""
+    return {"host": host_body(hosts.get(climate(), caller(), host_id))}
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/os-hosts/<host_id>",
+    Operation(
+        "oshosts:put",
+        {200: HostAnswer},
+        query=DryRun,
+        body=HostChanges,
+        refuses=(404, 409),
+        example={"gpu": "h100", "rack": None},
+    ),
+)
+def change_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Set extra capabilities of a host; null removes one."""
+    extra = capabilities(body, removable=True)
+    return {"host": host_body(hosts.update(climate(), caller(), host_id, extra, dry_run=query["dry_run"]))}
+
+
+@serve(
+    blueprint,
+    "DELETE",
+    "/os-hosts/<host_id>",
+    Operation("oshosts:delete", {204: None}, query=DryRun, refuses=(404, 409)),
+)
+def remove_host(host_id: str, query: Read) -> ResponseReturnValue:
+    """Give a host back to the ordinary scheduler."""
+    hosts.remove(climate(), caller(), host_id, dry_run=query["dry_run"])
+    return nothing()
+
+
+def host_body(host: Host) -> dict[str, Any]:
+    """A host as the peer shows it: its extra capabilities are keys like the others."""
+    return {
+        **host.extra,
+        **host.own,
+        "id": str(host.id),
+        "created_at": stamp(host.created_at),
+        "updated_at": maybe(stamp, host.updated_at),
+    }

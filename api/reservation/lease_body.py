@@ -1,0 +1,78 @@
+"""Leases on the wire: the peer's keys, no more and no less."""
+
+from typing import Any
+
+from api.reservation.moments import date, maybe, stamp
+from climate.domain.lease import DONE, Event, Lease, LeaseStatus, Reservation
+from climate.store import codec
+from climate.store.journal import Entry
+
+Body = dict[str, Any]
+
+UNWELL = frozenset({LeaseStatus.ERROR, LeaseStatus.DELETING})
+
+
+def lease_body(lease: Lease) -> Body:
+    """A lease as the peer shows it; with `status_reason` where it is not simply as its dates say."""
+    body = {
+        "id": str(lease.id),
+        "name": lease.name,
+        "user_id": lease.user_id,
+        "project_id": lease.project_id,
+        "start_date": date(lease.period.start),
+        "end_date": date(lease.period.end),
+        "trust_id": None,
+        "status": lease.status,
+        "degraded": lease.degraded,
+        "created_at": stamp(lease.created_at),
+        "updated_at": maybe(stamp, lease.updated_at),
+        "reservations": [_reservation(lease, one) for one in lease.reservations],
+        "events": [_event(lease, one) for one in lease.events],
+    }
+    reason = _reason(lease)
+    return body if reason is None else {**body, "status_reason": reason}
+
+
+def entry_body(entry: Entry) -> Body:
+    """One line of a lease's history."""
+    return {
+        "version": entry.version,
+        "kind": type(entry.fact).__name__,
+        "at": date(entry.fact.at),
+        "actor": entry.actor,
+        "request_id": entry.request_id,
+        "body": codec.encode(entry.fact),
+    }
+
+
+def _reason(lease: Lease) -> str | None:
+    trouble = any(event.reason and event.status is not DONE for event in lease.events)
+    return lease.reason if trouble or lease.status in UNWELL else None
+
+
+def _reservation(lease: Lease, one: Reservation) -> Body:
+    """The plugin's keys stand beside ours and never hide one of them."""
+    return {
+        **codec.encode(one.spec),
+        "id": str(one.id),
+        "lease_id": str(lease.id),
+        "resource_id": one.resource_id or str(one.id),
+        "resource_type": one.resource_type,
+        "status": lease.reservation_status,
+        "missing_resources": one.missing_resources,
+        "resources_changed": one.resources_changed,
+        "created_at": stamp(lease.created_at),
+        "updated_at": maybe(stamp, lease.updated_at),
+    }
+
+
+def _event(lease: Lease, one: Event) -> Body:
+    return {
+        "id": str(one.id),
+        "lease_id": str(lease.id),
+        "event_type": one.kind,
+        "time": date(one.due_at),
+        "status": one.status,
+        "created_at": stamp(lease.created_at),
+        "updated_at": maybe(stamp, one.updated_at),
+    }

@@ -1,0 +1,180 @@
+"""Leases as they are asked for and as they are shown."""
+
+from typing import Any
+
+from marshmallow import RAISE, Schema, ValidationError, fields, validate
+
+from api.reservation.moments import Moment, out_date, out_stamp
+from api.reservation.operations import Strict
+from api.reservation.pages import Paged
+from climate.domain.lease import EventStatus, LeaseStatus, ReservationStatus
+
+MOST_PARTS = 64
+"""Reservations of a lease, and events that are named with it."""
+
+LONGEST_NAME = 80
+
+
+def _is_a_name(text: str) -> None:
+    if not 1 <= len(text) <= LONGEST_NAME or not text.strip():
+        raise ValidationError(f"Must be a text of 1 to {LONGEST_NAME} characters, not only blanks.")
+
+
+def _name(**more: Any) -> fields.String:
+    limits = validate.Length(1, LONGEST_NAME, error=f"Must be a text of 1 to {LONGEST_NAME} characters.")
+    return fields.String(validate=[limits, _is_a_name], **more)
+
+
+class AskedReservation(fields.Dict):
+    """A reservation of a new lease; which keys it has is its plugin's business."""
+
+
+class AskedChange(fields.Dict):
+    """What is to change in a reservation, by its `id`."""
+
+
+class AskedEvent(Strict):
+    """An event that a client names; known are four kinds, and only the lease's dates move them."""
+
+    event_type = fields.String(
+        required=True, validate=validate.OneOf(["start_lease", "end_lease", "before_end_lease", "notification"])
+    )
+    event_date = Moment(required=True)
+
+
+class LeaseOrder(Strict):
+    """A lease that is asked for."""
+
+    name = _name(required=True)
+    start_date = Moment(required=True, now=True)
+    end_date = Moment(required=True)
+    before_end_date = Moment(allow_none=True, load_default=None)
+    reservations = fields.List(AskedReservation(), load_default=list, validate=validate.Length(max=MOST_PARTS))
+    events = fields.List(fields.Nested(AskedEvent), load_default=list, validate=validate.Length(max=MOST_PARTS))
+
+
+class LeaseChanges(Strict):
+    """What is to be different; what is not given stays."""
+
+    name = _name()
+    start_date = Moment(now=True)
+    end_date = Moment(now=True)
+    before_end_date = Moment(allow_none=True)
+    reservations = fields.List(AskedChange(), validate=validate.Length(max=MOST_PARTS))
+
+
+class LeaseQuery(Paged):
+    """Which leases to list: all conditions must hold."""
+
+    status = fields.String(validate=validate.OneOf([str(status) for status in LeaseStatus]))
+    name = fields.String()
+    project_id = fields.String(metadata={"description": "Another project than one's own: for admins."})
+    starts_before = Moment()
+    ends_after = Moment()
+
+
+class LeaseAt(Strict):
+    """Query of a single lease."""
+
+    at = Moment()
+
+
+class ReservationOut(Schema):
+    """A reservation, with its plugin's keys beside these."""
+
+    class Meta:
+        unknown = "include"
+
+    id = fields.UUID(required=True)
+    lease_id = fields.UUID(required=True)
+    resource_id = fields.String(required=True, allow_none=True)
+    resource_type = fields.String(required=True)
+    status = fields.String(required=True, validate=validate.OneOf([str(status) for status in ReservationStatus]))
+    missing_resources = fields.Boolean(required=True)
+    resources_changed = fields.Boolean(required=True)
+    created_at = out_stamp()
+    updated_at = out_stamp(allow_none=True)
+
+
+class EventOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    lease_id = fields.UUID(required=True)
+    event_type = fields.String(required=True)
+    time = out_date()
+    status = fields.String(required=True, validate=validate.OneOf([str(status) for status in EventStatus]))
+    created_at = out_stamp()
+    updated_at = out_stamp(allow_none=True)
+
+
+class LeaseOut(Schema):
+    """A lease with all its parts."""
+
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    name = fields.String(required=True)
+    user_id = fields.String(required=True)
+    project_id = fields.String(required=True)
+    start_date = out_date()
+    end_date = out_date()
+    trust_id = fields.String(required=True, allow_none=True)
+    status = fields.String(required=True, validate=validate.OneOf([str(status) for status in LeaseStatus]))
+    status_reason = fields.String(metadata={"description": "Why a lease is not as its dates say; else not there."})
+    degraded = fields.Boolean(required=True)
+    created_at = out_stamp()
+    updated_at = out_stamp(allow_none=True)
+    reservations = fields.List(fields.Nested(ReservationOut), required=True)
+    events = fields.List(fields.Nested(EventOut), required=True)
+
+
+class LinkOut(Schema):
+    rel = fields.String(required=True)
+    href = fields.String(required=True)
+
+
+class LeaseAnswer(Schema):
+    lease = fields.Nested(LeaseOut, required=True)
+
+
+class LeasesAnswer(Schema):
+    leases = fields.List(fields.Nested(LeaseOut), required=True)
+    leases_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+
+
+class EntryOut(Schema):
+    """One thing that happened to a lease."""
+
+    class Meta:
+        unknown = RAISE
+
+    version = fields.Integer(required=True)
+    kind = fields.String(required=True)
+    at = out_date()
+    actor = fields.Dict(required=True)
+    request_id = fields.String(required=True)
+    body = fields.Dict(required=True)
+
+
+class HistoryAnswer(Schema):
+    history = fields.List(fields.Nested(EntryOut), required=True)
+
+
+EXAMPLE = {
+    "name": "training run",
+    "start_date": "2030-01-31 09:00",
+    "end_date": "2030-01-31T17:00:00+01:00",
+    "reservations": [
+        {
+            "resource_type": "physical:host",
+            "min": 1,
+            "max": 2,
+            "hypervisor_properties": '[">=", "$vcpus", "4"]',
+            "resource_properties": '["in", "$gpu", ["a100", "h100"]]',
+        }
+    ],
+}
+"""A request that shows all the forms."""

@@ -1,0 +1,188 @@
+"""Leases: ask for one, look at it, change it, give it up."""
+
+import re
+from typing import Any
+from uuid import UUID
+
+from flask import jsonify
+from flask.typing import ResponseReturnValue
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.paging import unknown_marker
+from api.reservation import pages, resources
+from api.reservation.conditions import DryRun, IfMatch, Repeatable, key_of, tag
+from api.reservation.lease_body import entry_body, lease_body
+from api.reservation.lease_schema import (
+    EXAMPLE,
+    HistoryAnswer,
+    LeaseAnswer,
+    LeaseAt,
+    LeaseChanges,
+    LeaseOrder,
+    LeaseQuery,
+    LeasesAnswer,
+)
+from api.reservation.moments import NOW
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.domain.errors import Forbidden, NotFound
+from climate.domain.lease import Lease
+from climate.service import changes, leases
+from climate.service.changes import Changes
+from climate.service.leases import Order
+from climate.store.leases import Listing
+
+UUID_SHAPE = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Agreements over a period.")
+
+
+@serve(blueprint, "GET", "/leases", Operation("leases:get", {200: LeasesAnswer}, query=LeaseQuery))
+def list_leases(query: Read) -> ResponseReturnValue:
+    """List leases, oldest first.
+
+    Those of one's project; for admins of all projects.
+    """
+    part = pages.wanted()
+    conditions = {name: value for name, value in query.items() if name not in ("limit", "marker")}
+    own = caller()
+    if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:
+        raise Forbidden("Only admins may list the leases of another project")
+    found = leases.listed(climate(), own, Listing(**conditions, marker=_marker(part.marker), limit=part.fetch))
+    return pages.listing("leases", found, part, lease_body)
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/leases",
+    Operation(
+        "leases:post",
+        {201: LeaseAnswer, 200: LeaseAnswer},
+        query=DryRun,
+        headers=Repeatable,
+        body=LeaseOrder,
+        refuses=(404, 409, 422),
+        example=EXAMPLE,
+    ),
+)
+def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+    """Ask for a lease.
+
+    All its reservations are granted, or nothing is.  200 instead of 201 is the answer to a dry run.
+    """
+    order = Order(
+        name=body["name"],
+        start=None if body["start_date"] == NOW else body["start_date"],
+        end=body["end_date"],
+        before_end=body["before_end_date"],
+        reservations=[resources.read_new(climate().plugins, given) for given in body["reservations"]],
+        events=[event["event_date"] for event in body["events"]],
+    )
+    made = leases.create(climate(), caller(), order, key_of(headers), dry_run=query["dry_run"])
+    return {"lease": lease_body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/leases/<lease_id>",
+    Operation("leases:get", {200: LeaseAnswer}, query=LeaseAt, refuses=(404,)),
+)
+def show_lease(lease_id: str, query: Read) -> ResponseReturnValue:
+    """Show a lease, as it is or as it was."""
+    return _shown(leases.get(climate(), caller(), _id(lease_id), query.get("at")))
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/leases/<lease_id>",
+    Operation(
+        "leases:put",
+        {200: LeaseAnswer},
+        query=DryRun,
+        headers=IfMatch,
+        body=LeaseChanges,
+        refuses=(404, 409, 412),
+        example={"end_date": "2030-01-31 18:00"},
+    ),
+)
+def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+    """Change a lease: its name, its dates, what it asks for.
+
+    All of it, or nothing.
+    """
+    known = _id(lease_id)
+    wish = Changes(
+        name=body.get("name"),
+        start=_date(body, "start_date"),
+        end=_date(body, "end_date"),
+        start_now=body.get("start_date") == NOW,
+        end_now=body.get("end_date") == NOW,
+        before_end=body.get("before_end_date"),
+        reservations=_changed_reservations(known, body.get("reservations", ())),
+    )
+    version = headers.get("version")
+    return _shown(changes.update(climate(), caller(), known, wish, version, dry_run=query["dry_run"]))
+
+
+@serve(
+    blueprint,
+    "DELETE",
+    "/leases/<lease_id>",
+    Operation("leases:delete", {204: None}, query=DryRun, headers=IfMatch, refuses=(404, 409, 412)),
+)
+def delete_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnValue:
+    """Give a lease up.
+
+    One that has started is DELETING until its end has run, and then gone.
+    """
+    leases.delete(climate(), caller(), _id(lease_id), headers.get("version"), dry_run=query["dry_run"])
+    return nothing()
+
+
+@serve(blueprint, "GET", "/leases/<lease_id>/history", Operation("leases:get", {200: HistoryAnswer}, refuses=(404,)))
+def lease_history(lease_id: str, query: Read) -> ResponseReturnValue:
+    """Tell everything that ever happened to a lease, also to one that is gone."""
+    return {"history": [entry_body(entry) for entry in leases.history(climate(), caller(), _id(lease_id))]}
+
+
+def nothing() -> ResponseReturnValue:
+    """204: empty, and called JSON all the same, as the peer does."""
+    answer = jsonify()
+    answer.data = b""
+    answer.status_code = 204
+    return answer
+
+
+def _shown(lease: Lease) -> ResponseReturnValue:
+    return {"lease": lease_body(lease)}, 200, tag(lease.version)
+
+
+def _id(text: str) -> UUID:
+    """An id from a path: what cannot be one is answered like one that is nobody's."""
+    if UUID_SHAPE.fullmatch(text):
+        return UUID(text)
+    raise NotFound(f"Object with {{'lease_id': '{text[:80]}'}} not found")
+
+
+def _marker(text: str | None) -> UUID | None:
+    if text is None:
+        return None
+    if UUID_SHAPE.fullmatch(text):
+        return UUID(text)
+    raise unknown_marker(text)
+
+
+def _date(body: Read, name: str) -> Any:
+    return None if body.get(name) == NOW else body.get(name)
+
+
+def _changed_reservations(lease_id: UUID, given: Any) -> list[resources.Spec]:
+    """Which plugin reads a change is known only from the lease."""
+    if not given:
+        return []
+    return resources.read_changes(climate().plugins, leases.get(climate(), caller(), lease_id), given)

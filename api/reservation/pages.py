@@ -1,0 +1,54 @@
+"""Lists: all of them, as the peer's clients expect it, or page by page for those who ask."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from flask import request
+from marshmallow import fields, validate
+
+from api.paging import next_links, page
+from api.reservation.operations import Strict
+
+T = TypeVar("T")
+
+MOST_UNASKED = 10_000
+"""Rows for a client that gave no limit.  The peer's clients know no pages and look names up in the whole list."""
+
+
+class Paged(Strict):
+    """Query of lists."""
+
+    limit = fields.Integer(validate=validate.Range(min=1), metadata={"description": "Rows of a page; 1000 at most."})
+    marker = fields.String(metadata={"description": "Id of the last row of the page before."})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which part of a list: up to `limit` rows after `marker`."""
+
+    limit: int
+    marker: str | None
+    asked: bool
+
+    @property
+    def fetch(self) -> int:
+        """One row more than is shown, to know whether there are more."""
+        return self.limit + 1
+
+
+def wanted() -> Wanted:
+    """What the request at hand asks for."""
+    asked = page()
+    return Wanted(asked.limit if asked.asked else MOST_UNASKED, asked.marker, asked.asked)
+
+
+def listing(key: str, rows: Sequence[T], part: Wanted, body_of: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
+    """The answer: the rows, and where there are more the link to the next page."""
+    shown = [body_of(row) for row in rows[: part.limit]]
+    answer: dict[str, Any] = {key: shown}
+    more = len(rows) > part.limit
+    if more or part.asked:
+        last = str(shown[-1].get("id") or shown[-1].get("resource_id")) if more else ""
+        answer[f"{key}_links"] = next_links(request.base_url, last, page()) if more else []
+    return answer

@@ -1,0 +1,39 @@
+"""The resource types that can be reserved here."""
+
+import inspect
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+from marshmallow import Schema, fields
+
+from api.current import climate
+from api.document import Blueprint
+from api.reservation.operations import PREFIX, Operation, serve
+
+blueprint = Blueprint("plugins", __name__, url_prefix=PREFIX, description="What can be reserved.")
+
+
+class PluginOut(Schema):
+    name = fields.String(required=True)
+    resource_type = fields.String(required=True)
+    description = fields.String(required=True)
+
+
+class PluginsAnswer(Schema):
+    plugins = fields.List(fields.Nested(PluginOut), required=True)
+
+
+@serve(blueprint, "GET", "/plugins", Operation("plugins:get", {200: PluginsAnswer}))
+def list_plugins(query: Any) -> ResponseReturnValue:
+    """List the resource types that leases can be for."""
+    known = sorted(climate().plugins.items())
+    return {
+        "plugins": [
+            {
+                "name": type(plugin).__name__,
+                "resource_type": resource_type,
+                "description": (inspect.getdoc(type(plugin)) or "").partition("\n")[0],
+            }
+            for resource_type, plugin in known
+        ]
+    }

@@ -1,0 +1,53 @@
+"""Names and values of hosts' capabilities: what requirements may ask for."""
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.reservation.host_schema import PropertiesAnswer, PropertyAnswer, PropertyChange, PropertyQuery
+from api.reservation.moments import date, maybe
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.service import hosts
+from climate.store.hosts import HOST_TYPE, Property
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="What hosts can be chosen by.")
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/os-hosts/properties",
+    Operation("oshosts:properties", {200: PropertiesAnswer}, query=PropertyQuery),
+)
+def list_properties(query: Read) -> ResponseReturnValue:
+    """List the names of capabilities, and with `detail` their values."""
+    found = hosts.properties(climate(), caller(), private=query["all"])
+    return {"resource_properties": [_listed(one, query["detail"]) for one in found]}
+
+
+@serve(
+    blueprint,
+    "PATCH",
+    "/os-hosts/properties/<name>",
+    Operation("oshosts:put", {200: PropertyAnswer}, body=PropertyChange, refuses=(404,), example={"private": True}),
+)
+def change_property(name: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Hide a capability from everybody but admins, or show it again."""
+    one = hosts.set_private(climate(), caller(), name, body["private"])
+    shown = {
+        "id": str(one.id),
+        "resource_type": HOST_TYPE,
+        "property_name": one.name,
+        "private": one.private,
+        "created_at": date(one.created_at),
+        "updated_at": maybe(date, one.updated_at),
+    }
+    return {"resource_property": shown}
+
+
+def _listed(one: Property, detail: bool) -> dict[str, Any]:
+    return {"property": one.name, **({"private": one.private, "values": list(one.values)} if detail else {})}

@@ -1,0 +1,92 @@
+"""The part of a reservation that belongs to its plugin: read by the plugin's schema, shown in the document."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from marshmallow import RAISE, Schema, ValidationError, fields, validate
+
+from api.errors import MISSING, describe
+from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.lease import Lease
+from climate.plugin import ResourcePlugin
+
+Plugins = Mapping[str, ResourcePlugin]
+Spec = dict[str, Any]
+
+
+def read_new(plugins: Plugins, given: Mapping[str, Any]) -> Spec:
+    """A reservation of a new lease, in the types of its plugin."""
+    if given.get("resource_type") is None:
+        raise InvalidInput("Missing parameter resource_type")
+    return _load(request_schema(plugin_of(plugins, given["resource_type"])), given)
+
+
+def read_changes(plugins: Plugins, lease: Lease, given: Sequence[Mapping[str, Any]]) -> list[Spec]:
+    """What is to change in a lease's reservations; those of no lease of ours are left for the verb to refuse."""
+    own = {str(r.id): r for r in lease.reservations}
+    read = []
+    for one in given:
+        if not isinstance(one.get("id"), str):
+            raise InvalidInput("Missing parameter reservation ID")
+        present = own.get(one["id"].lower())
+        if present and one.get("resource_type", present.resource_type) != present.resource_type:
+            raise Conflict("resource_type cannot be updated")
+        plugin = plugins[present.resource_type] if present else None
+        read.append(_load(change_schema(plugin), {**one, "id": str(present and present.id)}) if plugin else dict(one))
+    if len({one["id"] for one in read}) < len(read):
+        raise InvalidInput("Please enter valid reservation IDs: one of them is given twice")
+    return read
+
+
+def plugin_of(plugins: Plugins, resource_type: object) -> ResourcePlugin:
+    """The plugin of a resource type."""
+    plugin = plugins.get(resource_type) if isinstance(resource_type, str) else None
+    if plugin is None:
+        shown, known = str(resource_type)[:80], ", ".join(sorted(plugins))
+        raise InvalidInput(f"The {shown} resource type is not supported; known are: {known}")
+    return plugin
+
+
+def request_schema(plugin: ResourcePlugin) -> Schema:
+    """What a client may ask of a plugin."""
+    return _schema(plugin.resource_type, plugin.spec_schema, "Request")
+
+
+def change_schema(plugin: ResourcePlugin) -> Schema:
+    """What a client may change of it later."""
+    return _schema(plugin.resource_type, plugin.spec_schema, "Change")
+
+
+@cache
+def _schema(resource_type: str, spec_schema: type[Schema], kind: str) -> Schema:
+    """The plugin's schema and the keys by which a reservation is known; called `PhysicalHostRequest` and the like."""
+    new = kind == "Request"
+    keys: dict[str, Any] = {
+        "resource_type": fields.String(required=new, validate=validate.OneOf([resource_type])),
+        **({} if new else {"id": fields.String(required=True)}),
+    }
+    name = "".join(word.capitalize() for word in resource_type.replace("-", ":").split(":")) + kind
+    made = type(name, (spec_schema,), {**keys, "__doc__": spec_schema.__doc__})
+    schema: Schema = made(unknown=RAISE, partial=None if new else True)
+    return schema
+
+
+def _load(schema: Schema, given: Mapping[str, Any]) -> Spec:
+    try:
+        read: Spec = schema.load(given)
+    except ValidationError as error:
+        raise InvalidInput(_in_the_peers_words(schema, error.messages_dict)) from None
+    return read
+
+
+def _in_the_peers_words(schema: Schema, messages: Mapping[str, Any]) -> str:
+    missing = sorted(name for name, said in messages.items() if said == [MISSING])
+    unknown = sorted(set(messages) - set(schema.fields) - {"_schema"})
+    wrong = {name: said for name, said in messages.items() if name not in missing and name not in unknown}
+    parts = [f"Missing parameter {', '.join(missing)}"] if missing else []
+    if unknown:
+        shown = ", ".join(name[:40] for name in unknown[:5])
+        parts.append(f"Unknown parameter {shown} in a reservation; known are {', '.join(sorted(schema.fields))}")
+    parts += [f"Malformed parameter {name}: {describe(said)}" for name, said in wrong.items()]
+    return "; ".join(parts)

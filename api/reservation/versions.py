@@ -1,0 +1,58 @@
+"""The versions document: what clients ask first, without a token."""
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from api.current import deployment
+from api.document import Blueprint
+from api.reservation.operations import Operation, serve
+
+blueprint = Blueprint("versions", __name__, url_prefix="/reservation", description="What is spoken here.")
+
+
+class Link(Schema):
+    href = fields.String(required=True)
+    rel = fields.String(required=True)
+
+
+class VersionOut(Schema):
+    id = fields.String(required=True)
+    status = fields.String(required=True)
+    min_version = fields.String(required=True)
+    max_version = fields.String(required=True)
+    links = fields.List(fields.Nested(Link), required=True)
+
+
+class Versions(Schema):
+    versions = fields.List(fields.Nested(VersionOut), required=True)
+
+
+@serve(blueprint, "GET", "", Operation(None, {300: Versions}))
+def choices(query: Any) -> tuple[dict[str, Any], int]:
+    """All versions: there is one."""
+    return _document(), 300
+
+
+@serve(blueprint, "GET", "/versions", Operation(None, {300: Versions}))
+def choices_by_name(query: Any) -> tuple[dict[str, Any], int]:
+    """The same by the peer's other path."""
+    return _document(), 300
+
+
+@serve(blueprint, "GET", "/v1", Operation(None, {200: Versions}))
+def version(query: Any) -> dict[str, Any]:
+    """The one version."""
+    return _document()
+
+
+def _document() -> dict[str, Any]:
+    href = f"{deployment().settings.base_url}/reservation/v1"
+    known = {
+        "id": "v1.0",
+        "status": "CURRENT",
+        "links": [{"href": href, "rel": "self"}],
+        "min_version": "1.0",
+        "max_version": "1.0",
+    }
+    return {"versions": [known]}
