@@ -16,6 +16,7 @@ from climate.domain.lease import Event, EventKind, Lease
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import Verdict
 from climate.plugin import Lent
+from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.store import actions, claims, hosts, leases
@@ -208,14 +209,8 @@ def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
         now = climate.now(conn)
         facts = list(outcome(lease, now))
         after = leases.record(conn, system(begun.worker), lease, *facts)
-        _wake_if_soon(climate, conn, after, now)
+        wake_if_soon(climate, conn, after, now)
     log.info("event settled", lease_id=str(lease.id), kind=event.kind, facts=[type(fact).__name__ for fact in facts])
-
-
-def _wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime) -> None:
-    soon = now + timedelta(seconds=climate.settings.poll_seconds)
-    if any(event.status == "UNDONE" and now < event.run_at <= soon for event in lease.events):
-        claims.wake_poller(conn)
 
 
 def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
