@@ -1,0 +1,89 @@
+"""Many hosts and leases at once, written by SQL: rows as the engine would have left them, without their journal."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine, text
+
+from benchmarks.figures import step
+
+FIRST = timedelta(days=30)
+YEARS = timedelta(days=5 * 365)
+"""The seeded leases lie in this stretch after the first month: some half of the hosts is taken at any time in it."""
+
+_HOSTS = text("""
+    INSERT INTO hosts (hypervisor_hostname, service_name, vcpus, memory_mb, local_gb, cpu_info, hypervisor_type,
+                       hypervisor_version, reservable, extra, created_at)
+    SELECT 'node-' || n, 'bench', 4 + n % 5, 8192, 100, '{}', 'fake', 1000000, true,
+           jsonb_build_object('gpu_count', (n % 3)::text), now()
+    FROM generate_series(1, :count) AS n
+""")
+
+# Lease i is the (i / hosts)th of its host; hosts are shifted against each other, so that they do not all change at once.
+_PLANNED = text("""
+    CREATE UNLOGGED TABLE bench_planned AS
+    SELECT gen_random_uuid() AS lease, gen_random_uuid() AS reservation, h.id AS host,
+           CAST(:first AS timestamptz) + CAST(:every AS interval) * (slot + (h.place * 0.618034) % 1) AS start
+    FROM (SELECT id, row_number() OVER (ORDER BY id) AS place FROM hosts) AS h,
+         generate_series(0, CAST(:slots AS int) - 1) AS slot
+    ORDER BY h.id, slot
+""")
+
+_ROWS = (
+    """
+    INSERT INTO leases (id, name, project_id, user_id, start_date, end_date, status, degraded, deleting, gone,
+                        version, created_at)
+    SELECT lease, 'seeded', 'project-' || host % 50, 'user', start, start + CAST(:length AS interval), 'PENDING',
+           false, false, false, 1, now()
+    FROM bench_planned
+    """,
+    """
+    INSERT INTO reservations (id, lease_id, position, resource_type, status, spec, exists_before_start,
+                              missing_resources, resources_changed)
+    SELECT reservation, lease, 0, 'physical:host', 'pending',
+           '{"min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": "", "before_end": "default"}',
+           false, false, false
+    FROM bench_planned
+    """,
+    """
+    INSERT INTO events (id, lease_id, seq, kind, due_at, run_at, status, attempts, token)
+    SELECT gen_random_uuid(), lease, seq, kind, start + CAST(:length AS interval) * share,
+           start + CAST(:length AS interval) * share, 'UNDONE', 0, 0
+    FROM bench_planned, (VALUES (10, 'start_lease', 0), (40, 'end_lease', 1)) AS e (seq, kind, share)
+    """,
+    """
+    INSERT INTO allocations (reservation_id, host, during, kind, state)
+    SELECT reservation, host, tstzrange(start, start + CAST(:length AS interval)), 'lease', 'held' FROM bench_planned
+    """,
+    "DROP TABLE bench_planned",
+)
+
+_TABLES = "hosts, leases, reservations, events, allocations"
+
+
+def hosts(engine: Engine, count: int) -> None:
+    """Hosts node-1 to node-`count`, registered."""
+    with engine.begin() as conn:
+        conn.execute(_HOSTS, {"count": count})
+
+
+def leases(engine: Engine, count: int, now: datetime) -> None:
+    """`count` pending leases of one host each in an otherwise empty database, evenly over all hosts and years."""
+    with engine.connect() as conn:
+        hosts_in_all = conn.execute(text("SELECT count(*) FROM hosts")).scalar_one()
+    slots = count // hosts_in_all
+    if not slots:
+        return
+    every = YEARS / slots
+    given = {"first": now + FIRST, "every": every, "slots": slots, "length": every / 2}
+    with step(f"writing {count:,} leases"), engine.begin() as conn:
+        conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        conn.exec_driver_sql("SET LOCAL synchronous_commit = off")
+        for statement in (_PLANNED, *map(text, _ROWS)):
+            conn.execute(statement, given)
+
+
+def settle(engine: Engine) -> None:
+    """Let the planner know what there is, as an autovacuum would have by then."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        conn.exec_driver_sql("SET statement_timeout = 0")
+        conn.exec_driver_sql(f"VACUUM ANALYZE {_TABLES}")
