@@ -183,8 +183,8 @@ class Lease:
 
     @property
     def touched(self) -> bool:
-        """Whether the cloud may have been asked to start it, even if that came to nothing."""
-        return self.event(EventKind.START).first_claimed_at is not None
+        """Whether the cloud may have been asked to start it, even if that came to nothing and is to be tried anew."""
+        return self.event(EventKind.START).token > 0
 
     @property
     def degraded(self) -> bool:
@@ -291,10 +291,16 @@ def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:
 
 def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
     moved = {e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at) for e in fact.events}
-    kept = [moved.pop(event.id, event) for event in lease.events]
+    kept = [moved.pop(event.id, _not_beyond(event, max(fact.at, fact.period.end))) for event in lease.events]
     order = list(EventKind)
     events = sorted([*kept, *moved.values()], key=lambda event: order.index(event.kind))
     return replace(lease, period=fact.period, events=tuple(events))
+
+
+def _not_beyond(event: Event, latest: datetime) -> Event:
+    """An event that was put back and whose lease now ends sooner must not hold up the end."""
+    late = event.status is UNDONE and event.kind is not EventKind.END and event.run_at > latest
+    return replace(event, run_at=latest) if late else event
 
 
 def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:

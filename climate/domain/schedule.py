@@ -134,12 +134,13 @@ def fail(lease: Lease, event_id: UUID, now: datetime, reason: str, outcome: str 
 def requeue(lease: Lease, event_id: UUID, now: datetime) -> Fact:
     """Another round of tries for an event that was given up.
 
-    A start is not taken up again once its lease has ended.
+    A start is not taken up again once its lease has ended, or has begun to.
     """
     event = lease.event(event_id)
     if event.status is not ERROR:
         raise IllegalMove(f"{event.kind} is {event.status}: only events in ERROR can be requeued")
-    if event.kind is not EventKind.END and lease.event(EventKind.END).status is not UNDONE:
+    end = lease.event(EventKind.END)
+    if event.kind is not EventKind.END and (lease.deleting or end.token or end.status is not UNDONE):
         raise IllegalMove(f"{event.kind} cannot be requeued: the lease has ended or is ending")
     return facts.EventRequeued(event_id, now)
 
@@ -149,11 +150,12 @@ def delete(lease: Lease, now: datetime) -> tuple[Fact, ...]:
     if lease.deleting and lease.event(EventKind.END).status is not ERROR:
         return ()
     end = lease.event(EventKind.END)
+    undone = [event for event in lease.events if event.status is UNDONE]
+    unwanted = [facts.EventSkipped(event.id, now, CANCELLED, "the lease was deleted") for event in undone]
     if end.status is DONE or not (lease.touched or any(r.exists_before_start for r in lease.reservations)):
-        return (facts.LeaseDeleted(now),)
+        return (*unwanted, facts.LeaseDeleted(now))
     refuse_while_running(lease)
-    unwanted = [e for e in lease.events if e.status is UNDONE and e.kind is not EventKind.END]
-    skipped = [facts.EventSkipped(e.id, now, CANCELLED, "the lease was deleted") for e in unwanted]
+    skipped = [fact for fact in unwanted if fact.event_id != end.id]
     again = [facts.EventRequeued(end.id, now)] if end.status is ERROR else []
     return (*skipped, *again, facts.DeletionRequested(now))
 

@@ -1,0 +1,51 @@
+"""Leases made of facts, for tests of the rules."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+from climate.domain import facts, schedule
+from climate.domain.facts import Fact, Hold, PlannedReservation
+from climate.domain.lease import Lease, evolve, fold
+from climate.domain.period import Period
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+PERIOD = Period(NOON + HOUR, NOON + 3 * HOUR)
+
+
+def created(period: Period = PERIOD, *, before_end: datetime | None = None, asleep: bool = False) -> facts.LeaseCreated:
+    """One reservation that holds host 1; `asleep` for one that is in the cloud before its start."""
+    reservation = PlannedReservation(
+        UUID(int=7), "physical:host", {"min": 1, "max": 1}, None, (Hold(1, period),), exists_before_start=asleep
+    )
+    events = schedule.plan(period, before_end, uuid4)
+    return facts.LeaseCreated(uuid4(), NOON, "l", "project", "user", period, (reservation,), events)
+
+
+def lease(period: Period = PERIOD, *, before_end: datetime | None = None, asleep: bool = False) -> Lease:
+    return fold([created(period, before_end=before_end, asleep=asleep)])
+
+
+def after(known: Lease, *happened: Fact) -> Lease:
+    for fact in happened:
+        known = evolve(known, fact)
+    return known
+
+
+def claimed(known: Lease, kind: str, now: datetime, token: int = 1) -> Lease:
+    return after(known, schedule.claim(known, _id(known, kind), token, now))
+
+
+def done(known: Lease, kind: str, now: datetime, token: int = 1) -> Lease:
+    """Claimed and finished at once."""
+    running = claimed(known, kind, now, token)
+    return after(running, *schedule.finish(running, _id(known, kind), now))
+
+
+def failed(known: Lease, kind: str, now: datetime, token: int = 1) -> Lease:
+    running = claimed(known, kind, now, token)
+    return after(running, schedule.fail(running, _id(known, kind), now, "broken"))
+
+
+def _id(known: Lease, kind: str) -> UUID:
+    return next(event.id for event in known.events if event.kind == kind)

@@ -1,0 +1,209 @@
+"""A lease's status is looked up, its events move by a table, and its hosts are given up last of all."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from climate.domain import facts, schedule
+from climate.domain.errors import ClimateError, NotFound
+from climate.domain.facts import Fact
+from climate.domain.lease import (
+    DONE,
+    ERROR,
+    EVENT_MOVES,
+    IN_PROGRESS,
+    LEASE_STATUS,
+    RESERVATION_STATUS,
+    UNDONE,
+    EventKind,
+    EventStatus,
+    HoldState,
+    Lease,
+    LeaseStatus,
+    ReservationStatus,
+    evolve,
+    fold,
+)
+from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease
+
+Move = Callable[[Lease, datetime], "Fact | tuple[Fact, ...] | None"]
+TIMES = (NOON, PERIOD.start, PERIOD.end - timedelta(minutes=30), PERIOD.end, PERIOD.end + HOUR)
+
+
+def _moves(known: Lease) -> Iterator[Move]:
+    """All that the engine or somebody may do to a lease."""
+    yield schedule.delete
+    yield lambda held, now: _prolonged(held, now, PERIOD.end + HOUR)
+    yield lambda held, now: _prolonged(held, now, now)
+    yield _grown
+    for event in known.events:
+        yield lambda held, now, e=event: schedule.requeue(held, e.id, now)  # type: ignore[misc]
+        if event.status is UNDONE:
+            yield lambda held, now, e=event: _claim(held, e.id, now)  # type: ignore[misc]
+        if event.status is IN_PROGRESS:
+            yield lambda held, now, e=event: schedule.finish(held, e.id, now)  # type: ignore[misc]
+            yield lambda held, now, e=event: schedule.fail(held, e.id, now, "broken")  # type: ignore[misc]
+            yield lambda held, now, e=event: schedule.fall_short(held, e.id, now, "flaky", 0)  # type: ignore[misc]
+            yield lambda held, now, e=event: _passed_over(held, e.id, now)  # type: ignore[misc]
+
+
+def _prolonged(held: Lease, now: datetime, end: datetime) -> tuple[Fact, ...]:
+    return tuple(schedule.reschedule(held, schedule.new_period(held, None, end, now), None, now, uuid4))
+
+
+def _grown(held: Lease, now: datetime) -> Fact | None:
+    schedule.new_period(held, None, None, now)
+    schedule.refuse_while_running(held)
+    planned = schedule.adjustment(held, now, uuid4)
+    return facts.LeaseRescheduled(now, held.period, (planned,)) if held.touched else None
+
+
+def _claim(held: Lease, event_id: object, now: datetime) -> Fact | None:
+    ready = schedule.next_due(held, now)
+    return schedule.claim(held, ready.id, held.version, now) if ready and ready.id == event_id else None
+
+
+def _passed_over(held: Lease, event_id: object, now: datetime) -> Fact | None:
+    event = next(e for e in held.events if e.id == event_id)
+    why = schedule.verdict(held, event, now)
+    return None if why is schedule.Verdict.RUN else schedule.pass_over(held, event.id, why, now)
+
+
+def _steps(known: Lease) -> Iterator[tuple[Fact, ...]]:
+    """Every transaction that may follow, as the facts that it appends."""
+    for now in TIMES:
+        for move in _moves(known):
+            try:
+                got = move(known, now)
+            except ClimateError:
+                continue
+            if got:
+                yield got if isinstance(got, tuple) else (got,)
+
+
+def _shape(known: Lease) -> object:
+    return tuple((e.kind, e.status, e.token > 0) for e in known.events), known.deleting, known.gone
+
+
+@pytest.fixture(scope="module")
+def reachable() -> dict[object, Lease]:
+    """Every shape that a lease can come to, with an example."""
+    first = [lease(before_end=PERIOD.end - timedelta(minutes=45)), lease(), lease(asleep=True)]
+    todo = first.copy()
+    found = {_shape(made): made for made in first}
+    while todo:
+        known = todo.pop()
+        for happened in () if known.gone else _steps(known):
+            following = after(known, *happened)
+            if _shape(following) not in found:
+                found[_shape(following)] = following
+                todo.append(following)
+    return found
+
+
+def _edges(known: Lease) -> tuple[EventStatus, EventStatus]:
+    return known.event(EventKind.START).status, known.event(EventKind.END).status
+
+
+def test_every_reachable_pair_has_a_status_and_no_other_has(reachable: dict[object, Lease]) -> None:
+    pairs = {_edges(known) for known in reachable.values()}
+    assert pairs == set(LEASE_STATUS) == set(RESERVATION_STATUS)
+
+
+def test_events_move_by_the_table_only(reachable: dict[object, Lease]) -> None:
+    seen = set()
+    for known in reachable.values():
+        for happened in _steps(known):
+            before = known
+            for fact in happened:
+                following = evolve(before, fact)
+                pairs = {(event.status, following.event(event.id).status) for event in before.events}
+                seen |= {(old, new) for old, new in pairs if old is not new}
+                before = following
+    allowed = {(status, to) for status, targets in EVENT_MOVES.items() for to in targets}
+    assert seen == allowed
+
+
+def test_at_most_one_event_is_in_progress(reachable: dict[object, Lease]) -> None:
+    for known in reachable.values():
+        assert sum(event.status is IN_PROGRESS for event in known.events) <= 1
+
+
+def test_what_the_cloud_may_have_is_held_until_the_end_is_done(reachable: dict[object, Lease]) -> None:
+    for known in reachable.values():
+        ever_claimed = known.event(EventKind.START).token > 0
+        ended = known.event(EventKind.END).status is DONE
+        if ever_claimed and not ended:
+            assert known.hold_state is HoldState.ACTIVE, _shape(known)
+        if known.gone and ever_claimed:
+            assert ended, "a lease was forgotten while the cloud may still have had something of it"
+
+
+def test_a_lease_that_is_gone_leaves_nothing_undone(reachable: dict[object, Lease]) -> None:
+    for known in reachable.values():
+        if known.gone:
+            assert {event.status for event in known.events} <= {DONE, ERROR}, _shape(known)
+
+
+def test_the_life_of_a_lease() -> None:
+    known = lease()
+    assert (known.status, known.reservation_status, known.hold_state) == (
+        LeaseStatus.PENDING,
+        ReservationStatus.PENDING,
+        HoldState.HELD,
+    )
+    known = claimed(known, "start_lease", PERIOD.start)
+    assert (known.status, known.hold_state) == (LeaseStatus.STARTING, HoldState.ACTIVE)
+    known = after(known, *schedule.finish(known, known.event(EventKind.START).id, PERIOD.start))
+    assert (known.status, known.reservation_status) == (LeaseStatus.ACTIVE, ReservationStatus.ACTIVE)
+    known = claimed(known, "end_lease", PERIOD.end, 2)
+    assert (known.status, known.hold_state) == (LeaseStatus.TERMINATING, HoldState.ACTIVE)
+    known = after(known, *schedule.finish(known, known.event(EventKind.END).id, PERIOD.end))
+    assert (known.status, known.reservation_status, known.hold_state) == (
+        LeaseStatus.TERMINATED,
+        ReservationStatus.DELETED,
+        HoldState.RELEASED,
+    )
+    assert known.version == 5
+
+
+def test_a_start_that_an_operator_tries_again_still_counts_as_begun() -> None:
+    """Its hosts may be lent already: neither may they be taken for merely held, nor the lease just be forgotten."""
+    known = failed(lease(), "start_lease", PERIOD.start)
+    known = after(known, schedule.requeue(known, known.event(EventKind.START).id, PERIOD.start))
+    assert known.event(EventKind.START).attempts == 0
+    assert known.hold_state is HoldState.ACTIVE
+    deleted = after(known, *schedule.delete(known, PERIOD.start))
+    assert not deleted.gone
+    assert deleted.status is LeaseStatus.DELETING
+
+
+def test_a_failed_end_keeps_its_hosts() -> None:
+    known = failed(done(lease(), "start_lease", PERIOD.start), "end_lease", PERIOD.end, 2)
+    assert (known.status, known.hold_state) == (LeaseStatus.ERROR, HoldState.ACTIVE)
+    assert known.reason == "end_lease: broken"
+
+
+def test_nothing_before_the_creation() -> None:
+    with pytest.raises(ValueError, match="before LeaseCreated"):
+        evolve(None, facts.LeaseRenamed(NOON, "x"))
+    with pytest.raises(NotFound):
+        fold([])
+    with pytest.raises(NotFound):
+        lease().event(uuid4())
+    with pytest.raises(NotFound):
+        lease().reservation(uuid4())
+
+
+def test_rename_and_change_of_what_is_held() -> None:
+    first = created()
+    known = fold([first])
+    wider = facts.Hold(2, PERIOD)
+    known = after(
+        known,
+        facts.LeaseRenamed(NOON, "other"),
+        facts.ReservationChanged(NOON, first.reservations[0].id, {"min": 2, "max": 2}, (wider,)),
+    )
+    assert (known.name, known.reservations[0].hosts, known.version) == ("other", (2,), 3)
