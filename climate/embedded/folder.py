@@ -43,6 +43,7 @@ def locked(home: Path, patience: float = 20.0) -> Iterator[int]:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()} {started_at(os.getpid())}\n".encode(), 0)
         yield file
+        _remove_far_sockets(home)
     finally:
         os.close(file)
 
@@ -97,15 +98,27 @@ def give_to(path: Path, account: Account | None) -> None:
 def socket_folder(home: Path, name: str, account: Account | None) -> Path:
     """A private folder for the sockets of one store: in the home, or in the temporary folder when that is too long."""
     near = home / "run" / name
-    if len(os.fsencode(near)) + LONGEST_NAME <= LONGEST_SOCKET:
+    # To PostgreSQL's clients a comma separates hosts.
+    if len(os.fsencode(near)) + LONGEST_NAME <= LONGEST_SOCKET and "," not in str(near):
         near.parent.mkdir(mode=0o755, exist_ok=True)
         _make_private(near, account)
         if _takes_sockets(near):
             return near
-    mark = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
-    far = Path(tempfile.gettempdir(), f"climate-{mark}-{name}")
+    far = _far(home, name)
     _make_private(far, account)
     return far
+
+
+def _far(home: Path, name: str) -> Path:
+    mark = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path(tempfile.gettempdir(), f"climate-{mark}-{name}")
+
+
+def _remove_far_sockets(home: Path) -> None:
+    """Leave nothing outside of the home; a folder that is not empty, or not ours, stays."""
+    for name in ("postgres", "valkey"):
+        with contextlib.suppress(OSError):
+            _far(home, name).rmdir()
 
 
 def _make_private(folder: Path, account: Account | None) -> None:
