@@ -1,0 +1,1 @@
+"""The whole stack, started as a user starts it."""

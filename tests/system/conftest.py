@@ -1,0 +1,50 @@
+"""One stack for the tests that leave it as they found it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from climate.compute import nodes
+from tests.system.caller import Api
+from tests.system.stack import Stack
+
+RACE_HOSTS = tuple(f"race-{place}" for place in range(1, 9))
+
+
+def furnish(home: Path, names: tuple[str, ...]) -> None:
+    """Give the bundled cloud further nodes beside those of the demo."""
+    home.mkdir(parents=True, exist_ok=True)
+    nodes.write(home, nodes.demo_nodes())
+    entries = yaml.safe_load((home / nodes.FILE).read_text(encoding="utf-8"))
+    more = [{**entries[0], "name": name} for name in names]
+    (home / nodes.FILE).write_text(yaml.safe_dump(entries + more), encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack with the demo's hosts; in the end it stops by itself and leaves no process."""
+    one = Stack(tmp_path_factory.mktemp("stack"))
+    furnish(one.home, RACE_HOSTS)
+    try:
+        one.start()
+        yield one
+    finally:
+        result = one.stop()
+    assert result == 0, one.tail()
+    assert one.left() == []
+
+
+@pytest.fixture(scope="session")
+def admin(stack: Stack) -> Iterator[Api]:
+    api = Api(stack.home, "climate")
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="session")
+def member(stack: Stack) -> Iterator[Api]:
+    api = Api(stack.home, "climate-demo")
+    yield api
+    api.close()
