@@ -46,6 +46,8 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
 
 def files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """Where clouds.yaml is looked for, first to last."""
+    if environ.get("OS_CLIENT_CONFIG_FILE"):
+        yield Path(environ["OS_CLIENT_CONFIG_FILE"])
     yield home / "clouds.yaml"
     yield Path("clouds.yaml")
     if environ.get("HOME"):

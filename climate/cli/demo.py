@@ -11,7 +11,7 @@ from climate.cli.demo_screen import Screen, screen
 from climate.cli.demo_stack import running, surroundings
 from climate.cli.failures import Failure
 from climate.cli.journal import engine_room
-from climate.cli.lease import HISTORY_COLUMNS
+from climate.cli.lease import HISTORY_COLUMNS, told
 from climate.cli.output import records
 from climate.cli.session import Session, current
 
@@ -31,13 +31,12 @@ def journal_agrees(play: Play) -> str:
 
 def history_is_told(play: Play) -> str:
     """The history of the lease can be read"""
-    told = play.member.json("reservation", "GET", f"/leases/{play.lease['id']}/history")["history"]
-    kinds = [entry["kind"] for entry in told]
+    entries = play.member.json("reservation", "GET", f"/leases/{play.lease['id']}/history")["history"]
+    kinds = [entry["kind"] for entry in entries]
     if kinds[0] != "LeaseCreated" or kinds.count("EventFinished") < 2:
         raise Unseen(f"it tells of {', '.join(kinds)}")
-    columns = [name for name in HISTORY_COLUMNS if name in told[0] and name != "body"]
-    play.screen.say(records(told, "table", columns).rstrip())
-    return f"{len(told)} facts, from {kinds[0]} to {kinds[-1]}"
+    play.screen.say(records(told(entries), "table", HISTORY_COLUMNS).rstrip())
+    return f"{len(entries)} facts, from {kinds[0]} to {kinds[-1]}"
 
 
 STEPS: tuple[Step, ...] = (

@@ -77,7 +77,7 @@ def _was_starting(play: Play, lease: dict[str, Any]) -> bool:
     """Whether the journal knows a moment at which the lease was STARTING: it may be shorter than a look."""
     for entry in _history(play, lease["id"]):
         if entry["kind"] == "EventClaimed":
-            query = {"at": entry["body"]["at"]}
+            query = {"at": wire(read(entry["at"]))}
             then = play.member.json("reservation", "GET", f"/leases/{lease['id']}", params=query)["lease"]
             return str(then["status"]) == "STARTING"
     return False
@@ -88,7 +88,7 @@ def _finished_late(play: Play, lease: dict[str, Any], kind: str) -> float:
     event = next(one for one in lease["events"] if one["event_type"] == kind)
     for entry in _history(play, lease["id"]):
         if entry["kind"] == "EventFinished" and entry["body"]["event_id"] == event["id"]:
-            return (read(entry["body"]["at"]) - read(event["time"])).total_seconds()
+            return (read(entry["at"]) - read(event["time"])).total_seconds()
     raise Unseen(f"{kind} of lease {lease['id']} is not finished: the lease is {lease['status']}")
 
 

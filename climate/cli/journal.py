@@ -10,6 +10,7 @@ from uuid import UUID
 import click
 
 from climate.cli.failures import ERROR, UNREACHABLE, USAGE, Failure
+from climate.cli.lease import HISTORY_COLUMNS, told
 from climate.cli.moments import Moment, MomentType, wire
 from climate.cli.options import listed, shown
 from climate.cli.session import Session, current
@@ -98,7 +99,7 @@ def show(lease_id: str, at: Moment | None) -> None:
     with engine_room(session) as climate:
         lease, entries = replay.story(climate, wanted, _when(climate, at))
     if at is None:
-        session.show_all([_told(entry) for entry in entries], ("version", "recorded_at", "kind", "body"))
+        session.show_all(told([_line(entry) for entry in entries]), HISTORY_COLUMNS)
     else:
         session.show(_state(lease))
 
@@ -110,18 +111,19 @@ def _when(climate: "Climate", at: Moment | None) -> datetime | None:
         return at.when(climate.now(connection))
 
 
-def _told(entry: "Entry") -> dict[str, Any]:
+def _line(entry: "Entry") -> dict[str, Any]:
     """A line of the journal, as it is kept."""
     from climate.store import codec
 
     fact = entry.fact
     return {
         "version": entry.version,
-        "recorded_at": wire(entry.recorded_at),
+        "at": wire(fact.at),
         "kind": type(fact).__name__,
         "body": codec.encode(fact),
         "actor": dict(entry.actor),
         "request_id": entry.request_id,
+        "recorded_at": wire(entry.recorded_at),
     }
 
 

@@ -1,6 +1,6 @@
 """climate lease: agreements over a period."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -16,7 +16,7 @@ from climate.cli.session import Session, current
 from climate.cli.waiting import Goal, wait
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded")
-HISTORY_COLUMNS = ("version", "recorded_at", "kind", "body")
+HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
 SETTLED = ("PENDING", "ACTIVE", "TERMINATED", "ERROR")
 AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
 """What shows that a status was reached and left again."""
@@ -105,7 +105,21 @@ def history(lease: str) -> None:
     session = current()
     path = f"/leases/{found.lease_id(session.client, lease)}/history"
     answer = session.client.json("reservation", "GET", path)
-    session.show_all(answer.get("history", ()), HISTORY_COLUMNS)
+    session.show_all(told(answer["history"]), HISTORY_COLUMNS)
+
+
+def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The lines of a history, with the event that a line is about, and how it went."""
+    lines = list(history)
+    kinds = {event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())}
+    return [
+        {
+            **line,
+            "event": kinds.get(line["body"].get("event_id")),
+            **{key: line["body"].get(key) for key in ("outcome", "reason")},
+        }
+        for line in lines
+    ]
 
 
 @group.command("set")

@@ -25,8 +25,10 @@ COMMON = (
     click.option("--hosts", type=click.IntRange(1), help="Exactly so many hosts."),
     click.option("--min", "least", type=click.IntRange(1), help="At least so many hosts."),
     click.option("--max", "most", type=click.IntRange(1), help="At most so many hosts."),
-    click.option("--property", "columns", type=RequirementsType(), help='Requirements: \'[">=", "$vcpus", "4"]\'.'),
-    click.option("--resource", "extras", type=RequirementsType(), help="The same, on extra capabilities."),
+    click.option(
+        "--property", "host_columns", type=RequirementsType(), help='Requirements: \'[">=", "$vcpus", "4"]\'.'
+    ),
+    click.option("--resource", "host_extras", type=RequirementsType(), help="The same, on extra capabilities."),
 )
 
 NEW = (
@@ -69,7 +71,7 @@ def reservation_change(given: Mapping[str, Any]) -> dict[str, Any]:
     keys = {
         "min": hosts or least,
         "max": hosts or most,
-        "hypervisor_properties": given["columns"],
-        "resource_properties": given["extras"],
+        "hypervisor_properties": given["host_columns"],
+        "resource_properties": given["host_extras"],
     }
     return {key: value for key, value in keys.items() if value is not None}

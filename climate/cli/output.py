@@ -46,7 +46,7 @@ def record(row: Record, form: str, columns: Sequence[str]) -> str:
         return _dump(form, _only(row, columns))
     chosen = _only(row, columns)
     if form == "table":
-        return _table(["field", "value"], [[name, _cell(value)] for name, value in chosen.items()])
+        return _table(["field", "value"], [[name, _tall(value)] for name, value in chosen.items()])
     if form == "csv":
         return _csv(list(chosen), [[_cell(value) for value in chosen.values()]])
     return "".join(_cell(value) + "\n" for value in chosen.values())
@@ -93,6 +93,15 @@ def _cell(value: Any) -> str:
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), str(value))
 
 
+def _tall(value: Any) -> str:
+    """A value that is read by a person, in as many lines as it takes; what is empty is left out of it."""
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_cell(inner)}" for key, inner in value.items() if inner not in (None, "", [], {}))
+    if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
+        return "\n\n".join(_tall(inner) for inner in value)
+    return _cell(value)
+
+
 def _dump(form: str, data: Any) -> str:
     if form == "json":
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -115,7 +124,8 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _width(names: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     """Wide enough for everything: what is piped is read by programs, and is not folded."""
-    widths = [max(len(name), *(len(row[place]) for row in rows)) for place, name in enumerate(names)]
+    lines = [[len(line) for row in rows for line in row[place].split("\n")] for place in range(len(names))]
+    widths = [max(len(name), *lengths) for name, lengths in zip(names, lines, strict=True)]
     return 2 * sum(widths) + 4 * len(widths) + 4
 
 

@@ -150,6 +150,12 @@ def test_set_changes_the_only_reservation(climate: Climate, wire: Wire) -> None:
     }
 
 
+def test_choosing_columns_does_not_change_what_is_asked_for(climate: Climate, wire: Wire) -> None:
+    ran = climate("lease", "create", "one", "--for", "1h", "--hosts", "1", "-c", "name", "-c", "status", "-f", "value")
+    assert ran.out == "one\nPENDING\n"
+    assert wire.sent("POST", LEASES).body["reservations"][0]["hypervisor_properties"] == ""
+
+
 def test_a_dry_run_asks_the_server_for_a_plan(climate: Climate, wire: Wire) -> None:
     lease = wire.add_lease("one")
     for arguments in (("create", "two", "--for", "1h"), ("extend", "one", "1h"), ("delete", "one")):
@@ -160,7 +166,11 @@ def test_a_dry_run_asks_the_server_for_a_plan(climate: Climate, wire: Wire) -> N
 
 def test_history_is_listed(climate: Climate, wire: Wire) -> None:
     wire.add_lease("one")
-    assert climate("lease", "history", "one", "-f", "value", "-c", "kind").out == "LeaseCreated\n"
+    lines = climate("lease", "history", "one", "-f", "json").data
+    assert [(line["kind"], line["event"], line["outcome"]) for line in lines] == [
+        ("LeaseCreated", None, None),
+        ("EventFinished", "start_lease", "OK"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,9 @@ class Wire:
         if lease is None or self.step(lease) is None:
             return _json(404, {"error_code": 404, "error_message": "no such lease", "error_name": 404})
         if path[1:] == ["history"]:
-            return _json(200, {"history": [{"version": 1, "kind": "LeaseCreated", "body": {"name": lease["name"]}}]})
+            made = {"name": lease["name"], "events": [{"id": "e1", "kind": "start_lease"}]}
+            done = {"event_id": "e1", "outcome": "OK"}
+            return _json(200, {"history": [_line(1, "LeaseCreated", made), _line(2, "EventFinished", done)]})
         if request.method == "DELETE":
             self.becoming.setdefault(path[0], ["DELETING", "gone"])
             return Response(status=204)
@@ -184,6 +186,10 @@ class Wire:
 def _json(status: int, body: Any, headers: dict[str, str] | None = None) -> Response:
     more = {"x-openstack-request-id": "req-1", **(headers or {})}
     return Response(json.dumps(body), status, more, content_type="application/json")
+
+
+def _line(version: int, kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {"version": version, "at": _time(START), "kind": kind, "body": body}
 
 
 def _time(when: datetime) -> str:
