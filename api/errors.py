@@ -68,7 +68,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, ValidationError):
         return problem_of(errors.InvalidInput(describe(error.messages)))
     if failures.passing(error):
-        log.warning("the database did not serve a request", error=type(error).__name__, exc_info=error)
+        log.warning("the database did not serve a request", error=type(error).__name__, reason=str(error)[:200])
         return problem_of(errors.Unavailable())
     if failures.unusable_value(error):
         log.warning("a value reached the database that it cannot store", exc_info=error)

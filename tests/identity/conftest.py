@@ -1,17 +1,16 @@
 """One scratch database per session, identity made anew in it for each test."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.identity.place import Asker, Place, app_of, place, scratch_database
+from tests.identity.place import Asker, Place, app_of, place
 
 
 @pytest.fixture(scope="session")
-def scratch() -> Iterator[str]:
-    with scratch_database() as url:
-        yield url
+def scratch(make_database: Callable[..., str]) -> str:
+    return make_database()
 
 
 @pytest.fixture

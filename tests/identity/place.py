@@ -1,45 +1,26 @@
-"""A place to test in: a scratch database with identity in it, and an app over it."""
+"""A place to test in: a database with identity in it, and an app over it."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 from typing import Any, cast
-from uuid import uuid4
 
 from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import create_engine, make_url, text
 from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
 from api import create_app
+from climate.context import Climate
 from climate.identity import Identity, build, first_start
 from climate.identity.store.tables import metadata
 from climate.settings import Settings
 from climate.store.engine import connect
 
-SERVER = "postgresql:///postgres?host=/var/run/postgresql"
 QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-
-
-@contextmanager
-def scratch_database() -> Iterator[str]:
-    """The URL of a database that nobody else uses, gone afterwards."""
-    server = make_url(os.environ.get("CLIMATE_TEST_DATABASE_URL", SERVER)).set(drivername="postgresql+psycopg")
-    name = f"climate_test_{uuid4().hex[:12]}"
-    admin = create_engine(server, isolation_level="AUTOCOMMIT")
-    try:
-        with admin.connect() as conn:
-            conn.execute(text(f"CREATE DATABASE {name}"))
-        yield server.set(database=name).render_as_string(hide_password=False)
-        with admin.connect() as conn:
-            conn.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    finally:
-        admin.dispose()
 
 
 @dataclass(frozen=True)
@@ -48,8 +29,8 @@ class Place:
 
     settings: Settings
     identity: Identity
+    climate: Climate
     said: list[str] = field(default_factory=list)
-    climate: Any = None
     compute: Any = None
 
     def password(self, user: str) -> str:
@@ -63,7 +44,8 @@ def place(database: str, home: Path, settings: Settings | None = None) -> Iterat
     settings = settings or Settings(home=home)
     metadata.drop_all(engine)
     metadata.create_all(engine)
-    found = Place(settings, build(engine, settings, QUICK))
+    climate = Climate(engine, cast("Any", None), {}, settings)
+    found = Place(settings, build(engine, settings, QUICK), climate)
     first_start(found.identity, settings, found.said.append)
     yield found
     engine.dispose()

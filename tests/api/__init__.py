@@ -1,1 +1,0 @@
-"""The face's foundation: what every endpoint does with any request."""

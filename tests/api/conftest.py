@@ -1,0 +1,66 @@
+"""An app with views that do nothing but what a test wants to see."""
+
+import io
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+import structlog
+from flask import Flask
+from sqlalchemy import text
+
+from climate import logs
+from climate.identity import directory
+from climate.store.tables import metadata
+from tests.api.echo import with_echo
+from tests.identity.place import Asker, Place, place
+
+
+@pytest.fixture(scope="session")
+def scratch(make_database: Callable[..., str]) -> str:
+    return make_database()
+
+
+@pytest.fixture(scope="session")
+def here(scratch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A deployment with the engine's tables, for tests that leave no trace in it."""
+    with place(scratch, tmp_path_factory.mktemp("home")) as found:
+        metadata.create_all(found.identity.engine)
+        user = directory.create_user(found.identity, directory.NewUser("reader", found.password("demo")))
+        with found.identity.engine.connect() as conn:
+            project = conn.execute(text("SELECT id FROM identity_projects WHERE name = 'demo'")).scalar_one()
+        directory.give_role(found.identity, user.id, project, "reader")
+        yield found
+
+
+@pytest.fixture(scope="session")
+def app(here: Place) -> Flask:
+    return with_echo(here)
+
+
+@pytest.fixture(scope="session")
+def signed_in(app: Flask, here: Place) -> Callable[[str], Asker]:
+    def sign_in(user: str) -> Asker:
+        asker = Asker(app)
+        password = here.password("admin" if user == "admin" else "demo")
+        assert asker.sign_in(user, password, "admin" if user == "admin" else "demo").status_code == 201
+        return asker
+
+    return sign_in
+
+
+@pytest.fixture(scope="session")
+def demo(signed_in: Callable[[str], Asker]) -> Asker:
+    return signed_in("demo")
+
+
+@pytest.fixture(autouse=True)
+def log() -> Iterator[io.StringIO]:
+    """Everything that is logged, as JSON lines."""
+    root = logging.getLogger()
+    before, stream = (root.handlers[:], root.level), io.StringIO()
+    logs.configure("json", "DEBUG", stream)
+    yield stream
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    structlog.reset_defaults()

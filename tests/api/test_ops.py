@@ -1,0 +1,131 @@
+"""Health, readiness and figures."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from api.ops.tally import Tally
+from climate.service import health
+from climate.store.engine import connect
+from tests.api.echo import with_echo
+from tests.identity.place import Asker, Place
+
+BEAT = "INSERT INTO beats VALUES ('poller', 'p1', clock_timestamp() - interval '{} seconds')"
+
+
+@pytest.fixture
+def beating(here: Place) -> Any:
+    def beat(seconds: float) -> None:
+        with here.identity.engine.begin() as conn:
+            conn.execute(text("DELETE FROM beats"))
+            conn.execute(text(BEAT.format(seconds)))
+
+    yield beat
+    with here.identity.engine.begin() as conn:
+        conn.execute(text("DELETE FROM beats"))
+
+
+def checks(here: Place, ahead: float = 0.0) -> dict[str, bool]:
+    def wall() -> float:
+        with here.identity.engine.connect() as conn:
+            return float(conn.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()) + ahead
+
+    return {check.name: check.ok for check in health.readiness(here.climate, wall)}
+
+
+def test_alive_needs_nothing(app: Flask) -> None:
+    assert Asker(app).ask("GET", "/healthz").json == {"status": "ok"}
+
+
+def test_ready_tells_what_is_missing_and_names_no_address(app: Flask, here: Place) -> None:
+    answer = Asker(app).ask("GET", "/readyz")
+    assert answer.status_code == 503
+    assert answer.json["checks"].keys() == {"database", "migrations", "poller", "clock", "broker"}
+    assert answer.json["checks"]["database"]["ok"]
+    assert not answer.json["checks"]["poller"]["ok"]
+    assert "postgres" not in answer.text
+
+
+def test_a_poller_is_ready_while_it_beats(here: Place, beating: Any) -> None:
+    seen = []
+    for age in (1, 9, 11, 3000):
+        beating(age)
+        seen.append(checks(here)["poller"])
+    assert seen == [True, True, False, False]
+
+
+def test_a_clock_that_is_off_is_not_ready(here: Place) -> None:
+    assert [checks(here, ahead)["clock"] for ahead in (0.0, 1.5, -1.5, 3.0, -3.0)] == [True, True, True, False, False]
+
+
+def test_without_a_database_it_is_not_ready_but_alive_and_says_only_that(here: Place) -> None:
+    away = connect("postgresql:///nowhere?host=/nonexistent")
+    app = with_echo(replace(here, climate=replace(here.climate, engine=away)))
+    answer = Asker(app).ask("GET", "/readyz")
+    assert answer.status_code == 503
+    assert answer.json["checks"].keys() == {"database", "broker"}
+    assert Asker(app).ask("GET", "/healthz").status_code == 200
+
+
+def test_without_a_database_a_request_is_503(here: Place) -> None:
+    away = connect("postgresql:///nowhere?host=/nonexistent")
+    identity = replace(here.identity, engine=away, watch=type(here.identity.watch)(away))
+    asker = Asker(with_echo(replace(here, identity=identity)), token="gAAAAAB")
+    for answer in (asker.ask("POST", "/v1/echo", json={}), asker.sign_in("demo", "whatever")):
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+
+
+def test_figures_need_a_proof_and_are_text(app: Flask, demo: Asker) -> None:
+    assert Asker(app).ask("GET", "/metrics").status_code == 401
+    demo.ask("POST", "/v1/echo", json={})
+    answer = demo.ask("GET", "/metrics", headers={"Accept": "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"})
+    assert answer.content_type.startswith("text/plain")
+    found = dict(re.findall(r"^(\w+(?:\{[^}]*\})?) (\S+)$", answer.text, re.MULTILINE))
+    counted = 'climate_requests_total{method="POST",route="/reservation/v1/echo",status="200"}'
+    assert float(found[counted]) >= 1
+    seconds = 'climate_request_seconds_bucket{le="+Inf",method="POST",route="/reservation/v1/echo"}'
+    assert found[seconds] == found[seconds.replace("_bucket", "_count").replace('le="+Inf",', "")]
+    assert found["climate_database_up"] == "1.0"
+    assert found["climate_events_due"] == "0.0"
+
+
+def counts_elsewhere(folder: Path, times: int) -> None:
+    """Another process, which is gone afterwards."""
+    program = "import sys, pathlib; from api.ops.tally import Tally; tally = Tally(pathlib.Path(sys.argv[1]))"
+    count = "; [tally.count('/r', 'GET', 200, 0.2) for _ in range(int(sys.argv[2]))]"
+    subprocess.run([sys.executable, "-c", program + count, str(folder), str(times)], check=True)
+
+
+def test_all_processes_are_counted_together_and_none_goes_back(tmp_path: Path) -> None:
+    def total(tally: Tally) -> float:
+        metrics = {metric.name: metric for metric in tally.collect()}
+        return sum(sample.value for sample in metrics["climate_requests"].samples)
+
+    mine = Tally(tmp_path)
+    mine.count("/r", "GET", 200, 0.01)
+    counts_elsewhere(tmp_path, times=3)
+    assert total(mine) == 4
+    second = Tally(tmp_path)  # of another app in this process
+    second.count("/r", "GET", 500, 99.0)
+    assert total(mine) == total(second) == 5
+
+
+def test_a_new_start_begins_at_nothing(tmp_path: Path) -> None:
+    counts_elsewhere(tmp_path, times=1)
+    fresh = Tally(tmp_path)
+    fresh.count("/r", "BREW", 200, 0.01)
+    (sample,) = [sample for metric in fresh.collect() for sample in metric.samples if sample.name.endswith("_total")]
+    assert (sample.value, sample.labels["method"]) == (1, "OTHER")
+
+
+def test_the_document_is_openapi_3_1(app: Flask) -> None:
+    document = Asker(app).ask("GET", "/openapi.json").json
+    assert document["openapi"] == "3.1.0"
+    assert set(document["components"]["schemas"]["Error"]["required"]) == {"error_message"}

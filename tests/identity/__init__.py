@@ -1,1 +1,0 @@
-"""Identity: proofs, tokens, keys, revocation, and the first start."""
