@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import Engine, create_engine, make_url, text
 
 from climate.compute import Compute, boot, build, lifecycle, services
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeSpec
+from climate.compute.network import addresses
 from climate.compute.request import BootRequest
 from climate.compute.server import Server
 from climate.compute.store import flavors
@@ -37,6 +38,8 @@ def scratch_database() -> Iterator[str]:
     try:
         with admin.connect() as conn:
             conn.execute(text(f"CREATE DATABASE {name}"))
+            # What a crash of the machine would lose is no loss to a test.
+            conn.execute(text(f"ALTER DATABASE {name} SET synchronous_commit = off"))
         yield server.set(database=name).render_as_string(hide_password=False)
         with admin.connect() as conn:
             conn.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
@@ -118,17 +121,24 @@ def node(name: str, **sizes: Any) -> NodeSpec:
     return replace(NodeSpec(name, 8, 8192, 100, driver="memory"), **sizes)
 
 
+def empty(engine: Engine) -> None:
+    """All tables of the cloud, with nothing in them."""
+    metadata.create_all(engine)
+    with engine.begin() as conn:
+        for table in reversed(metadata.sorted_tables):
+            conn.execute(table.delete())
+
+
 @contextmanager
 def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriver | None = None) -> Iterator[Place]:
     """A cloud with these nodes; the tables are made anew."""
     engine = connect(database, pool_size=20)
-    metadata.drop_all(engine)
-    metadata.create_all(engine)
+    empty(engine)
     rings, chosen = Rings(), driver or MemoryDriver(nodes)
     compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
     services.refresh(compute)
-    services.furnish(compute)
     with engine.begin() as conn:
+        addresses.make_network(conn, "private", "10.10.0.0/26")
         for flavor in (TINY, HALF):
             flavors.insert(conn, flavor)
     yield Place(compute, rings, chosen)

@@ -29,13 +29,13 @@ PAUSE_SECONDS = 5.0
 CONSOLE_BYTES = 100 * 1024
 MARK = "CLIMATE_SERVER"
 
-# Fixed and harmless: nothing of a user's is ever run, only printed.  It never forks: one process is all there is.
+# Fixed and harmless: nothing of a user's is ever run, only printed.  It neither forks nor replaces itself, so that
+# it can be paused and recognised at any moment.  Its input is a FIFO that it holds open itself: it never ends.
 _PROGRAM = """
 cd "$1" || exit 1
-if [ -p gate ]; then read -r _ || exit 1; fi
-exec < /dev/null
+if [ -p gate ]; then read -r _; fi
 while IFS= read -r line; do printf '%s\\n' "$line"; done < banner
-exec sleep 2147483647
+while :; do read -r _; done
 """
 
 _NOT_IN_IMAGES = frozenset({"pid", "pid.new", "gate"})
@@ -74,11 +74,11 @@ class ProcessDriver:
     @_as_virt_error
     def run(self, guest: Guest) -> None:
         state = self._state(guest.id)
-        if state is State.HELD:
-            self._open_gate(guest.id)
-        elif state is State.PAUSED:
+        if state is State.RUNNING or (state is State.HELD and self._open_gate(guest.id)):
+            return
+        if state is State.PAUSED:
             self.resume(guest)
-        elif state is not State.RUNNING:
+        else:
             self._spawn(guest, held=False)
 
     @_as_virt_error
@@ -180,34 +180,36 @@ class ProcessDriver:
         if stray is not None:
             self._kill(stray)
         (home / "banner").write_text(_banner(guest), encoding="utf-8")
-        (home / "gate").unlink(missing_ok=True)
-        if held:
-            os.mkfifo(home / "gate", 0o600)
-        pid = pids.of(_start(guest.id, home, home / "gate" if held else Path(os.devnull)))
+        pid = pids.of(_start(guest.id, home, held=held))
         if pid is None:
             raise VirtError(f"the process of server {guest.id} ended at once")
         pids.write(home / "pid", pid)
 
-    def _open_gate(self, server_id: str) -> None:
+    def _open_gate(self, server_id: str) -> bool:
+        """Let a held guest go on; False when it has died meanwhile."""
         gate = self._home(server_id) / "gate"
         try:
             handle = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
         except FileNotFoundError:
-            return
+            return True
         except OSError:
-            # Nobody reads any more: it is through the gate, and who opened it had no time to clear it away.
-            gate.unlink(missing_ok=True)
-            return
+            return False
         try:
             os.write(handle, b"\n")
         finally:
             os.close(handle)
         gate.unlink(missing_ok=True)
+        return True
 
 
-def _start(server_id: str, home: Path, stdin: Path) -> int:
-    """Start the program with its input from `stdin`, opened so that it never ends; its process number."""
-    source = os.open(stdin, os.O_RDWR)
+def _start(server_id: str, home: Path, *, held: bool) -> int:
+    """Start the program, at a closed gate or past it; its process number."""
+    gate = home / "gate"
+    gate.unlink(missing_ok=True)
+    os.mkfifo(gate, 0o600)
+    source = os.open(gate, os.O_RDWR)
+    if not held:
+        gate.unlink()
     log = os.open(home / "console.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         return os.posix_spawn(
