@@ -34,7 +34,7 @@ from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.period import Period
 from climate.domain.requirements import Requirement
 from climate.store.matching import condition
-from climate.store.tables import allocations, hosts, leases, reservations
+from climate.store.tables import allocations, hosts, in_force, leases, reservations
 
 POOL_LOCK = 42
 """Key of the advisory lock of patient bookings.  Whoever may wait for rows of hosts takes it first."""
@@ -42,7 +42,7 @@ POOL_LOCK = 42
 SPARE = 2
 """Rows taken beyond what is wanted, for those that turn out not to be free."""
 
-SAMPLE = 64
+SAMPLE = 32
 """Free hosts that are compared for their fit; enough that concurrent bookings seldom want the same one."""
 
 PATIENT_LOOKS = 50
@@ -75,6 +75,8 @@ class Wanted:
     """Hosts to take before all others."""
     must: tuple[int, ...] = field(default=())
     """Those of them that are in use already: they have to be free, but need not match any more."""
+    without: tuple[int, ...] = field(default=())
+    """Hosts not to take, though they may look free."""
 
 
 def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
@@ -130,13 +132,14 @@ def _best(wanted: Wanted) -> Select[int]:
 
 def _suits(wanted: Wanted) -> ColumnElement[bool]:
     suits = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), condition(wanted.requirement))
-    return or_(suits, hosts.c.id.in_(wanted.must)) if wanted.must else suits
+    suits = or_(suits, hosts.c.id.in_(wanted.must)) if wanted.must else suits
+    return and_(suits, hosts.c.id.not_in(wanted.without)) if wanted.without else suits
 
 
 def _free(host: ColumnElement[int], wanted: Wanted) -> ColumnElement[bool]:
     window = Range(wanted.window.start, wanted.window.end)
     a = allocations
-    taken = exists().where(a.c.host == host, a.c.during.overlaps(window), a.c.state.in_(("held", "active")))
+    taken = exists().where(a.c.host == host, a.c.during.overlaps(window), in_force(a))
     return ~(taken if wanted.own is None else taken.where(a.c.reservation_id.is_distinct_from(wanted.own)))
 
 
@@ -146,13 +149,15 @@ def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> lis
         .table_valued("number", with_ordinality="place")
         .render_derived()
     )
-    return list(conn.scalars(select(one.c.number).where(_free(one.c.number, wanted)).order_by(one.c.place)))
+    still = select(one.c.number).join(hosts, hosts.c.id == one.c.number)
+    # Whether it suits is asked again too: a host may have been changed or removed until its row was ours.
+    return list(conn.scalars(still.where(_suits(wanted), _free(one.c.number, wanted)).order_by(one.c.place)))
 
 
 def _free_stretch(host: ColumnElement[int], window: Period) -> ColumnElement[timedelta]:
     """How long the host would be free around the window, were it not for this booking."""
     a = allocations
-    mine = (a.c.host == host, a.c.state.in_(("held", "active")))
+    mine = (a.c.host == host, in_force(a))
     start, end = func.lower(a.c.during), func.upper(a.c.during)
     before = select(end).where(*mine, start < window.start).order_by(start.desc()).limit(1).scalar_subquery()
     after = select(start).where(*mine, start >= window.end).order_by(start).limit(1).scalar_subquery()
@@ -183,7 +188,7 @@ def shortage(conn: Connection, wanted: Wanted) -> Shortage:
     busy = (
         select(a.c.host, func.lower(a.c.during), func.upper(a.c.during))
         .join(hosts, hosts.c.id == a.c.host)
-        .where(match, a.c.state.in_(("held", "active")), func.upper(a.c.during) > wanted.window.start)
+        .where(match, in_force(a), func.upper(a.c.during) > wanted.window.start)
         .order_by(func.lower(a.c.during))
         .limit(HORIZON_ROWS)
     )
@@ -228,7 +233,7 @@ def first_conflict(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> 
     a, window = allocations, Range(wanted.window.start, wanted.window.end)
     query = (
         select(a.c.host, func.lower(a.c.during))
-        .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), a.c.state.in_(("held", "active")))
+        .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), in_force(a))
         .where(a.c.reservation_id.is_distinct_from(wanted.own))
         .order_by(func.lower(a.c.during))
         .limit(1)
@@ -255,7 +260,7 @@ def allocated(conn: Connection, now: datetime, host: int | None = None) -> list[
         select(a.c.host, a.c.reservation_id, leases.c.id, leases.c.start_date, leases.c.end_date)
         .join(reservations, reservations.c.id == a.c.reservation_id)
         .join(leases, leases.c.id == reservations.c.lease_id)
-        .where(a.c.state.in_(("held", "active")), leases.c.end_date > now)
+        .where(in_force(a), leases.c.end_date > now)
         .order_by(a.c.host, leases.c.start_date)
     )
     query = query if host is None else query.where(a.c.host == host)

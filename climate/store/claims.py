@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, and_, case, delete, exists, func, insert, select, update
 
 from climate.domain.lease import EventKind
-from climate.store.tables import allocations, claims, epochs, events, fence_seq, leases, reservations
+from climate.store.tables import allocations, claims, epochs, events, fence_seq, has, in_force, leases, reservations
 
 FAIR_AMONG = 5000
 """How many due events are looked at to give each project its turn."""
@@ -26,8 +26,8 @@ class Message:
 def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
     """(lease, event) pairs that may be claimed now, both rows locked; passes over what another poller holds.
 
-    Not before earlier events of the same lease are closed, and a start not
-    before every earlier allocation of its hosts is released: conditions that
+    Not before earlier events of the same lease are closed, and a start or
+    adjustment not before every earlier allocation of its hosts is released: conditions that
     stay true once they are, hence safe to read from a snapshot.  Ends come
     first, then projects take turns.
     """
@@ -35,7 +35,7 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
     ahead = exists().where(
         p.c.lease_id == e.c.lease_id,
         p.c.id != e.c.id,
-        (p.c.status == "IN_PROGRESS") | ((p.c.seq < e.c.seq) & (p.c.status == "UNDONE")),
+        has(p.c.status, "IN_PROGRESS") | ((p.c.seq < e.c.seq) & has(p.c.status, "UNDONE")),
     )
     mine, other = allocations.alias("mine"), allocations.alias("other")
     occupied = exists().where(
@@ -43,16 +43,17 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
         mine.c.reservation_id == reservations.c.id,
         other.c.host == mine.c.host,
         other.c.id != mine.c.id,
-        other.c.state.in_(("held", "active")),
+        in_force(other),
         func.lower(other.c.during) < func.lower(mine.c.during),
     )
-    may_run = (e.c.kind != EventKind.START) | (lease.c.end_date <= now) | ~occupied
+    may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | (lease.c.end_date <= now) | ~occupied
     is_end = case((e.c.kind == EventKind.END, 0), else_=1)
     turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
     ready = (
         select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at)
         .join(lease, lease.c.id == e.c.lease_id)
-        .where(e.c.status == "UNDONE", e.c.run_at <= now, ~lease.c.gone, ~ahead, may_run)
+        .where(has(e.c.status, "UNDONE"), e.c.run_at <= now, ~lease.c.gone, ~ahead, may_run)
+        .order_by("group", "turn", e.c.run_at)
         .limit(FAIR_AMONG)
         .subquery("ready")
     )
@@ -60,7 +61,7 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
         select(leases.c.id.label("lease_id"), events.c.id)
         .select_from(ready.join(events, events.c.id == ready.c.id).join(leases, leases.c.id == events.c.lease_id))
         # Said again of the locked row itself: the subquery's snapshot may be older than a rival's commit.
-        .where(events.c.status == "UNDONE", events.c.run_at <= now)
+        .where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
         .order_by(ready.c.group, ready.c.turn, ready.c.run_at, events.c.id)
         .limit(limit)
         .with_for_update(of=[events, leases], key_share=True, skip_locked=True)
@@ -165,7 +166,7 @@ def lost(conn: Connection, now: datetime, limit: int = 100) -> list[tuple[UUID, 
 
 def next_due(conn: Connection, now: datetime) -> datetime | None:
     """When the next event becomes due that is not due already."""
-    query = select(func.min(events.c.run_at)).where(events.c.status == "UNDONE", events.c.run_at > now)
+    query = select(func.min(events.c.run_at)).where(has(events.c.status, "UNDONE"), events.c.run_at > now)
     soonest: datetime | None = conn.execute(query).scalar_one()
     return soonest
 

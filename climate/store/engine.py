@@ -7,7 +7,9 @@ from sqlalchemy import Connection, Engine, create_engine, func, select
 OPTIONS = (
     "-c timezone=UTC -c statement_timeout=5s -c lock_timeout=3s -c idle_in_transaction_session_timeout=30s "
     # A concrete window lets the planner flip to reading a whole index: 190 ms instead of 0.1 (performance.md L6).
-    "-c plan_cache_mode=force_generic_plan"
+    "-c plan_cache_mode=force_generic_plan "
+    # The statements take milliseconds; compiling one takes a hundred where the estimates are off.
+    "-c jit=off"
 )
 
 

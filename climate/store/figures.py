@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Uuid, cast, func, select
 
-from climate.store.tables import events, journal
+from climate.store.tables import events, has, journal
 
 LOOKED_AT = 1000
 """Facts among which the latest claims are sought: a scrape costs the same however long the journal is."""
@@ -36,13 +36,13 @@ class Figures:
 
 def read(conn: Connection, now: datetime) -> Figures:
     """All figures; each question is answered from an index of its own."""
-    undone = (events.c.status == "UNDONE") & (events.c.run_at <= now)
+    undone = has(events.c.status, "UNDONE") & (events.c.run_at <= now)
     due, oldest = conn.execute(select(func.count(), func.min(events.c.due_at)).where(undone)).one()
     running = select(func.count(), func.count().filter(events.c.attempts > 1))
-    in_progress, again = conn.execute(running.where(events.c.status == "IN_PROGRESS")).one()
+    in_progress, again = conn.execute(running.where(has(events.c.status, "IN_PROGRESS"))).one()
     put_back = (events.c.run_at <= now + RETRIED_WITHIN) & (events.c.attempts > 0)
-    waiting = conn.execute(select(func.count()).where(events.c.status == "UNDONE", put_back)).scalar_one()
-    failed = conn.execute(select(func.count()).where(events.c.status == "ERROR")).scalar_one()
+    waiting = conn.execute(select(func.count()).where(has(events.c.status, "UNDONE"), put_back)).scalar_one()
+    failed = conn.execute(select(func.count()).where(has(events.c.status, "ERROR"))).scalar_one()
     oldest_due = max(0.0, (now - oldest).total_seconds()) if oldest else 0.0
     return Figures(due, oldest_due, in_progress, failed, again + waiting, _lateness(conn, now))
 

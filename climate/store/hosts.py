@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from climate.cloud import CloudHost
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.store.tables import allocations, hosts, leases, properties, reservations
+from climate.store.tables import allocations, hosts, in_force, leases, properties, reservations
 
 HOST_TYPE = "physical:host"
 
@@ -128,7 +128,7 @@ def promised(conn: Connection, host_id: int) -> Sequence[UUID]:
     query = (
         select(reservations.c.lease_id)
         .join(allocations, allocations.c.reservation_id == reservations.c.id)
-        .where(allocations.c.host == host_id, allocations.c.state.in_(("held", "active")))
+        .where(allocations.c.host == host_id, in_force(allocations))
         .distinct()
     )
     return list(conn.scalars(query))
@@ -141,7 +141,7 @@ def relied_on(conn: Connection, host_id: int) -> list[str]:
         select(text)
         .join(allocations, allocations.c.reservation_id == reservations.c.id)
         .join(leases, leases.c.id == reservations.c.lease_id)
-        .where(allocations.c.host == host_id, allocations.c.state.in_(("held", "active")), text.is_not(None))
+        .where(allocations.c.host == host_id, in_force(allocations), text.is_not(None))
     )
     return list(conn.scalars(query.distinct()))
 

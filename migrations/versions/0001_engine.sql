@@ -199,4 +199,4 @@ CREATE TABLE allocations (
 
 CREATE INDEX ix_allocations_host_start ON allocations (host, lower(during)) WHERE state IN ('held', 'active');
 
-CREATE INDEX ix_allocations_during ON allocations USING gist (during) WHERE state IN ('held', 'active');
+CREATE INDEX ix_allocations_during ON allocations USING gist (during) INCLUDE (host) WHERE state IN ('held', 'active');
