@@ -2,12 +2,14 @@
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
 from typing import Any, cast
 
+import structlog
 from flask import Flask
 from prometheus_client import mmap_dict, multiprocess
 from prometheus_client.metrics_core import Metric
@@ -17,9 +19,15 @@ REQUESTS = "climate_requests_total"
 SECONDS = "climate_request_seconds"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, float("inf"))
 LIMITS = tuple("+Inf" if limit == float("inf") else str(limit) for limit in BUCKETS)
+HELP = {"climate_requests": "Requests answered.", SECONDS: "Seconds from request to answer."}
+Labels = tuple[str, str]
+"""Route and method."""
+
 MmapedDict: Any = mmap_dict.MmapedDict
 Collector: Any = multiprocess.MultiProcessCollector
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+
+log = structlog.get_logger(__name__)
 
 
 class Tally:
@@ -37,22 +45,27 @@ class Tally:
         self._lock = Lock()
         self._pid = 0
         self._files: dict[str, Any] = {}
+        self._begun: set[Sequence[str]] = set()
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One more request, answered after so many seconds."""
-        names, values = ["route", "method"], [route, method if method in METHODS else "OTHER"]
-        bucket = LIMITS[bisect_left(BUCKETS, seconds)]
-        requests = mmap_dict.mmap_key(
-            "climate_requests", REQUESTS, [*names, "status"], [*values, str(status)], "Requests answered."
-        )
-        help_text = "Seconds from request to answer."
-        with self._lock:
-            self._open()
-            self._add("counter", requests, 1)
-            self._add("histogram", mmap_dict.mmap_key(SECONDS, f"{SECONDS}_sum", names, values, help_text), seconds)
-            for le in LIMITS:
-                key = mmap_dict.mmap_key(SECONDS, f"{SECONDS}_bucket", [*names, "le"], [*values, le], help_text)
-                self._add("histogram", key, 1 if le == bucket else 0)
+        """One more request, answered after so many seconds; a disk that is full costs figures, not answers."""
+        labels = (route, method if method in METHODS else "OTHER")
+        try:
+            with self._lock:
+                self._open()
+                self._add("counter", _requests(labels, status), 1)
+                self._add("histogram", _sum(labels), seconds)
+                self._observe(_buckets(labels), seconds)
+        except OSError as error:
+            log.warning("a request was not counted", reason=error.strerror)
+
+    def _observe(self, buckets: Sequence[str], seconds: float) -> None:
+        """A scrape adds up the buckets, so one is raised; the others must be there, if only at nothing."""
+        if buckets not in self._begun:
+            for key in buckets:
+                self._add("histogram", key, 0)
+            self._begun.add(buckets)
+        self._add("histogram", buckets[bisect_left(BUCKETS, seconds)], 1)
 
     def collect(self) -> Iterable[Metric]:
         """The sums over all processes."""
@@ -63,8 +76,7 @@ class Tally:
     def _add(self, kind: str, key: str, amount: float) -> None:
         file = self._files[kind]
         value, _ = file.read_value(key)
-        if amount:
-            file.write_value(key, value + amount, 0.0)
+        file.write_value(key, value + amount, 0.0)
 
     def _open(self) -> None:
         """A process that was forked off must not write into its parent's files."""
@@ -76,6 +88,7 @@ class Tally:
         self._files = {
             kind: MmapedDict(str(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")) for kind in ("counter", "histogram")
         }
+        self._begun = set()
         self._pid = pid
 
 
@@ -87,6 +100,26 @@ def install(app: Flask, folder: Path) -> None:
 def tally(app: Flask) -> Tally:
     """The tally of `app`."""
     return cast(Tally, app.extensions[TALLY])
+
+
+@cache
+def _requests(labels: Labels, status: int) -> str:
+    return _key("climate_requests", REQUESTS, labels, status=str(status))
+
+
+@cache
+def _sum(labels: Labels) -> str:
+    return _key(SECONDS, f"{SECONDS}_sum", labels)
+
+
+@cache
+def _buckets(labels: Labels) -> tuple[str, ...]:
+    return tuple(_key(SECONDS, f"{SECONDS}_bucket", labels, le=le) for le in LIMITS)
+
+
+def _key(metric: str, name: str, labels: Labels, **more: str) -> str:
+    found = {"route": labels[0], "method": labels[1], **more}
+    return mmap_dict.mmap_key(metric, name, list(found), list(found.values()), HELP[metric])
 
 
 def _forget_the_dead(folder: Path) -> None:
