@@ -6,7 +6,7 @@ from io import TextIOWrapper
 
 import click
 
-from climate.cli.failures import ERROR, OK, USAGE, Failure
+from climate.cli.failures import ERROR, OK, USAGE, Failure, known
 from climate.cli.session import Session
 from climate.settings import environment
 
@@ -42,6 +42,8 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     except BrokenPipeError:
         return OK
     except Exception as bug:
+        if foreseen := known(bug):
+            return _fail(session, foreseen)
         if environ.get("CLIMATE_LOG_LEVEL") == "DEBUG":
             raise
         return _fail(session, Failure(f"{type(bug).__name__}: {bug}", ERROR, "CLIMATE_LOG_LEVEL=DEBUG shows where"))

@@ -84,8 +84,6 @@ def database(session: Session) -> list[Finding]:
             return [*_database(climate), *_invariants(climate)]
     except Failure as failure:
         return [Finding("database", BAD, str(failure))]
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with it is what the doctor is asked for
-        return [Finding("database", BAD, f"{type(error).__name__}: {str(error).splitlines()[0]}")]
 
 
 def _database(climate: Any) -> list[Finding]:

@@ -5,6 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from climate.domain import errors
+from climate.embedded.errors import StoreError
+from climate.settings import SettingError
+
 OK, ERROR, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMEOUT, UNREACHABLE = range(9)
 
 EXIT_CODES = {
@@ -24,6 +28,20 @@ EXIT_OF_STATUS = {
     415: USAGE, 422: USAGE, 428: CONFLICT, 429: QUOTA, 502: UNREACHABLE, 503: UNREACHABLE, 504: UNREACHABLE,
 }  # fmt: skip
 """HTTP status -> exit code; a status not listed is ERROR."""
+
+EXIT_OF_ERROR: Mapping[type[Exception], int] = {
+    errors.NotFound: NOT_FOUND,
+    errors.Forbidden: NOT_ALLOWED,
+    errors.NotAuthenticated: NOT_ALLOWED,
+    errors.InvalidInput: USAGE,
+    SettingError: USAGE,
+    errors.Conflict: CONFLICT,
+    errors.PreconditionFailed: CONFLICT,
+    errors.Unavailable: UNREACHABLE,
+    errors.ClimateError: ERROR,
+    StoreError: ERROR,
+}
+"""What the engine raises where a command works with it directly -> exit code; the first that fits."""
 
 HINTS = {
     400: "correct the value that is named; --help shows the forms that are accepted",
@@ -81,6 +99,12 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
     return Failure(message, code, HINTS.get(status, ""), headers.get("x-openstack-request-id", ""), details)
+
+
+def known(error: Exception) -> Failure | None:
+    """The failure that an error of the engine stands for; None for one that nobody foresaw."""
+    code = next((code for kind, code in EXIT_OF_ERROR.items() if isinstance(error, kind)), None)
+    return None if code is None else Failure(str(error), code)
 
 
 def message_of(body: Any) -> str:

@@ -28,10 +28,15 @@ if TYPE_CHECKING:
 def engine_room(session: Session) -> Iterator["Climate"]:
     """The engine on its database, for commands that look past the API."""
     from climate import bootstrap
+    from climate.store import failures
 
     deployment = bootstrap.build(with_stores(session.settings))
     try:
         yield deployment.climate
+    except failures.ERRORS as error:
+        said = " ".join(str(error).split())[:300]
+        code = UNREACHABLE if failures.passing(error) else ERROR
+        raise Failure(f"the database: {said}", code, "`climate doctor` looks at everything") from None
     finally:
         deployment.climate.engine.dispose()
 

@@ -26,7 +26,7 @@ class Ran:
         return json.loads(self.out)
 
 
-Climate = Callable[..., Ran]
+Cli = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def environ(wire: Wire, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def climate(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Climate:
+def cli(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Cli:
     def call(*arguments: str) -> Ran:
         code = run(arguments, environ)
         said = capsys.readouterr()

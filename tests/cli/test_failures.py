@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from climate.cli.failures import EXIT_CODES, message_of
-from tests.cli.conftest import Climate, write_clouds
+from tests.cli.conftest import Cli, write_clouds
 from tests.cli.wire import Wire
 
 LIST = "/reservation/v1/leases"
@@ -34,12 +34,12 @@ def refused(wire: Wire, status: int, message: str, headers: dict[str, str] | Non
     ],
 )
 def test_an_answer_has_its_exit_code_and_says_cause_and_request(
-    climate: Climate, wire: Wire, status: int, message: str, code: int
+    cli: Cli, wire: Wire, status: int, message: str, code: int
 ) -> None:
-    token = climate("token").out.strip()
+    token = cli("token").out.strip()
     refused(wire, status, message)
     wire.answers.insert(0, _login(wire, token))
-    ran = climate("lease", "list")
+    ran = cli("lease", "list")
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith(f"error: {message}\n")
     assert "request id: req-1" in ran.err
@@ -51,58 +51,58 @@ def _login(wire: Wire, token: str) -> tuple[int, Any, dict[str, str]]:
     return (201, body, {"X-Subject-Token": token})
 
 
-def test_errors_are_json_where_json_was_asked_for(climate: Climate) -> None:
-    ran = climate("lease", "show", "nothing", "-f", "json")
+def test_errors_are_json_where_json_was_asked_for(cli: Cli) -> None:
+    ran = cli("lease", "show", "nothing", "-f", "json")
     said = json.loads(ran.err)
     assert set(said) == {"code", "message", "details", "hint", "request_id"}
     assert (said["code"], ran.code, ran.out) == (3, 3, "")
 
 
-def test_a_wrong_password_is_not_allowed(climate: Climate, wire: Wire, tmp_path: Path) -> None:
+def test_a_wrong_password_is_not_allowed(cli: Cli, wire: Wire, tmp_path: Path) -> None:
     write_clouds(tmp_path, wire.url, password="guessed")
-    ran = climate("lease", "list")
+    ran = cli("lease", "list")
     assert ran.code == 4
     assert "wrong password" in ran.err
 
 
-def test_a_server_that_is_not_there_is_unreachable(climate: Climate, tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_unreachable(cli: Cli, tmp_path: Path) -> None:
     write_clouds(tmp_path, "http://127.0.0.1:1")
-    ran = climate("lease", "list")
+    ran = cli("lease", "list")
     assert ran.code == 8
     assert "try: " in ran.err
 
 
-def test_an_expired_token_is_replaced_once(climate: Climate, wire: Wire) -> None:
+def test_an_expired_token_is_replaced_once(cli: Cli, wire: Wire) -> None:
     forgotten: tuple[int, Any, dict[str, str]] = (401, {"error": {"code": 401, "message": "expired"}}, {})
     wire.answers = [_login(wire, "expired already")]
-    assert climate("lease", "list", "-f", "json").data == []
+    assert cli("lease", "list", "-f", "json").data == []
     wire.answers = [_login(wire, "one"), forgotten, _login(wire, "two"), forgotten]
     before = len(wire.asked)
-    assert climate("lease", "list").code == 4
+    assert cli("lease", "list").code == 4
     assert len(wire.asked) - before == 4
 
 
-def test_busy_is_tried_again_when_that_cannot_do_harm(climate: Climate, wire: Wire) -> None:
+def test_busy_is_tried_again_when_that_cannot_do_harm(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
     busy = (409, {"error_message": "Something is at work on this right now"}, {"Retry-After": "0"})
     wire.answers = [_login(wire, "known"), busy, busy]
     wire.tokens.add("known")
-    assert climate("lease", "delete", lease["id"]).code == 0
+    assert cli("lease", "delete", lease["id"]).code == 0
     wire.answers = [_login(wire, "known"), busy]
-    assert climate("host", "create", "node").code in (3, 5)
+    assert cli("host", "create", "node").code in (3, 5)
     assert len([asked for asked in wire.asked if asked.path.endswith("/os-hosts")]) == 1
 
 
-def test_a_page_that_is_no_climate_is_told_in_one_line(climate: Climate, wire: Wire) -> None:
+def test_a_page_that_is_no_climate_is_told_in_one_line(cli: Cli, wire: Wire) -> None:
     wire.answers = [(200, "<html>", {})]
-    ran = climate("lease", "list")
+    ran = cli("lease", "list")
     assert ran.code == 1
     assert ran.err.count("\n") <= 2
 
 
-def test_a_setting_that_cannot_be_used_is_named(climate: Climate, environ: dict[str, str]) -> None:
+def test_a_setting_that_cannot_be_used_is_named(cli: Cli, environ: dict[str, str]) -> None:
     environ["CLIMATE_PORT"] = "many"
-    ran = climate("lease", "list")
+    ran = cli("lease", "list")
     assert ran.code == 2
     assert "CLIMATE_PORT" in ran.err
 

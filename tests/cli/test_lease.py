@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Climate
+from tests.cli.conftest import Cli
 from tests.cli.wire import Wire
 
 LEASES = "/reservation/v1/leases"
@@ -25,16 +25,16 @@ LEASES = "/reservation/v1/leases"
     ],
 )
 def test_dates_are_those_of_the_servers_clock_in_utc(
-    climate: Climate, wire: Wire, options: tuple[str, ...], start: str, end: str
+    cli: Cli, wire: Wire, options: tuple[str, ...], start: str, end: str
 ) -> None:
-    assert climate("lease", "create", "one", *options, "--hosts", "2").code == 0
+    assert cli("lease", "create", "one", *options, "--hosts", "2").code == 0
     body = wire.sent("POST", LEASES).body
     assert (body["start_date"], body["end_date"]) == (start, end)
 
 
-def test_a_lease_of_hosts_is_sent_as_the_peers_client_does(climate: Climate, wire: Wire) -> None:
+def test_a_lease_of_hosts_is_sent_as_the_peers_client_does(cli: Cli, wire: Wire) -> None:
     wanted = '["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]'
-    climate("lease", "create", "one", "--for", "1h", "--min", "1", "--max", "3", "--resource", wanted)
+    cli("lease", "create", "one", "--for", "1h", "--min", "1", "--max", "3", "--resource", wanted)
     body = wire.sent("POST", LEASES).body
     assert set(body) == {"name", "start_date", "end_date", "before_end_date", "events", "reservations"}
     assert body["reservations"] == [
@@ -45,51 +45,51 @@ def test_a_lease_of_hosts_is_sent_as_the_peers_client_does(climate: Climate, wir
     ]  # fmt: skip
 
 
-def test_a_server_can_be_reserved(climate: Climate, wire: Wire) -> None:
-    climate("lease", "create", "one", "--for", "1h", "--server", "s1", "--on-end", "suspend")
+def test_a_server_can_be_reserved(cli: Cli, wire: Wire) -> None:
+    cli("lease", "create", "one", "--for", "1h", "--server", "s1", "--on-end", "suspend")
     assert wire.sent("POST", LEASES).body["reservations"] == [
         {"resource_type": "virtual:instance", "resource_id": "s1", "on_end": "suspend"}
     ]
 
 
-def test_a_create_carries_a_key_so_that_it_can_be_repeated(climate: Climate, wire: Wire) -> None:
-    climate("lease", "create", "one", "--for", "1h")
-    climate("lease", "create", "one", "--for", "1h", "--idempotency-key", "mine")
+def test_a_create_carries_a_key_so_that_it_can_be_repeated(cli: Cli, wire: Wire) -> None:
+    cli("lease", "create", "one", "--for", "1h")
+    cli("lease", "create", "one", "--for", "1h", "--idempotency-key", "mine")
     keys = [asked.headers["Idempotency-Key"] for asked in wire.asked if asked.method == "POST" and asked.path == LEASES]
     assert len(keys[0]) == 36
     assert keys[1] == "mine"
 
 
-def test_times_are_shown_in_utc_with_zone(climate: Climate, wire: Wire) -> None:
+def test_times_are_shown_in_utc_with_zone(cli: Cli, wire: Wire) -> None:
     wire.add_lease("one")
-    shown = climate("lease", "show", "one", "-f", "json").data
+    shown = cli("lease", "show", "one", "-f", "json").data
     assert shown["start_date"] == "2030-01-01T12:00:00Z"
     assert shown["created_at"] == "2030-01-01T11:00:00.250000Z"
 
 
-def test_a_name_that_two_leases_have_is_a_conflict_that_lists_the_ids(climate: Climate, wire: Wire) -> None:
+def test_a_name_that_two_leases_have_is_a_conflict_that_lists_the_ids(cli: Cli, wire: Wire) -> None:
     ids = [wire.add_lease("one")["id"], wire.add_lease("one")["id"]]
-    ran = climate("lease", "show", "one")
+    ran = cli("lease", "show", "one")
     assert ran.code == 5
     assert all(lease_id in ran.err for lease_id in ids)
 
 
-def test_a_name_that_no_lease_has_is_not_found(climate: Climate) -> None:
-    ran = climate("lease", "delete", "nothing")
+def test_a_name_that_no_lease_has_is_not_found(cli: Cli) -> None:
+    ran = cli("lease", "delete", "nothing")
     assert (ran.code, ran.out) == (3, "")
 
 
-def test_a_lease_is_found_by_name_on_a_later_page(climate: Climate, wire: Wire) -> None:
+def test_a_lease_is_found_by_name_on_a_later_page(cli: Cli, wire: Wire) -> None:
     for number in range(1101):
         wire.add_lease(f"lease-{number}")
-    assert climate("lease", "show", "lease-1100", "-f", "value", "-c", "name").out == "lease-1100\n"
-    assert len(climate("lease", "list", "-f", "json").data) == 1101
+    assert cli("lease", "show", "lease-1100", "-f", "value", "-c", "name").out == "lease-1100\n"
+    assert len(cli("lease", "list", "-f", "json").data) == 1101
 
 
-def test_wait_comes_back_when_the_lease_is_active(climate: Climate, wire: Wire) -> None:
+def test_wait_comes_back_when_the_lease_is_active(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
     wire.becoming[lease["id"]] = ["PENDING", "STARTING", "ACTIVE"]
-    assert climate("lease", "wait", lease["id"], "-f", "json").data["status"] == "ACTIVE"
+    assert cli("lease", "wait", lease["id"], "-f", "json").data["status"] == "ACTIVE"
 
 
 @pytest.mark.parametrize(
@@ -103,22 +103,22 @@ def test_wait_comes_back_when_the_lease_is_active(climate: Climate, wire: Wire) 
     ],
 )
 def test_wait_ends_when_it_is_pointless_or_too_long(
-    climate: Climate, wire: Wire, ahead: list[str], arguments: tuple[str, ...], code: int
+    cli: Cli, wire: Wire, ahead: list[str], arguments: tuple[str, ...], code: int
 ) -> None:
     lease = wire.add_lease("one")
     wire.becoming[lease["id"]] = ahead
-    assert climate("lease", "wait", lease["id"], *arguments).code == code
+    assert cli("lease", "wait", lease["id"], *arguments).code == code
 
 
-def test_delete_waits_until_it_is_gone(climate: Climate, wire: Wire) -> None:
+def test_delete_waits_until_it_is_gone(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
-    assert climate("lease", "delete", "one", "--wait").code == 0
+    assert cli("lease", "delete", "one", "--wait").code == 0
     assert lease["status"] == "gone"
 
 
-def test_extend_adds_to_the_end_that_it_saw(climate: Climate, wire: Wire) -> None:
+def test_extend_adds_to_the_end_that_it_saw(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
-    assert climate("lease", "extend", "one", "2h").code == 0
+    assert cli("lease", "extend", "one", "2h").code == 0
     sent = wire.sent("PUT", f"{LEASES}/{lease['id']}")
     assert sent.body == {"end_date": "2030-01-01T20:00:00Z"}
     assert sent.headers["If-Match"] == '"7"'
@@ -134,39 +134,39 @@ def test_extend_adds_to_the_end_that_it_saw(climate: Climate, wire: Wire) -> Non
     ],
 )
 def test_changes_are_sent_as_absolute_times(
-    climate: Climate, wire: Wire, arguments: tuple[str, ...], body: dict[str, Any]
+    cli: Cli, wire: Wire, arguments: tuple[str, ...], body: dict[str, Any]
 ) -> None:
     lease = wire.add_lease("one")
-    assert climate("lease", *arguments).code == 0
+    assert cli("lease", *arguments).code == 0
     assert wire.sent("PUT", f"{LEASES}/{lease['id']}").body == body
 
 
-def test_set_changes_the_only_reservation(climate: Climate, wire: Wire) -> None:
+def test_set_changes_the_only_reservation(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
     reservation = lease["reservations"][0]["id"]
-    assert climate("lease", "set", lease["id"], "--hosts", "3").code == 0
+    assert cli("lease", "set", lease["id"], "--hosts", "3").code == 0
     assert wire.sent("PUT", f"{LEASES}/{lease['id']}").body == {
         "reservations": [{"id": reservation, "min": 3, "max": 3}]
     }
 
 
-def test_choosing_columns_does_not_change_what_is_asked_for(climate: Climate, wire: Wire) -> None:
-    ran = climate("lease", "create", "one", "--for", "1h", "--hosts", "1", "-c", "name", "-c", "status", "-f", "value")
+def test_choosing_columns_does_not_change_what_is_asked_for(cli: Cli, wire: Wire) -> None:
+    ran = cli("lease", "create", "one", "--for", "1h", "--hosts", "1", "-c", "name", "-c", "status", "-f", "value")
     assert ran.out == "one\nPENDING\n"
     assert wire.sent("POST", LEASES).body["reservations"][0]["hypervisor_properties"] == ""
 
 
-def test_a_dry_run_asks_the_server_for_a_plan(climate: Climate, wire: Wire) -> None:
+def test_a_dry_run_asks_the_server_for_a_plan(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
     for arguments in (("create", "two", "--for", "1h"), ("extend", "one", "1h"), ("delete", "one")):
-        assert climate("lease", *arguments, "--dry-run").code == 0
+        assert cli("lease", *arguments, "--dry-run").code == 0
     for method, path in (("POST", LEASES), ("PUT", f"{LEASES}/{lease['id']}"), ("DELETE", f"{LEASES}/{lease['id']}")):
         assert wire.sent(method, path).query == {"dry_run": "true"}
 
 
-def test_history_is_listed(climate: Climate, wire: Wire) -> None:
+def test_history_is_listed(cli: Cli, wire: Wire) -> None:
     wire.add_lease("one")
-    lines = climate("lease", "history", "one", "-f", "json").data
+    lines = cli("lease", "history", "one", "-f", "json").data
     assert [(line["kind"], line["event"], line["outcome"]) for line in lines] == [
         ("LeaseCreated", None, None),
         ("EventFinished", "start_lease", "OK"),
@@ -192,10 +192,8 @@ def test_history_is_listed(climate: Climate, wire: Wire) -> None:
         ("list", "-f", "xml"),
     ],
 )
-def test_a_wrong_command_is_a_usage_error_and_sends_nothing(
-    climate: Climate, wire: Wire, arguments: tuple[str, ...]
-) -> None:
-    ran = climate("lease", *arguments)
+def test_a_wrong_command_is_a_usage_error_and_sends_nothing(cli: Cli, wire: Wire, arguments: tuple[str, ...]) -> None:
+    ran = cli("lease", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "try: " in ran.err
     assert [asked for asked in wire.asked if asked.method in ("POST", "PUT") and asked.path.startswith(LEASES)] == []

@@ -10,13 +10,13 @@ import pytest
 from climate.cli.failures import Failure
 from climate.cli.journal import with_stores
 from climate.settings import Settings
-from tests.cli.conftest import Climate
+from tests.cli.conftest import Cli
 from tests.cli.wire import Wire
 
 
 @pytest.mark.parametrize("arguments", [("journal", "check"), ("journal", "rebuild")])
-def test_without_a_database_the_journal_says_what_to_do(climate: Climate, arguments: tuple[str, ...]) -> None:
-    ran = climate(*arguments)
+def test_without_a_database_the_journal_says_what_to_do(cli: Cli, arguments: tuple[str, ...]) -> None:
+    ran = cli(*arguments)
     assert (ran.code, ran.out) == (8, "")
     assert "climate up" in ran.err
 
@@ -28,19 +28,17 @@ def test_a_url_that_is_given_is_used_as_it_is(tmp_path: Path) -> None:
         with_stores(Settings(home=tmp_path))
 
 
-def test_the_journal_wants_the_id_of_a_lease(climate: Climate) -> None:
-    assert climate("journal", "show", "one").code == 2
+def test_the_journal_wants_the_id_of_a_lease(cli: Cli) -> None:
+    assert cli("journal", "show", "one").code == 2
 
 
-def test_the_doctor_tells_all_that_is_wrong_and_never_a_password(
-    climate: Climate, environ: dict[str, str], wire: Wire
-) -> None:
+def test_the_doctor_tells_all_that_is_wrong_and_never_a_password(cli: Cli, environ: dict[str, str], wire: Wire) -> None:
     environ |= {
         "CLIMATE_DATABASE_URL": "postgresql://one:hidden@127.0.0.1:1/none",
         "CLIMATE_REDIS_URL": "redis://:hidden@127.0.0.1:1/0",
         "CLIMATE_PORT": "1",
     }
-    ran = climate("doctor", "-f", "json")
+    ran = cli("doctor", "-f", "json")
     found = {one["check"]: one["is"] for one in ran.data}
     assert ran.code == 1
     assert {check for check, level in found.items() if level == "BAD"} == {"database", "broker", "web"}

@@ -8,7 +8,7 @@ import yaml
 
 from climate.cli import reference
 from climate.cli.output import FORMATS, record, records
-from tests.cli.conftest import Climate
+from tests.cli.conftest import Cli
 from tests.cli.wire import Wire
 
 ROWS = [
@@ -18,8 +18,8 @@ ROWS = [
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_empty_list_is_no_error_in_any_form(climate: Climate, form: str) -> None:
-    ran = climate("lease", "list", "-f", form)
+def test_an_empty_list_is_no_error_in_any_form(cli: Cli, form: str) -> None:
+    ran = cli("lease", "list", "-f", form)
     assert (ran.code, ran.err) == (0, "")
     if form in ("json", "yaml"):
         assert yaml.safe_load(ran.out) == []
@@ -61,14 +61,14 @@ def test_a_name_cannot_play_with_the_screen(form: str) -> None:
     assert "\\x1b[2J\\u202e" in shown
 
 
-def test_text_of_all_scripts_is_kept(climate: Climate, wire: Wire) -> None:
+def test_text_of_all_scripts_is_kept(cli: Cli, wire: Wire) -> None:
     wire.add_lease("дом 🏠")
-    assert climate("lease", "list", "-f", "value", "-c", "name").out == "дом 🏠\n"
+    assert cli("lease", "list", "-f", "value", "-c", "name").out == "дом 🏠\n"
 
 
-def test_a_column_that_is_not_there_is_a_usage_error(climate: Climate, wire: Wire) -> None:
+def test_a_column_that_is_not_there_is_a_usage_error(cli: Cli, wire: Wire) -> None:
     wire.add_lease("one")
-    ran = climate("lease", "list", "-c", "colour")
+    ran = cli("lease", "list", "-c", "colour")
     assert ran.code == 2
     assert "start_date" in ran.err
 
@@ -86,7 +86,7 @@ def test_every_command_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_a_completion_script(climate: Climate, shell: str) -> None:
-    ran = climate("completion", shell)
+def test_there_is_a_completion_script(cli: Cli, shell: str) -> None:
+    ran = cli("completion", shell)
     assert ran.code == 0
     assert "_CLIMATE_COMPLETE" in ran.out

@@ -1,0 +1,66 @@
+"""climate journal, on the database itself."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from climate.context import Climate
+from climate.service import leases
+from climate.service.leases import Order
+from tests.cli.conftest import Cli
+from tests.conftest import MEMBER, Clock
+
+
+@pytest.fixture
+def environ(environ: dict[str, str], database_url: str) -> dict[str, str]:
+    return {**environ, "CLIMATE_DATABASE_URL": database_url}
+
+
+@pytest.fixture
+def lease_id(climate: Climate, clock: Clock) -> str:
+    hosts = {"resource_type": "physical:host", "min": 1, "max": 1}
+    order = Order("one", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[hosts])
+    return str(leases.create(climate, MEMBER, order).id)
+
+
+def test_a_healthy_journal_has_no_differences(cli: Cli, lease_id: str) -> None:
+    ran = cli("journal", "check", "-f", "json")
+    assert (ran.code, ran.data) == (0, [])
+
+
+def test_a_row_that_lies_is_found_and_made_anew(cli: Cli, climate: Climate, lease_id: str) -> None:
+    with climate.engine.begin() as conn:
+        conn.execute(text("UPDATE leases SET name = 'forged'"))
+    found = cli("journal", "check", "-f", "json")
+    assert found.code == 1
+    assert found.data[0]["lease_id"] == lease_id
+    assert cli("journal", "rebuild").code == 0
+    assert cli("journal", "check").code == 0
+
+
+def test_the_facts_of_a_lease_are_told(cli: Cli, lease_id: str) -> None:
+    told = cli("journal", "show", lease_id, "-f", "json").data
+    assert [line["kind"] for line in told] == ["LeaseCreated"]
+    assert told[0]["at"] == "2030-01-01T12:00:00Z"
+
+
+def test_a_lease_is_shown_as_it_was(cli: Cli, climate: Climate, clock: Clock, lease_id: str) -> None:
+    clock.forward(minutes=10)
+    leases.delete(climate, MEMBER, UUID(lease_id))
+    before = cli("journal", "show", lease_id, "--at", "2030-01-01T12:05:00Z", "-f", "json").data
+    assert (before["name"], before["status"]) == ("one", "PENDING")
+    assert cli("journal", "show", lease_id, "-f", "value", "-c", "kind").out.splitlines()[-1] == "LeaseDeleted"
+
+
+def test_a_lease_that_never_was_is_not_found(cli: Cli) -> None:
+    assert cli("journal", "show", "00000000-0000-0000-0000-000000000000").code == 3
+
+
+def test_a_database_that_is_away_is_unreachable(cli: Cli, environ: dict[str, str]) -> None:
+    environ["CLIMATE_DATABASE_URL"] = "postgresql://one:hidden@127.0.0.1:1/none"
+    ran = cli("journal", "check")
+    assert ran.code == 8
+    assert ran.err.count("\n") == 2
+    assert "hidden" not in ran.err
