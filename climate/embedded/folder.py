@@ -42,8 +42,10 @@ def locked(home: Path, patience: float = 20.0) -> Iterator[int]:
         _acquire(file, home, time.monotonic() + patience)
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()} {started_at(os.getpid())}\n".encode(), 0)
-        yield file
-        _remove_far_sockets(home)
+        try:
+            yield file
+        finally:
+            _remove_far_sockets(home)
     finally:
         os.close(file)
 
