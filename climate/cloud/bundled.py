@@ -8,7 +8,7 @@ from climate.cloud import CloudError, CloudHost, CloudServer, Fenced, NotYet, Re
 from climate.compute import asking, errors, lending
 from climate.compute.context import Compute
 from climate.compute.host import DEFAULT_ZONE, Node
-from climate.compute.server import ACTIVE, DELETE, SUSPEND, SUSPENDED, WAKE, Server
+from climate.compute.server import DELETE, SUSPEND, WAKE, Server
 from climate.compute.store.failures import DATABASE_ERRORS
 
 _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Exception]], ...] = (
@@ -81,11 +81,11 @@ class BundledCloud:
 
     def wake(self, server_id: str, token: int) -> None:
         with _port():
-            self._ask(server_id, WAKE, token, done=ACTIVE)
+            self._ask(server_id, WAKE, token)
 
     def suspend(self, server_id: str, token: int) -> None:
         with _port():
-            self._ask(server_id, SUSPEND, token, done=SUSPENDED)
+            self._ask(server_id, SUSPEND, token)
 
     def snapshot(self, server_id: str, image: str, token: int) -> None:
         with _port():
@@ -96,8 +96,8 @@ class BundledCloud:
             if self._find(server_id) is not None:
                 self._ask(server_id, DELETE, token)
 
-    def _ask(self, server_id: str, task: str, token: int, done: str | None = None) -> None:
-        asking.ask(self.compute, server_id, task, token=token, already=done)
+    def _ask(self, server_id: str, task: str, token: int) -> None:
+        asking.ask(self.compute, server_id, task, token=token)
 
     def _find(self, server_id: str) -> Server | None:
         try:

@@ -18,6 +18,7 @@ from climate.compute.server import (
     STOP,
     SUSPEND,
     WAKE,
+    WISHES,
     Server,
     may,
 )
@@ -52,17 +53,16 @@ def ask(
     *,
     project_id: str | None = None,
     token: int | None = None,
-    already: str | None = None,
     by: Mapping[str, str] | None = None,
 ) -> None:
-    """Write down what is wanted of a server and ring for it; nothing when its status is `already` there.
+    """Write down what is wanted of a server and ring for it.  With a token: nothing to do when it is so already.
 
     Raises NotFound, StaleToken (a later `token` was here), Conflict, Busy.
     `by`: project_id, user_id and request_id of who asks, for the list of actions.
     """
     with compute.engine.begin() as conn:
         server = _locked(conn, server_id, project_id, token)
-        if server.status == already and not server.busy:
+        if token is not None and server.status == WISHES[task].becomes and not server.busy:
             return
         may(server, task)
         if task == DELETE and server.node_id is None:

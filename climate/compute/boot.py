@@ -74,7 +74,8 @@ def _write(
     drafts = _drafts(request, ids, compute.now(conn))
     status = RESERVED if task == HOLD else BUILD
     made = [
-        replace(draft, status=status, task=task, node_id=pick.node_id) for draft, pick in zip(drafts, picks, strict=True)
+        replace(draft, status=status, task=task, node_id=pick.node_id)
+        for draft, pick in zip(drafts, picks, strict=True)
     ]
     servers.insert(conn, made, request.user_data)
     addresses.allocate(conn, networks, ids)

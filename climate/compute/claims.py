@@ -16,9 +16,7 @@ TRIES = 10
 """How often a request chooses again after others took what it had chosen."""
 
 
-def claim(
-    conn: Connection, compute: Compute, place: Placement, count: int, also: tuple[int, ...] = ()
-) -> list[Pick]:
+def claim(conn: Connection, compute: Compute, place: Placement, count: int, also: tuple[int, ...] = ()) -> list[Pick]:
     """Choose nodes for `count` servers and take room on them; lock the nodes in `also` together with them.
 
     Raises NoValidHost; ClaimLost when somebody else was quicker, which asks for

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from sqlalchemy import Engine, create_engine, make_url, text
 
-from climate.compute import Compute, boot, build, lifecycle, services
+from climate.compute import Compute, asking, boot, build, lifecycle, services
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeSpec
 from climate.compute.network import addresses
@@ -83,8 +83,6 @@ class Place:
         return self.look(made.id)
 
     def look(self, server_id: str) -> Server:
-        from climate.compute import asking
-
         return asking.get(self.compute, server_id)
 
     def used(self, name: str) -> tuple[int, int, int]:

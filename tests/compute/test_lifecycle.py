@@ -98,10 +98,10 @@ def test_waking_overtakes_the_building_of_the_gate(here: Place) -> None:
     here.settle()
     assert here.look(server.id).status == ACTIVE
     assert [verb for verb, _ in here.driver.calls] == ["run"]
-    asking.ask(here.compute, server.id, WAKE, token=3, already=ACTIVE)
+    asking.ask(here.compute, server.id, WAKE, token=3)
     assert here.rings.rung == []
     with pytest.raises(StaleToken):
-        asking.ask(here.compute, server.id, WAKE, token=2, already=ACTIVE)
+        asking.ask(here.compute, server.id, WAKE, token=2)
 
 
 def test_a_wish_that_comes_while_the_driver_works_is_not_lost(here: Place) -> None:

@@ -1,11 +1,12 @@
 """Pools and placement: what is lent is for its project alone, at every moment."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from sqlalchemy import event
 
-from climate.compute import lending
+from climate.compute import asking, lending, lifecycle
 from climate.compute.errors import Busy, Conflict, StaleToken
 from climate.compute.server import ERROR
 from tests.compute.place import Place
@@ -45,8 +46,6 @@ def test_a_pool_is_taken_back_when_it_is_empty(here: Place) -> None:
     server = here.boot_one(hints={"reservation": "r1"})
     with pytest.raises(Busy, match="1 server"):
         lending.take_back(here.compute, "r1", 2)
-    from climate.compute import asking
-
     asking.ask(here.compute, server.id, "deleting")
     here.settle()
     lending.take_back(here.compute, "r1", 2)
@@ -83,8 +82,15 @@ def test_lending_is_few_statements_and_one_commit_however_many_hosts(here: Place
     for name in NODES:
         lending.enrol(here.compute, name)
     seen: list[str] = []
-    event.listen(here.compute.engine, "before_cursor_execute", lambda *args: seen.append(str(args[2])))
-    event.listen(here.compute.engine, "commit", lambda conn: seen.append("COMMIT"))
+
+    @event.listens_for(here.compute.engine, "before_cursor_execute")
+    def executes(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        seen.append(statement)
+
+    @event.listens_for(here.compute.engine, "commit")
+    def commits(conn: Any) -> None:
+        seen.append("COMMIT")
+
     lending.lend(here.compute, "r1", "demo", ["n1"], 1)
     one = len(seen)
     lending.lend(here.compute, "r2", "demo", ["n2", "n3", "n4"], 1)
@@ -101,9 +107,6 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
         for _ in range(rounds):
             server = here.boot(networks=(), project_id=f"p{number}")[0]
             if server.status != ERROR:
-                here.compute.driver.delete(server.id)
-                from climate.compute import asking, lifecycle
-
                 asking.ask(here.compute, server.id, "deleting")
                 lifecycle.carry_out(here.compute, server.id)
 
@@ -146,5 +149,6 @@ def test_many_lend_in_the_same_second(here: Place) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(one, range(16))) == 2
-    held = [name for pool_name, names in lending.pools(here.compute).items() if pool_name != "freepool" for name in names]
-    assert sorted(held) == NODES
+    pools = lending.pools(here.compute)
+    assert pools["freepool"] == frozenset()
+    assert sorted(name for names in pools.values() for name in names) == NODES

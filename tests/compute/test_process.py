@@ -20,8 +20,6 @@ from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.process import ProcessDriver, halt
 from tests.compute.place import Place, node, place, request
 
-WAIT = 10.0
-
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[ProcessDriver]:
@@ -39,6 +37,15 @@ def guest() -> Guest:
 def pid_of(driver: ProcessDriver, guest: Guest) -> pids.Pid:
     pid = pids.read(driver.folder / guest.id / "pid")
     assert pid is not None
+    return pid
+
+
+def recognisable(pid: pids.Pid) -> pids.Pid:
+    """The process, once the kernel has put its environment in place."""
+    process = psutil.Process(pid.number)
+    while "CLIMATE_SERVER" not in process.environ():
+        with pytest.raises(psutil.TimeoutExpired):
+            process.wait(0.005)
     return pid
 
 
@@ -117,11 +124,11 @@ def test_nothing_is_left_of_a_deleted_guest(driver: ProcessDriver, guest: Guest)
 
 def test_a_guest_whose_pid_file_was_never_written_is_still_found(driver: ProcessDriver, guest: Guest) -> None:
     driver.hold(guest)
-    stray = pid_of(driver, guest)
+    stray = recognisable(pid_of(driver, guest))
     (driver.folder / guest.id / "pid").unlink()
     driver.run(guest)
     assert not psutil.pid_exists(stray.number)
-    again = pid_of(driver, guest)
+    again = recognisable(pid_of(driver, guest))
     (driver.folder / guest.id / "pid").unlink()
     driver.delete(guest.id)
     assert not psutil.pid_exists(again.number)
@@ -129,7 +136,7 @@ def test_a_guest_whose_pid_file_was_never_written_is_still_found(driver: Process
 
 def test_a_number_used_again_is_not_the_guest(driver: ProcessDriver, guest: Guest) -> None:
     driver.run(guest)
-    real = pid_of(driver, guest)
+    real = recognisable(pid_of(driver, guest))
     (driver.folder / guest.id / "pid").write_text(f"{os.getpid()} 1\n")
     assert driver.states() == {guest.id: State.DEAD}
     driver.delete(guest.id)

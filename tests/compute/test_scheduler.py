@@ -121,7 +121,12 @@ def test_a_forced_node_skips_all_filters_but_that_of_reservations() -> None:
         read_zone("a:b:c:d")
 
 
-POOLS = ({}, {"pool": "freepool"}, {"pool": "r1", "owner": "demo"}, {"pool": "r2", "owner": "other"})
+POOLS: tuple[dict[str, Any], ...] = (
+    {},
+    {"pool": "freepool"},
+    {"pool": "r1", "owner": "demo"},
+    {"pool": "r2", "owner": "other"},
+)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from climate.cloud import ACTIVE, RESERVED, Cloud
+from climate.cloud import ACTIVE, RESERVED, Cloud, Refused
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud, host
 from climate.compute import boot
@@ -19,7 +19,8 @@ HOSTS = ("h1", "h2", "h3")
 class Scene(Protocol):
     """A cloud of the hosts h1, h2, h3, and the users of it."""
 
-    cloud: Cloud
+    @property
+    def cloud(self) -> Cloud: ...
 
     def server(self, pool: str | None = None, project_id: str = "demo", status: str = ACTIVE) -> str | None:
         """A user boots a server on the pool's hosts, or on the ordinary ones; its id, None when refused."""
@@ -41,7 +42,7 @@ class FakeScene:
         names = sorted(pools.get(pool, frozenset()) if pool else set(HOSTS) - kept)
         try:
             return self.cloud.boot(project_id, names[0], status=status) if names else None
-        except Exception:
+        except Refused:
             return None
 
     def settle(self) -> None:

@@ -8,9 +8,7 @@ from sqlalchemy import Connection, text
 
 from climate.compute.flavor import Flavor
 
-_COLUMNS = (
-    "id, name, vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb, is_public, projects, extra_specs, description"
-)
+_COLUMNS = "id, name, vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb, is_public, projects, extra_specs, description"
 
 _INSERT = text(f"""
     INSERT INTO compute_flavors ({_COLUMNS})

@@ -96,9 +96,7 @@ def claim(conn: Connection, server_id: str, worker: str, now: datetime, seconds:
     return conn.execute(_CLAIM, given).first() is not None
 
 
-def finish(
-    conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, Any], now: datetime
-) -> bool:
+def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, Any], now: datetime) -> bool:
     """Record that the task is done (status, launched) or has failed (fault); False when it is no longer wanted."""
     fault = outcome.get("fault")
     given = {
@@ -129,9 +127,7 @@ def delete(conn: Connection, server_id: str) -> None:
     conn.execute(_DELETE, {"id": server_id})
 
 
-def died(
-    conn: Connection, server_id: str, seen: datetime, status: str, task: str | None, now: datetime
-) -> bool:
+def died(conn: Connection, server_id: str, seen: datetime, status: str, task: str | None, now: datetime) -> bool:
     """Record what became of a server that has not changed since `seen`."""
     given = {"id": server_id, "seen": seen, "status": status, "task": task, "now": now}
     return conn.execute(_DIED, given).first() is not None

@@ -29,7 +29,9 @@ def forced(hosts: Hosts, place: Placement) -> Mask:
     """The node that an administrator named by service host, node or both."""
     mask = np.ones(len(hosts), dtype=np.bool_)
     if place.force_host is not None:
-        mask &= np.asarray((hosts.service_hosts == place.force_host) | (hosts.names == place.force_host), dtype=np.bool_)
+        mask &= np.asarray(
+            (hosts.service_hosts == place.force_host) | (hosts.names == place.force_host), dtype=np.bool_
+        )
     if place.force_node is not None:
         mask &= np.asarray(hosts.names == place.force_node, dtype=np.bool_)
     return mask
