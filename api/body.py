@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from flask import request
-from werkzeug.exceptions import UnsupportedMediaType
+from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from climate.domain.errors import InvalidInput
 
@@ -32,6 +32,8 @@ def read_object() -> dict[str, Any]:
 def read_json(types: tuple[str, ...] = JSON) -> Any:
     """The request's body, which must be JSON of one of these content types."""
     data = request.get_data(cache=True)
+    if request.content_length is None and len(data) >= LONGEST:  # sent in pieces, and cut off at the limit
+        raise RequestEntityTooLarge()
     if request.mimetype not in types and (data or request.mimetype):
         raise UnsupportedMediaType(f"Content-Type must be {' or '.join(types)}")
     return parse(data)

@@ -126,7 +126,8 @@ def _retry_after(error: Exception) -> Mapping[str, str]:
 
 def _drain() -> None:
     """A server that closes with a body unread resets the connection, and the client never sees why."""
-    stream, left = request.environ["wsgi.input"], min(request.content_length or 0, DRAINED)
+    in_pieces = DRAINED if request.environ.get("wsgi.input_terminated") else 0
+    stream, left = request.environ["wsgi.input"], min(request.content_length or in_pieces, DRAINED)
     while left > 0:
         piece = stream.read(min(left, 65536))
         if not piece:

@@ -4,14 +4,17 @@ from functools import cache
 from pathlib import Path
 
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, column, func, select, table
+
+TABLE = "alembic_version"
 
 
 def present(conn: Connection) -> frozenset[str]:
     """The revisions that the database stands at; none before the first migration."""
-    return frozenset(MigrationContext.configure(conn).get_current_heads())
+    if conn.execute(select(func.to_regclass(TABLE))).scalar_one() is None:
+        return frozenset()
+    return frozenset(conn.scalars(select(column("version_num")).select_from(table(TABLE))))
 
 
 @cache

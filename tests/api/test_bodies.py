@@ -1,5 +1,6 @@
 """No body gets past the reader that would surprise the verbs behind it."""
 
+import io
 import json
 import socket
 from contextlib import suppress
@@ -107,6 +108,15 @@ def test_a_client_that_sends_too_much_gets_to_see_the_answer(app: Flask, demo: A
     with served(app) as port, socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode() + b" " * size)
         assert b" 413 " in client.makefile("rb").readline()
+
+
+def test_a_body_in_pieces_has_the_same_limit(demo: Asker) -> None:
+    def in_pieces(size: int) -> int:
+        data = io.BytesIO(b'{"a": "' + b"x" * (size - 9) + b'"}')
+        terminated = {"wsgi.input": data, "wsgi.input_terminated": True, "CONTENT_TYPE": "application/json"}
+        return demo.ask("POST", ECHO, environ_overrides=terminated).status_code
+
+    assert [in_pieces(size) for size in (100, LONGEST - 1, LONGEST + 1, 3 * LONGEST)] == [200, 200, 413, 413]
 
 
 values = st.recursive(
