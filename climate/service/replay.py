@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.errors import NotFound
 from climate.domain.lease import Lease, fold
-from climate.store import journal, leases
+from climate.store import journal, lease_rows, leases
 from climate.store.journal import Entry
 
 PORTION = 500
@@ -59,7 +59,7 @@ def rebuild(climate: Climate) -> int:
         leases.forget_allocations(conn)
         whole = [lease for _, lease, _ in _folded(conn)]
         for portion in _portions(whole, PORTION):
-            leases.save(conn, [(None, lease) for lease in portion])
+            lease_rows.save(conn, [(None, lease) for lease in portion])
     return len(whole)
 
 

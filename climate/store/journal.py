@@ -6,14 +6,17 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict
 from climate.domain.facts import Fact
 from climate.domain.policy import Caller
 from climate.store import codec
+from climate.store.lease_rows import as_json, from_json
 from climate.store.tables import journal
+
+_APPEND = text(from_json(journal, ("stream", "version", "kind", "body", "actor", "request_id")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def append(conn: Connection, facts: Sequence[tuple[UUID, int, Fact]], author: Ca
         for stream, version, fact in facts
     ]
     try:
-        conn.execute(insert(journal), rows)
+        conn.execute(_APPEND, {journal.name: as_json(rows)})
     except IntegrityError as error:
         raise Conflict("Someone else changed the lease at the same moment") from error
 

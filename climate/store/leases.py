@@ -7,20 +7,18 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Select, Table, delete, func, select, tuple_
-from sqlalchemy.dialects.postgresql import Range, aggregate_order_by, insert
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.facts import Fact, Hold
 from climate.domain.lease import Event, EventKind, EventStatus, Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.store import journal
+from climate.store import journal, lease_rows
 from climate.store.tables import allocations, events, leases, reservations
 
 Change = tuple[Lease | None, Sequence[Fact]]
 """A lease as it is, or None, and what happens to it now."""
-
-SEQ = {kind: 10 * place for place, kind in enumerate(EventKind, start=1)}
 
 
 def record(conn: Connection, author: Caller, lease: Lease | None, *happened: Fact) -> Lease:
@@ -42,19 +40,8 @@ def record_many(conn: Connection, author: Caller, changes: Sequence[Change]) -> 
     ]
     if entries:
         journal.append(conn, entries, author)
-        save(conn, [(before, lease) for (before, _), lease in zip(changes, after, strict=True)])
+        lease_rows.save(conn, [(before, lease) for (before, _), lease in zip(changes, after, strict=True)])
     return after
-
-
-def save(conn: Connection, changed: Sequence[tuple[Lease | None, Lease]]) -> None:
-    """Write the rows in which each pair of leases differs."""
-    _upsert(conn, leases, ["id"], [_lease_row(lease) for _, lease in changed])
-    _upsert(conn, reservations, ["id"], _new_rows(changed, _reservation_rows))
-    _upsert(conn, events, ["id"], _new_rows(changed, _event_rows))
-    dropped = [key for before, after in changed for key in _held(before) - _held(after)]
-    if dropped:
-        conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
-    _upsert(conn, allocations, ["reservation_id", "host"], _new_rows(changed, _allocation_rows))
 
 
 def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:
@@ -176,96 +163,6 @@ def _place(conn: Connection, wanted: Listing) -> Any:
     if row is None:
         raise InvalidInput(f"marker {wanted.marker} is not the id of a lease in this list")
     return tuple_(row.created_at, row.id)
-
-
-def _upsert(conn: Connection, table: Table, key: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    if rows:
-        statement = insert(table)
-        changes = {name: statement.excluded[name] for name in rows[0] if name not in key}
-        conn.execute(statement.on_conflict_do_update(index_elements=key, set_=changes), rows)
-
-
-def _new_rows(changed: Sequence[tuple[Lease | None, Lease]], rows_of: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for before, after in changed:
-        known = rows_of(before) if before else []
-        rows += [row for row in rows_of(after) if row not in known]
-    return rows
-
-
-def _lease_row(lease: Lease) -> dict[str, Any]:
-    return {
-        "id": lease.id,
-        "name": lease.name,
-        "project_id": lease.project_id,
-        "user_id": lease.user_id,
-        "start_date": lease.period.start,
-        "end_date": lease.period.end,
-        "status": lease.status,
-        "degraded": lease.degraded,
-        "deleting": lease.deleting,
-        "gone": lease.gone,
-        "version": lease.version,
-        "created_at": lease.created_at,
-        "updated_at": lease.updated_at,
-    }
-
-
-def _reservation_rows(lease: Lease) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": r.id,
-            "lease_id": lease.id,
-            "position": position,
-            "resource_type": r.resource_type,
-            "resource_id": r.resource_id,
-            "status": lease.reservation_status,
-            "spec": dict(r.spec),
-            "exists_before_start": r.exists_before_start,
-            "missing_resources": r.missing_resources,
-            "resources_changed": r.resources_changed,
-        }
-        for position, r in enumerate(lease.reservations)
-    ]
-
-
-def _event_rows(lease: Lease) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": e.id,
-            "lease_id": lease.id,
-            "seq": SEQ[e.kind],
-            "kind": e.kind,
-            "due_at": e.due_at,
-            "run_at": e.run_at,
-            "status": e.status,
-            "outcome": e.outcome,
-            "reason": e.reason,
-            "attempts": e.attempts,
-            "token": e.token,
-            "first_claimed_at": e.first_claimed_at,
-            "updated_at": e.updated_at,
-        }
-        for e in lease.events
-    ]
-
-
-def _held(lease: Lease | None) -> set[tuple[UUID, int]]:
-    return {(r.id, hold.host) for r in lease.reservations for hold in r.holds} if lease else set()
-
-
-def _allocation_rows(lease: Lease) -> list[dict[str, Any]]:
-    return [
-        {
-            "reservation_id": r.id,
-            "host": hold.host,
-            "during": Range(hold.during.start, hold.during.end),
-            "kind": "lease",
-            "state": lease.hold_state,
-        }
-        for r in lease.reservations
-        for hold in r.holds
-    ]
 
 
 def _gathered(table: Table, order: Any) -> Any:

@@ -1,0 +1,142 @@
+"""What leases look like in the tables, and how the tables are brought there: one statement for any number of leases."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Table, delete, text, tuple_
+
+from climate.domain.lease import EventKind, Lease
+from climate.store.tables import allocations, events, leases, reservations
+
+SEQ = {kind: 10 * place for place, kind in enumerate(EventKind, start=1)}
+
+Row = dict[str, Any]
+Changed = Sequence[tuple[Lease | None, Lease]]
+"""Leases as they were, None for new ones, and as they are now."""
+
+
+def save(conn: Connection, changed: Changed) -> None:
+    """Write the rows in which each pair of leases differs."""
+    dropped = [key for before, after in changed for key in _held(before) - _held(after)]
+    if dropped:
+        conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
+    conn.execute(_SAVE, {table.name: as_json(_new_rows(changed, rows_of)) for table, _, rows_of in _PARTS})
+
+
+def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as one value for `from_json`."""
+    return json.dumps(rows, default=str)
+
+
+def from_json(table: Table, columns: Sequence[str]) -> str:
+    """SQL that inserts into `table` the rows of a parameter of its name: one value, one plan, however many they are."""
+    listed = ", ".join(columns)
+    rows = f"jsonb_populate_recordset(NULL::{table.name}, CAST(:{table.name} AS jsonb))"
+    return f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {rows}"  # noqa: S608
+
+
+def _new_rows(changed: Changed, rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
+    rows: list[Row] = []
+    for before, after in changed:
+        known = rows_of(before) if before else []
+        rows += [row for row in rows_of(after) if row not in known]
+    return rows
+
+
+def _lease_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "id": lease.id,
+            "name": lease.name,
+            "project_id": lease.project_id,
+            "user_id": lease.user_id,
+            "start_date": lease.period.start,
+            "end_date": lease.period.end,
+            "status": lease.status,
+            "degraded": lease.degraded,
+            "deleting": lease.deleting,
+            "gone": lease.gone,
+            "version": lease.version,
+            "created_at": lease.created_at,
+            "updated_at": lease.updated_at,
+        }
+    ]
+
+
+def _reservation_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "id": r.id,
+            "lease_id": lease.id,
+            "position": position,
+            "resource_type": r.resource_type,
+            "resource_id": r.resource_id,
+            "status": lease.reservation_status,
+            "spec": dict(r.spec),
+            "exists_before_start": r.exists_before_start,
+            "missing_resources": r.missing_resources,
+            "resources_changed": r.resources_changed,
+        }
+        for position, r in enumerate(lease.reservations)
+    ]
+
+
+def _event_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "id": e.id,
+            "lease_id": lease.id,
+            "seq": SEQ[e.kind],
+            "kind": e.kind,
+            "due_at": e.due_at,
+            "run_at": e.run_at,
+            "status": e.status,
+            "outcome": e.outcome,
+            "reason": e.reason,
+            "attempts": e.attempts,
+            "token": e.token,
+            "first_claimed_at": e.first_claimed_at,
+            "updated_at": e.updated_at,
+        }
+        for e in lease.events
+    ]
+
+
+def _held(lease: Lease | None) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.host) for r in lease.reservations for hold in r.holds} if lease else set()
+
+
+def _allocation_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "reservation_id": r.id,
+            "host": hold.host,
+            "during": f'["{hold.during.start}","{hold.during.end}")',
+            "kind": "lease",
+            "state": lease.hold_state,
+        }
+        for r in lease.reservations
+        for hold in r.holds
+    ]
+
+
+_PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] = (
+    (leases, ("id",), _lease_rows),
+    (reservations, ("id",), _reservation_rows),
+    (events, ("id",), _event_rows),
+    (allocations, ("reservation_id", "host"), _allocation_rows),
+)
+"""The tables, what a row is known by, and the rows of a lease.  Foreign keys are looked at after the statement."""
+
+
+def _upsert(table: Table, key: Sequence[str]) -> str:
+    columns = [column.name for column in table.columns if column.identity is None]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    return f"{from_json(table, columns)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+_SAVE = text(
+    "WITH " + ", ".join(f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in _PARTS) + " SELECT"
+)
