@@ -46,6 +46,8 @@ class Stack:
     home: Path
     more: Mapping[str, str] = field(default_factory=dict)
     """Further settings, as in the environment."""
+    packages: tuple[Path, ...] = ()
+    """Folders with further packages that are installed beside climate."""
     port: int = field(default_factory=free_port)
     said: list[str] = field(default_factory=list)
     _process: "subprocess.Popen[str] | None" = None
@@ -67,7 +69,9 @@ class Stack:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLIMATE_", "OS_"))}
         ours = {"CLIMATE_HOME": str(self.home), "CLIMATE_PORT": str(self.port)}
         clouds = {"OS_CLIENT_CONFIG_FILE": str(self.home / "clouds.yaml")}
-        return {**kept, **ours, **clouds, "NO_COLOR": "1", "CLIMATE_LOG_FORMAT": "json", **self.more}
+        path = os.pathsep.join(filter(None, (*map(str, self.packages), kept.get("PYTHONPATH"))))
+        plain = {"PYTHONPATH": path, "NO_COLOR": "1", "CLIMATE_LOG_FORMAT": "json"}
+        return {**kept, **ours, **clouds, **plain, **self.more}
 
     def start(self) -> None:
         """Start, and wait until everything answers."""

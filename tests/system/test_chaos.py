@@ -1,0 +1,166 @@
+"""Nothing lost, nothing twice: a stack whose processes and stores are killed at random while clients work."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from climate.context import Climate
+from climate.plugin import load
+from climate.store.engine import connect
+from tests.system import calendar, verdicts
+from tests.system.caller import Api
+from tests.system.conftest import furnish
+from tests.system.packages import install
+from tests.system.stack import Stack, await_so
+from tests.system.storm import Storm
+from tests.system.traffic import Traffic
+
+HOSTS = tuple(f"chaos-{place}" for place in range(1, 15))
+CLIENTS = 4
+HEALED = 180.0
+"""Seconds after the storm in which everything has to be well again: longer than a worker's hold on a server."""
+
+OPEN = text("""
+    SELECT (SELECT count(*) FROM claims) + (SELECT count(*) FROM compute_servers WHERE task IS NOT NULL)
+         + (SELECT count(*) FROM events e JOIN leases l ON l.id = e.lease_id WHERE NOT l.gone AND e.status = 'UNDONE')
+""")
+ACTIONS = text("""
+    SELECT l.name, e.kind, count(a.step), count(a.step) FILTER (WHERE a.state = 'DONE')
+    FROM events e JOIN leases l ON l.id = e.lease_id JOIN reservations r ON r.lease_id = l.id
+    LEFT JOIN actions a ON a.event_id = e.id AND a.step IN ('lend:' || r.id, 'take_back:' || r.id)
+    WHERE r.resource_type = 'physical:host' AND e.kind IN ('start_lease', 'end_lease') AND e.outcome IN ('OK', 'LATE')
+    GROUP BY l.id, e.id HAVING count(a.step) <> 1 OR count(a.step) FILTER (WHERE a.state = 'DONE') <> 1
+""")
+ASTRAY = text("SELECT name, pool FROM compute_nodes WHERE name LIKE 'chaos-%' AND pool IS DISTINCT FROM 'freepool'")
+LENT = text("SELECT name FROM compute_aggregates WHERE name <> 'freepool'")
+LEFT_OVER = text("SELECT name, status, task FROM compute_servers WHERE name LIKE 'storm-%'")
+IMAGES = text("""
+    SELECT e.outcome, l.name, count(i.id) FROM leases l
+    JOIN reservations r ON r.lease_id = l.id AND r.resource_type = 'virtual:instance'
+    JOIN events e ON e.lease_id = l.id AND e.kind = 'start_lease' AND e.outcome IN ('OK', 'LATE')
+    LEFT JOIN compute_images i ON i.name = 'reserved_' || l.name AND i.status = 'active'
+    GROUP BY l.id, e.id HAVING count(i.id) <> 1
+""")
+
+
+@pytest.fixture
+def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Path]]:
+    """A stack of its own with quick rescues and a stranger's plugin, and the folder for that plugin's pages."""
+    folder = tmp_path_factory.mktemp("chaos")
+    pages = folder / "pages"
+    pages.mkdir()
+    site = install("ledger", folder / "site")
+    stack = Stack(folder / "home", {"CLIMATE_CLAIM_SECONDS": "3", "CLIMATE_STEP_SECONDS": "20"}, (site,))
+    furnish(stack.home, HOSTS)
+    try:
+        stack.start()
+        yield stack, pages
+    finally:
+        stack.stop()
+        (folder / "said.log").write_text("\n".join(stack.said), encoding="utf-8")
+    assert stack.left() == []
+
+
+def _register(admin: Api) -> None:
+    for name in HOSTS:
+        answer = admin.ask("POST", "/v1/os-hosts", {"name": name, "chaos": "yes"})
+        assert answer.status_code == 201, answer.text
+
+
+def _first(api: Api, path: str, kind: str) -> str:
+    answer = api.ask("GET", path)
+    return str(answer.json()[kind][0]["id"]) if answer.status_code == 200 else ""
+
+
+def _rage(stack: Stack, pages: Path, member: Api, seed: int, kills: int) -> Traffic:
+    """Clients and storm together; afterwards all that was asked for is over."""
+    flavor, image = _first(member, "/compute/v2.1/flavors", "flavors"), _first(member, "/image/v2/images", "images")
+    traffic = Traffic(member, str(pages), flavor, image, seed)
+    storm = Storm(stack, seed, (*sorted(load()), "test:ledger"))
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        runs = [pool.submit(traffic.work, number) for number in range(CLIENTS)]
+        try:
+            storm.blow(kills, lambda seconds: traffic.stopping.wait(seconds) or stack.pid is None)
+        finally:
+            traffic.stopping.set()
+        for run in runs:
+            run.result()
+    print(f"\n{dict(storm.count)}, {storm.kills} kills, {len(traffic.wishes)} leases\n{dict(traffic.answers)}")
+    assert storm.kills >= kills
+    threading.Event().wait(max(0.0, traffic.last_end - time.time()))
+    return traffic
+
+
+def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic) -> None:
+    """Every promise, each said by name when it is broken."""
+    everything = verdicts.read_leases(climate)
+    claims, streams = verdicts.claims_of(climate)
+    with climate.engine.connect() as conn:
+        found: dict[str, Any] = {
+            "answers": traffic.wrong,
+            "acknowledged": verdicts.of_wishes(traffic.wishes, everything),
+            "statuses": verdicts.of_statuses(everything),
+            "pages": verdicts.of_pages(pages, everything, claims),
+            "hosts lent twice at once": verdicts.of_hosts(streams),
+            "overlaps": calendar.overlaps(calendar.in_rows(stack.database_url)),
+            "still held": calendar.in_rows(stack.database_url),
+            "hosts handed over or taken back not once": conn.execute(ACTIONS).all(),
+            "hosts astray": conn.execute(ASTRAY).all(),
+            "pools left": conn.execute(LENT).all(),
+            "servers left": conn.execute(LEFT_OVER).all(),
+            "images": conn.execute(IMAGES).all(),
+        }
+    checked = stack.run("journal", "check")
+    found["journal"] = checked.stdout + checked.stderr if checked.returncode else ""
+    wrong = {what: said for what, said in found.items() if said}
+    assert not wrong, wrong
+    _say_how_much(everything)
+
+
+def _say_how_much(everything: list[Any]) -> None:
+    started = [lease for lease in everything if any(e.kind == "start_lease" and e.outcome == "OK" for e in lease.events)]
+    missed = [lease for lease in everything if any(e.outcome == "MISSED" for e in lease.events)]
+    print(f"{len(everything)} leases: {len(started)} started in time, {len(missed)} missed")
+    assert len(started) > len(everything) / 4, "too little was under way for the storm to mean anything"
+
+
+def _run(shaken: tuple[Stack, Path], kills: int) -> None:
+    stack, pages = shaken
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"\nseed {seed}")
+    admin, member = Api(stack.home, "climate"), Api(stack.home, "climate-demo")
+    engine = connect(stack.database_url, pool_size=2)
+    try:
+        _register(admin)
+        traffic = _rage(stack, pages, member, seed, kills)
+        await_so(stack.is_ready, HEALED, "readiness after the storm")
+        await_so(lambda: _settled(engine), HEALED, "that everything has settled")
+        _judge(stack, Climate(engine, None, {}), pages, traffic)  # type: ignore[arg-type]
+    finally:
+        engine.dispose()
+        admin.close()
+        member.close()
+
+
+def _settled(engine: Any) -> bool:
+    with engine.connect() as conn:
+        return not conn.scalar(OPEN)
+
+
+@pytest.mark.timeout(420)
+def test_a_gust(shaken: tuple[Stack, Path]) -> None:
+    """The short form: every kind of process dies, a few times."""
+    _run(shaken, kills=12)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_hundred_deaths(shaken: tuple[Stack, Path]) -> None:
+    _run(shaken, kills=100)
