@@ -42,6 +42,8 @@ class Ask:
     """Whether that reservation has started: it may then only grow."""
     patient: bool = False
     """Wait for the rows of hosts that others are booking, instead of passing them over."""
+    taken: tuple[int, ...] = ()
+    """Hosts that were chosen a moment ago for other reservations of the same lease."""
 
     @property
     def margin(self) -> timedelta:

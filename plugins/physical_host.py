@@ -99,6 +99,7 @@ class PhysicalHost:
             own=ask.present.id if ask.present else None,
             keep=present,
             must=present if ask.active else (),
+            without=ask.taken,
         )
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:

@@ -17,10 +17,15 @@ from climate.domain.errors import InvalidRequirements
 
 MAX_DEPTH = 8
 MAX_TERMS = 64
+LARGEST = 10**18
+"""Numbers are between this and its negative, as text and as JSON."""
 
 Value = str | float | None
-NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{1,18})?|\.\d{1,18})")
+NUMBER = re.compile(r"[ \t\n\r\f\v]*[+-]?([0-9]{1,18}(\.[0-9]{1,18})?|\.[0-9]{1,18})[ \t\n\r\f\v]*")
 """What counts as a number; the store's SQL uses the same pattern."""
+
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""What no text in the database can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +130,11 @@ def _value(value: object, whole: object) -> Value:
     match value:
         case bool():
             return str(value)
-        case int() | float():
+        case int() | float() if -LARGEST <= value <= LARGEST:
             return float(value)
         case None:
             return None
-        case str() if value.strip():
+        case str() if value.strip() and not UNSTORABLE.search(value):
             return value
     raise malformed(whole)
 
@@ -155,7 +160,7 @@ def number(value: object) -> float | None:
             return None
         case int() | float():
             return float(value)
-        case str() if NUMBER.fullmatch(value.strip()):
+        case str() if NUMBER.fullmatch(value):
             return float(value)
     return None
 

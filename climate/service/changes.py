@@ -1,7 +1,7 @@
 """Change a lease: its name, its dates, what it asks for.  All of it or nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -74,6 +74,7 @@ class _Wish:
     changes: Changes
     now: datetime
     patient: bool
+    taken: tuple[int, ...] = ()
 
 
 def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
@@ -86,7 +87,11 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
     start = now if changes.start_now else changes.start
     period = limited(schedule.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
     moved = list(schedule.reschedule(lease, period, changes.before_end, now, uuid4))
-    replanned = [fact for r in lease.reservations if (fact := _replanned(climate, conn, wish, r, period))]
+    replanned: list[ReservationChanged] = []
+    for present in lease.reservations:
+        taken = tuple(hold.host for fact in replanned for hold in fact.holds)
+        fact = _replanned(climate, conn, replace(wish, taken=taken), present, period)
+        replanned += [fact] if fact else []
     if _started(lease) and any(_grown(lease.reservation(fact.reservation_id), fact) for fact in replanned):
         planned = schedule.adjustment(lease, now, uuid4)
         moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
@@ -116,7 +121,7 @@ def _replanned(
     if period == wish.lease.period and spec == present.spec:
         return None
     plugin = climate.plugins[present.resource_type]
-    ask = Ask(spec, period, wish.caller, climate.settings, present, _started(wish.lease), wish.patient)
+    ask = Ask(spec, period, wish.caller, climate.settings, present, _started(wish.lease), wish.patient, wish.taken)
     if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
         return ReservationChanged(wish.now, present.id, spec, kept)
     got = plugin.reserve(conn, ask)

@@ -65,7 +65,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
             project_id=caller.project_id,
             user_id=caller.user_id,
             period=period,
-            reservations=tuple(_reserve(conn, plugin, ask) for plugin, ask in zip(plugins, asks, strict=True)),
+            reservations=_reserve(conn, plugins, asks),
             events=schedule.plan(period, before_end, uuid4),
         )
         lease = leases.record(conn, caller, None, fact)
@@ -166,7 +166,8 @@ def _check_with_cloud(climate: Climate, caller: Caller, order: Order, plugins: S
     """Before any transaction: the cloud may be slow.  Its answer needs no exact times."""
     nominal = Period(order.end - timedelta(seconds=1), order.end)
     for plugin, spec in zip(plugins, order.reservations, strict=True):
-        plugin.check(climate.cloud, Ask(_spec(spec), nominal, caller, climate.settings))
+        with refusals.of_the_cloud():
+            plugin.check(climate.cloud, Ask(_spec(spec), nominal, caller, climate.settings))
 
 
 def check_dates(climate: Climate, order: Order) -> None:
@@ -180,6 +181,8 @@ def _period(order: Order, now: datetime, climate: Climate) -> Period:
     start = order.start or now.replace(microsecond=0)
     if start < now - GRACE:
         raise InvalidPeriod("Start date must be later than current date")
+    if order.end <= now:
+        raise InvalidPeriod("End date must be later than current and start date")
     period = limited(Period(start, order.end), climate)
     if any(not period.start <= named <= period.end for named in order.events):
         raise InvalidInput(
@@ -200,11 +203,20 @@ def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name != "resource_type"}
 
 
-def _reserve(conn: Connection, plugin: ResourcePlugin, ask: Ask) -> PlannedReservation:
-    got = plugin.reserve(conn, ask)
-    return PlannedReservation(
-        uuid4(), plugin.resource_type, got.spec, got.resource_id, got.holds, got.exists_before_start
-    )
+def _reserve(
+    conn: Connection, plugins: Sequence[ResourcePlugin], asks: Sequence[Ask]
+) -> tuple[PlannedReservation, ...]:
+    """One after the other, none taking what was chosen for those before: that is not in the database yet."""
+    planned: list[PlannedReservation] = []
+    for plugin, ask in zip(plugins, asks, strict=True):
+        taken = tuple(hold.host for one in planned for hold in one.holds)
+        got = plugin.reserve(conn, replace(ask, taken=taken))
+        planned.append(
+            PlannedReservation(
+                uuid4(), plugin.resource_type, got.spec, got.resource_id, got.holds, got.exists_before_start
+            )
+        )
+    return tuple(planned)
 
 
 def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Lease:

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
 
+from climate.cloud import CloudError, Refused
 from climate.context import Climate
-from climate.domain.errors import NotEnoughHosts, NotFound, PreconditionFailed
+from climate.domain.errors import Conflict, NotEnoughHosts, NotFound, PreconditionFailed, Unavailable
 from climate.domain.lease import Lease
 from climate.service.unit import work
 from climate.store import availability
@@ -25,6 +26,17 @@ def explained(climate: Climate) -> Iterator[None]:
         wanted = short.wanted
         found = work(climate, lambda conn, patient: availability.shortage(conn, wanted))
         raise NotEnoughHosts(_say(found, wanted, climate)) from None
+
+
+@contextmanager
+def of_the_cloud() -> Iterator[None]:
+    """Turn what the cloud says into an answer for who waits for it: Conflict for ever, Unavailable for now."""
+    try:
+        yield
+    except Refused as error:
+        raise Conflict(str(error)) from error
+    except CloudError as error:
+        raise Unavailable(f"The cloud cannot do this now: {error}") from error
 
 
 def _say(found: Shortage, wanted: Wanted, climate: Climate) -> str:

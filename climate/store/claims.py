@@ -26,9 +26,9 @@ class Message:
 def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
     """(lease, event) pairs that may be claimed now, both rows locked; passes over what another poller holds.
 
-    Not before earlier events of the same lease are closed, and a start or
-    adjustment not before every earlier allocation of its hosts is released: conditions that
-    stay true once they are, hence safe to read from a snapshot.  Ends come
+    Not before earlier events of the same lease are closed, and a start or an
+    adjustment not before every earlier allocation of its hosts is released:
+    conditions that stay true once they are, hence safe to read from a snapshot.  Ends come
     first, then projects take turns.
     """
     e, p, lease = events.alias("e"), events.alias("p"), leases.alias("l")

@@ -34,7 +34,7 @@ from climate.domain.requirements import (
 from climate.store.hosts import COLUMNS
 from climate.store.tables import hosts
 
-IS_NUMBER = rf"^\s*{NUMBER.pattern}\s*$".replace(r"\d", "[0-9]")
+IS_NUMBER = rf"^{NUMBER.pattern}$"
 
 
 def refuse_unknown(requirement: Requirement, extra: frozenset[str]) -> None:

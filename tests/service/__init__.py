@@ -1,0 +1,1 @@
+"""The verbs, on a real database with a cloud in memory."""
