@@ -195,10 +195,17 @@ def test_a_killed_server_repairs_itself_although_its_pid_is_another_process_now(
         server.kill()
         psutil.wait_procs(below, timeout=20)
     lines = pid_file.read_text(encoding="ascii").splitlines()
-    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]), encoding="ascii")
+    owner = pid_file.stat()
+    # One of the same user, as PostgreSQL knows that those of others are none of its own.
+    other = subprocess.Popen(["sleep", "600"], user=owner.st_uid, group=owner.st_gid, extra_groups=[])
+    pid_file.write_text("\n".join([str(other.pid), *lines[1:]]), encoding="ascii")
 
-    with embedded.run(home) as stores:
-        assert ask(stores.database_url, "SELECT answer FROM kept") == 42
+    try:
+        with embedded.run(home) as stores:
+            assert ask(stores.database_url, "SELECT answer FROM kept") == 42
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_data_that_was_only_half_made_is_made_anew(fresh: Path) -> None:
