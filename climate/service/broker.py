@@ -9,8 +9,8 @@ import redis
 PATIENCE = 1.0
 """Seconds that an answer may take."""
 
-BINDINGS = "_kombu.binding.*"
-"""Under these keys the library that sends messages notes the names of its queues."""
+BINDINGS = "_kombu.binding."
+"""Under keys with this in their name the library that sends messages notes its queues; its prefix stands before it."""
 
 BETWEEN = "\x06\x16"
 
@@ -28,14 +28,19 @@ def queues(url: str) -> dict[str, int]:
     """Queue -> messages waiting in it; empty when the broker is away."""
     try:
         with _client(url) as client:
-            return {name: int(client.llen(name)) for name in sorted(_names(client))}
+            return {name: int(client.llen(prefix + name)) for prefix, name in sorted(_names(client))}
     except (redis.RedisError, OSError, ValueError):
         return {}
 
 
-def _names(client: Any) -> set[str]:
-    keys = client.scan_iter(match=BINDINGS, count=1000)
-    return {member.decode().rpartition(BETWEEN)[2] for key in keys for member in client.smembers(key)}
+def _names(client: Any) -> set[tuple[str, str]]:
+    """(prefix of the keys, name of the queue)."""
+    keys = [key.decode() for key in client.scan_iter(match=f"*{BINDINGS}*", count=1000)]
+    return {
+        (key.partition(BINDINGS)[0], member.decode().rpartition(BETWEEN)[2])
+        for key in keys
+        for member in client.smembers(key)
+    }
 
 
 @contextmanager

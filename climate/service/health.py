@@ -43,10 +43,14 @@ def check_broker(url: str) -> Check:
 
 def check_migrations(conn: Connection) -> Check:
     """The tables are those of this release."""
-    present, wanted = versions.present(conn), versions.wanted(Path(str(resources.files("migrations"))))
-    if present == wanted:
+    if versions.present(conn) == wanted_migrations():
         return Check("migrations", True, "at head")
     return Check("migrations", False, "not at head: run `climate migrate`")
+
+
+def wanted_migrations() -> frozenset[str]:
+    """The newest revisions of this release."""
+    return versions.wanted(Path(str(resources.files("migrations"))))
 
 
 def check_poller(conn: Connection, now: float, slowest: float) -> Check:

@@ -50,9 +50,9 @@ def read(conn: Connection, now: datetime) -> Figures:
 def _lateness(conn: Connection, now: datetime) -> dict[float, float]:
     last = select(journal).order_by(journal.c.position.desc()).limit(LOOKED_AT).subquery()
     event_id = cast(last.c.body["event_id"].astext, Uuid)
-    claimed = select(event_id.label("id")).where(last.c.kind == "EventClaimed", last.c.recorded_at > now - RECENT)
-    ids = claimed.distinct().subquery()
+    ids = select(event_id.label("id")).where(last.c.kind == "EventClaimed").distinct().subquery()
     late = func.greatest(0, func.extract("epoch", events.c.first_claimed_at - events.c.due_at))
     marks = [func.percentile_disc(quantile).within_group(late) for quantile in QUANTILES]
-    found = conn.execute(select(*marks).join(ids, ids.c.id == events.c.id)).one()
+    recent = events.c.first_claimed_at > now - RECENT
+    found = conn.execute(select(*marks).join(ids, ids.c.id == events.c.id).where(recent)).one()
     return {quantile: float(value) for quantile, value in zip(QUANTILES, found, strict=True) if value is not None}

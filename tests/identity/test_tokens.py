@@ -3,11 +3,13 @@
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from cryptography.fernet import Fernet
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
 from climate.identity.keys import KEPT, KeyRing
@@ -165,6 +167,32 @@ def test_tokens_end_when_what_they_say_ends(here: Place, admin: Asker) -> None:
         (None, 201),
         (401, 401),  # user deleted
     ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE identity_users SET enabled = false WHERE name = 'demo'",
+        "UPDATE identity_projects SET enabled = false WHERE name = 'demo'",
+    ],
+)
+def test_who_signs_in_while_a_change_is_under_way_does_not_get_past_it(here: Place, change: str) -> None:
+    asker, signing_in = Asker(app_of(here)), None
+    with here.identity.engine.begin() as conn:
+        conn.execute(text(change))
+        kind = "user" if "users" in change else "project"
+        subject = conn.execute(text(f"SELECT id FROM identity_{kind}s WHERE name = 'demo'")).scalar_one()
+        here.identity.revoke(conn, kind, subject)
+        signing_in = Thread(target=asker.sign_in, args=("demo", here.password("demo"), "demo"))
+        signing_in.start()
+        waiting = text(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        while signing_in.is_alive() and not conn.execute(waiting).scalar_one():
+            signing_in.join(0.01)
+    signing_in.join()
+    here.identity.watch.forget()
+    assert not asker.token or asks(asker) == 401
 
 
 def test_a_known_token_costs_no_statement(here: Place, demo: Asker) -> None:
