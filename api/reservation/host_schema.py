@@ -96,8 +96,17 @@ class PropertyQuery(Strict):
     all = fields.Boolean(load_default=False, metadata={"description": "Private ones too: for admins."})
 
 
+class Truth(fields.Boolean):
+    """True or false; neither 1 nor "yes"."""
+
+    def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
 class PropertyChange(Strict):
-    private = fields.Boolean(required=True, truthy={True}, falsy={False})
+    private = Truth(required=True)
 
 
 class PropertyListed(Schema):

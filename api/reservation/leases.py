@@ -123,7 +123,7 @@ def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> Respo
         start_now=body.get("start_date") == NOW,
         end_now=body.get("end_date") == NOW,
         before_end=body.get("before_end_date"),
-        reservations=_changed_reservations(known, body.get("reservations", ())),
+        reservations=tuple(_changed_reservations(known, body.get("reservations", ()))),
     )
     version = headers.get("version")
     return _shown(changes.update(climate(), caller(), known, wish, version, dry_run=query["dry_run"]))

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import FREEPOOL, CloudError, Refused
+from climate.cloud import FREEPOOL, CloudError
 from climate.context import Climate
 from climate.domain import requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from climate.domain.policy import Caller, require
+from climate.service import refusals
 from climate.service.unit import work
 from climate.store import availability, hosts, idempotency
 from climate.store.availability import Allocated
@@ -37,7 +38,8 @@ def register(
     """
     require(caller, "oshosts:post")
     check_names(extra)
-    found = climate.cloud.find_hosts(name)
+    with refusals.of_the_cloud():
+        found = climate.cloud.find_hosts(name)
     if not found:
         raise NotFound(f"Host '{name}' not found!")
     if len(found) > 1:
@@ -57,19 +59,24 @@ def register(
 
     made = work(climate, act, keep=not dry_run)
     if not dry_run:
-        _enrol(climate, caller, made)
+        _enrol(climate, caller, made, key)
     return made
 
 
-def _enrol(climate: Climate, caller: Caller, made: Host) -> None:
-    """Into the reservation pool; where the cloud refuses, the host is taken off the books again."""
+def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
+    """Into the reservation pool; where the cloud refuses, host and key are taken off the books again."""
     try:
-        climate.cloud.enrol(made.name)
-    except CloudError as error:
-        work(climate, lambda conn, patient: hosts.remove(conn, made.id, climate.now(conn)))
-        if isinstance(error, Refused):
-            raise Conflict(str(error)) from error
-        raise Unavailable(f"The cloud cannot take {made.name} into the reservation pool now: {error}") from error
+        with refusals.of_the_cloud():
+            climate.cloud.enrol(made.name)
+    except (Conflict, Unavailable):
+
+        def forget(conn: Connection, patient: bool) -> None:
+            hosts.remove(conn, made.id, climate.now(conn))
+            if key:
+                idempotency.forget(conn, caller, key)
+
+        work(climate, forget)
+        raise
 
 
 def get(climate: Climate, caller: Caller, host_id: str) -> Host:

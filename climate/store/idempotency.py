@@ -52,6 +52,13 @@ def remember(conn: Connection, caller: Caller, key: Key, resource_id: str, now: 
     conn.execute(insert(idempotency_keys).values(row))
 
 
+def forget(conn: Connection, caller: Caller, key: Key) -> None:
+    """What the request made is no more; the next one with this key is the first."""
+    k = idempotency_keys.c
+    mine = (k.project_id == caller.project_id, k.user_id == caller.user_id, k.key == key.text)
+    conn.execute(delete(idempotency_keys).where(*mine))
+
+
 def forget_old(conn: Connection, now: datetime) -> int:
     """Keys are kept for a day."""
     return conn.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < now - KEPT)).rowcount

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
-from sqlalchemy.engine import make_url
 
 from climate.context import Climate
 from climate.store.engine import connect
@@ -43,7 +42,7 @@ def standing(
     make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Flask, Climate]]:
     """An app and its engine with four hosts, for requests that change nothing."""
-    engine = connect(make_database(str(make_url(engine_template).database or engine_template)))
+    engine = connect(make_database(engine_template))
     climate = hosts_of(engine, Clock(), 4)
     yield app_over(climate, tmp_path_factory.mktemp("home")), climate
     engine.dispose()

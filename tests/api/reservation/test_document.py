@@ -1,0 +1,61 @@
+"""The OpenAPI document: every route with its statuses, the plugins' parts, no secret."""
+
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from tests.api.reservation.test_leaks import routes
+
+
+@pytest.fixture
+def described(app: Flask) -> Any:
+    answer = app.test_client().get("/openapi.json")
+    assert answer.status_code == 200
+    return answer.json
+
+
+def operations(described: Any) -> dict[tuple[str, str], Any]:
+    return {
+        (method.upper(), path.replace("{", "<").replace("}", ">")): operation
+        for path, item in described["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
+    }
+
+
+def test_every_route_is_described(app: Flask, described: Any) -> None:
+    assert described["openapi"].startswith("3.1")
+    assert set(operations(described)) == routes(app)
+    assert all(operation["summary"] for operation in operations(described).values())
+
+
+def test_every_status_is_named(described: Any) -> None:
+    for (method, path), operation in operations(described).items():
+        said = set(operation["responses"])
+        assert "default" not in said
+        assert {"400", "406"} <= said
+        assert ({"401", "403", "429", "503"} <= said) is (operation.get("security") != [])
+        assert ({"413", "415"} <= said) is ("requestBody" in operation)
+        assert ("404" in said) or "<" not in path, (method, path)
+    create = operations(described)["POST", "/reservation/v1/leases"]
+    assert {"201", "409", "422"} <= set(create["responses"])
+    change = operations(described)["PUT", "/reservation/v1/leases/<lease_id>"]
+    assert {"200", "409", "412"} <= set(change["responses"])
+
+
+def test_reservations_are_what_the_plugins_say(described: Any) -> None:
+    schemas = described["components"]["schemas"]
+    items = schemas["LeaseOrder"]["properties"]["reservations"]["items"]
+    assert [choice["$ref"].rpartition("/")[2] for choice in items["oneOf"]] == [
+        "PhysicalHostRequest",
+        "VirtualInstanceRequest",
+    ]
+    assert items["discriminator"]["propertyName"] == "resource_type"
+    assert schemas["PhysicalHostRequest"]["required"] == ["max", "min", "resource_type"]
+    assert "required" not in schemas["PhysicalHostChange"]
+
+
+def test_no_secret_is_shown(app: Flask) -> None:
+    told = app.test_client().get("/openapi.json").get_data(as_text=True).lower()
+    assert not [word for word in ("password", "secret", "gaaaaa") if word in told]

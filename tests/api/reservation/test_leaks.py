@@ -1,0 +1,96 @@
+"""Every route, asked by everybody: nobody sees or touches what is another project's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from tests.api.reservation.face import PEOPLE, Person, order, reservation
+
+ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
+
+V1 = "/reservation/v1"
+LEASE = f"{V1}/leases/<lease_id>"
+HOST = f"{V1}/os-hosts/<host_id>"
+FOR_ADMINS = (401, 403, 403, 403, 403)
+
+MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
+    ("GET", "/reservation"): (300,) * 6,
+    ("GET", "/reservation/versions"): (300,) * 6,
+    ("GET", V1): (200,) * 6,
+    ("GET", f"{V1}/leases"): (401, 200, 403, 200, 200, 200),
+    ("POST", f"{V1}/leases"): (401, 201, 403, 403, 201, 201),
+    ("GET", LEASE): (401, 404, 403, 200, 200, 200),
+    ("GET", f"{LEASE}/history"): (401, 404, 403, 200, 200, 200),
+    ("PUT", LEASE): (401, 404, 403, 403, 200, 200),
+    ("DELETE", LEASE): (401, 404, 403, 403, 204, 204),
+    ("GET", f"{V1}/os-hosts"): (*FOR_ADMINS, 200),
+    ("POST", f"{V1}/os-hosts"): (*FOR_ADMINS, 409),
+    ("GET", HOST): (*FOR_ADMINS, 200),
+    ("PUT", HOST): (*FOR_ADMINS, 200),
+    ("DELETE", HOST): (*FOR_ADMINS, 409),
+    ("GET", f"{V1}/os-hosts/properties"): (401, 200, 403, 200, 200, 200),
+    ("PATCH", f"{V1}/os-hosts/properties/<name>"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/os-hosts/allocations"): (*FOR_ADMINS, 200),
+    ("GET", f"{HOST}/allocation"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/plugins"): (401, 200, 403, 200, 200, 200),
+    ("GET", f"{V1}/events"): (*FOR_ADMINS, 200),
+    ("POST", f"{V1}/events/<event_id>/requeue"): (*FOR_ADMINS, 409),
+}
+"""Route -> the answer to each of ASKERS, about a lease of the project of `reader` and `member`."""
+
+BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
+    ("POST", f"{V1}/leases"): order(name="own"),
+    ("PUT", LEASE): {"name": "changed"},
+    ("POST", f"{V1}/os-hosts"): {"name": "h1"},
+    ("PUT", HOST): {"rack": "4"},
+    ("PATCH", f"{V1}/os-hosts/properties/<name>"): {"private": True},
+}
+
+
+def routes(app: Flask) -> set[tuple[str, str]]:
+    """Method and path of everything below /reservation."""
+    return {
+        (method, rule.rule)
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/reservation")
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+
+
+def test_every_route_is_in_the_matrix(app: Flask) -> None:
+    assert routes(app) == set(MATRIX)
+
+
+@pytest.mark.parametrize("place", range(len(ASKERS)), ids=ASKERS)
+def test_who_gets_what(app: Flask, member: Person, admin: Person, place: int) -> None:
+    admin("PATCH", "/os-hosts/properties/gpu_count", {"private": True})
+    dates = {"start_date": "2031-01-01 10:00", "end_date": "2031-01-02 10:00"}
+    lease = member.lease("hidden-name", **dates, reservations=[reservation(min=8, max=8)])
+    names = {
+        "<lease_id>": lease["id"],
+        "<host_id>": "1",
+        "<name>": "gpu_count",
+        "<event_id>": lease["events"][0]["id"],
+    }
+    secrets = ["hidden-name", lease["id"], lease["reservations"][0]["id"], *(event["id"] for event in lease["events"])]
+    asker = Person(app, ASKERS[place])
+    for route in sorted(MATRIX, key=lambda route: (route[0] == "DELETE", route[1] == LEASE)):
+        method, rule = route
+        path = rule
+        for mark, name in names.items():
+            path = path.replace(mark, name)
+        headers = {"X-Auth-Token": asker.name}
+        answer = app.test_client().open(path, method=method, headers=headers, json=BODIES.get(route))
+        assert answer.status_code == MATRIX[route][place], (route, answer.get_data(as_text=True))
+        if ASKERS[place] in ("nobody", "stranger", "without a role"):
+            told = answer.get_data(as_text=True).replace(f"'lease_id': '{lease['id']}'", "")
+            assert not [secret for secret in secrets if secret in told], route
+            assert answer.status_code in (300, 401, 403) or "gpu_count" not in told, route
+    if ASKERS[place] not in ("member", "admin"):
+        assert member.get(f"/leases/{lease['id']}")["lease"] == lease
+
+
+def test_the_askers_are_known() -> None:
+    assert set(ASKERS) - {"nobody"} == set(PEOPLE)

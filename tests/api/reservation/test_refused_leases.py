@@ -1,0 +1,302 @@
+"""Bad input about leases: the status, words that help, and nothing changed."""
+
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from climate.context import Climate
+from climate.service import events
+from tests.api.reservation.face import Person, order, reservation, run_due, written
+from tests.conftest import Clock
+
+DATES = "is an invalid date. Required format: %Y-%m-%d %H:%M"
+NOBODYS = "2b8b57a5-5aa5-4b0e-9d2b-1d6d1c0f5a11"
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    """A lease with one reservation that differs like this."""
+    return order(reservations=[reservation(**changes)])
+
+
+ORDERS: dict[str, tuple[dict[str, Any], int, str]] = {
+    "two dates are missing": (
+        order(start_date=..., end_date=...), 400, "Missing parameter end_date, start_date",
+    ),
+    "everything is missing": ({"reservations": []}, 400, "Missing parameter end_date, name, start_date"),
+    "end before start": (order(end_date="2030-01-02 09:00"), 400, "End date must be later than start date."),
+    "end is start": (order(end_date="2030-01-02 10:00"), 400, "End date must be later than start date."),
+    "start in the past": (order(start_date="2030-01-01 11:58"), 400, "Start date must be later than current date"),
+    "a date that is none": (order(start_date="Bogus-date 13:13"), 400, f"Bogus-date 13:13 {DATES}"),
+    "month 13": (order(start_date="2030-13-01 10:00"), 400, f"2030-13-01 10:00 {DATES}"),
+    "30 February": (order(end_date="2030-02-30 10:00"), 400, f"2030-02-30 10:00 {DATES}"),
+    "a date without a time": (order(end_date="2030-1-1T"), 400, f"2030-1-1T {DATES}"),
+    "a number for a date": (order(end_date=20300102), 400, f"20300102 {DATES}"),
+    "null for a date": (order(end_date=None), 400, f"null {DATES}"),
+    "a list for a date": (order(end_date=["2030-01-02"]), 400, DATES),
+    "end now": (order(end_date="now"), 400, f"now {DATES}"),
+    "a leap second": (order(end_date="2030-12-31T23:59:60Z"), 400, DATES),
+    "year 9999": (order(end_date="9999-01-01 00:00"), 400, "out of range"),
+    "too long": (order(end_date="2040-01-01 00:00"), 400, "730 days"),
+    "before_end outside": (order(before_end_date="2030-01-02 13:00"), 400, "Datetime is out of lease limits"),
+    "a name of 81 characters": (order(name="n" * 81), 400, "name: Must be a text of 1 to 80 characters"),
+    "a name of 10,000 characters": (order(name="n" * 10_000), 400, "name: Must be a text of 1 to 80 characters"),
+    "an empty name": (order(name=""), 400, "name: Must be a text of 1 to 80 characters"),
+    "only blanks": (order(name="   "), 400, "not only blanks"),
+    "a name with U+0000": (order(name="a\0b"), 400, "U+0000"),
+    "a name with half a surrogate": (order(name="a\ud800b"), 400, "surrogate"),
+    "a number for a name": (order(name=5), 400, "name: Not a valid string"),
+    "null for a name": (order(name=None), 400, "name: Field may not be null"),
+    "reservations as an object": (order(reservations={}), 400, "reservations: Not a valid list"),
+    "reservations of texts": (order(reservations=["physical:host"]), 400, "reservations"),
+    "65 reservations": (order(reservations=[reservation()] * 65), 400, "reservations"),
+    "no resource_type": (asked(resource_type=...), 400, "Missing parameter resource_type"),
+    "null for resource_type": (asked(resource_type=None), 400, "Missing parameter resource_type"),
+    "an unknown resource_type": (
+        asked(resource_type="foo:bar"),
+        400,
+        "The foo:bar resource type is not supported; known are: physical:host, virtual:instance",
+    ),
+    "a list for resource_type": (asked(resource_type=["physical:host"]), 400, "is not supported"),
+    "an unknown kind of event": (
+        order(events=[{"event_type": "party", "event_date": "2030-01-02 11:00"}]), 400, "event_type",
+    ),
+    "an event outside": (
+        order(events=[{"event_type": "notification", "event_date": "2030-01-03 11:00"}]),
+        400,
+        "event_date must lie between 2030-01-02 10:00:00 and 2030-01-02 12:00:00",
+    ),
+    "an event without a date": (order(events=[{"event_type": "notification"}]), 400, "event_date"),
+    "a null event": (order(events=[None]), 400, "events"),
+    **{
+        f"{name} in the body": (order(**{name: "x"}), 400, f"{name}: Unknown parameter; known are before_end_date")
+        for name in (
+            "id", "project_id", "user_id", "status", "degraded", "trust_id", "created_at", "updated_at", "tenant",
+        )
+    },
+    "min 0": (asked(min=0), 400, "Malformed parameter min"),
+    "min -1": (asked(min=-1), 400, "Malformed parameter min"),
+    "min above max": (
+        asked(min=3), 400, "Invalid values for min/max of hosts. Max must be equal to or larger than min.",
+    ),
+    "min two": (asked(min="two"), 400, "Malformed parameter min"),
+    "min empty": (asked(min=""), 400, "Malformed parameter min"),
+    "min 1.5": (asked(min=1.5), 400, "Malformed parameter min"),
+    "min 1.0": (asked(min=1.0), 400, "Malformed parameter min"),
+    "min true": (asked(min=True), 400, "Malformed parameter min"),
+    "min 10^12": (asked(min=10**12), 400, "Malformed parameter min"),
+    "max 2^63": (asked(max=2**63), 400, "too long"),
+    "no min": (asked(min=...), 400, "Missing parameter min"),
+    "an unknown key": (asked(gpus=4), 400, "Unknown parameter gpus in a reservation; known are before_end"),
+    "a requirement without a value": (
+        asked(hypervisor_properties='[">=", "$vcpus"]'), 400, 'Malformed requirements [">=", "$vcpus"]',
+    ),
+    "an unknown operator": (asked(resource_properties='["~", "$a", "b"]'), 400, "Malformed requirements"),
+    "no JSON": (asked(hypervisor_properties="vcpus > 4"), 400, "Malformed requirements vcpus > 4"),
+    "a requirement that is an object": (asked(hypervisor_properties="{}"), 400, "Malformed requirements"),
+    "no text": (asked(hypervisor_properties=[]), 400, "Malformed parameter hypervisor_properties"),
+    "deep requirements": (asked(hypervisor_properties='["and",' * 40 + '["=","$a","b"]' + "]" * 40), 400, "nested"),
+    "an unknown capability": (asked(resource_properties='["=", "$wheels", "4"]'), 400, "wheels"),
+    "a key of Python's": (asked(hypervisor_properties='["=", "$__class__", "4"]'), 400, "__class__"),
+    "a quote in a value": (
+        asked(resource_properties='["=", "$gpu", "x\' OR 1=1 --%s"]'), 409, "Not enough hosts available",
+    ),
+    "too many hosts": (asked(min=9, max=9), 409, "Not enough hosts available: 9 wanted, 4 match, 4 of them free"),
+    "a server that is no UUID": (
+        order(reservations=[{"resource_type": "virtual:instance", "resource_id": "x"}]),
+        400,
+        "Malformed parameter resource_id",
+    ),
+    "nobody's server": (
+        order(reservations=[{"resource_type": "virtual:instance", "resource_id": NOBODYS}]), 404, NOBODYS,
+    ),
+    "an unknown action": (
+        order(reservations=[{"resource_type": "virtual:instance", "resource_id": NOBODYS, "on_end": "explode"}]),
+        400,
+        "Malformed parameter on_end: Unknown action explode",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "status", "text"), ORDERS.values(), ids=ORDERS)
+def test_an_order(standing: tuple[Flask, Climate], body: dict[str, Any], status: int, text: str) -> None:
+    app, climate = standing
+    before = written(climate.engine)
+    answer = Person(app, "member")("POST", "/leases", body)
+    assert (answer.status_code, answer.json["error_code"], answer.json["error_name"]) == (status, status, status)
+    assert text in answer.json["error_message"]
+    assert set(answer.json) == {"error_code", "error_message", "error_name"}
+    assert written(climate.engine) == before
+
+
+def test_hosts_that_are_taken(member: Person) -> None:
+    member.lease(reservations=[reservation(min=8, max=8)])
+    answer = member("POST", "/leases", order(start_date="2030-01-02 11:00", end_date="2030-01-02 13:00"))
+    assert answer.status_code == 409
+    assert answer.json["error_message"] == (
+        "Not enough hosts available: 1 wanted, 8 match, 0 of them free; it would fit from 2030-01-02 12:00:00 UTC"
+    )
+
+
+BODIES: dict[str, tuple[bytes, str, int]] = {
+    "no JSON": (b"{name: l}", "application/json", 400),
+    "empty": (b"", "application/json", 400),
+    "a list": (b"[]", "application/json", 400),
+    "a text": (b'"lease"', "application/json", 400),
+    "a number": (b"5", "application/json", 400),
+    "null": (b"null", "application/json", 400),
+    "NaN": (b'{"name": NaN}', "application/json", 400),
+    "1e400": (b'{"name": 1e400}', "application/json", 400),
+    "a key twice": (b'{"name": "a", "name": "b"}', "application/json", 400),
+    "deep": (b'{"name":' + b"[" * 1000 + b"]" * 1000 + b"}", "application/json", 400),
+    "2 MB": (b'{"name": "' + b"n" * 2**21 + b'"}', "application/json", 413),
+    "another type": (b"name=l", "application/x-www-form-urlencoded", 415),
+    "XML": (b"<lease/>", "text/xml", 415),
+}
+
+
+@pytest.mark.parametrize(("data", "kind", "status"), BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize(("method", "path"), [("POST", "/leases"), ("PUT", f"/leases/{NOBODYS}")])
+def test_a_body(standing: tuple[Flask, Climate], method: str, path: str, data: bytes, kind: str, status: int) -> None:
+    answer = Person(standing[0], "member")(method, path, data=data, headers={"Content-Type": kind})
+    assert answer.status_code == status, answer.json
+    assert answer.json["error_message"]
+
+
+@pytest.mark.parametrize("lease_id", ["x", "5", "l' OR '1'='1", NOBODYS, NOBODYS.replace("-", ""), "%F0%9F%9A%80"])
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_ids_that_are_nobodys(standing: tuple[Flask, Climate], method: str, lease_id: str) -> None:
+    body = {"name": "x"} if method == "PUT" else None
+    answer = Person(standing[0], "member")(method, f"/leases/{lease_id}", body)
+    shown = "🚀" if lease_id.startswith("%") else lease_id
+    assert answer.json == {
+        "error_code": 404,
+        "error_message": f"Object with {{'lease_id': '{shown}'}} not found",
+        "error_name": 404,
+    }
+
+
+@pytest.fixture(scope="module")
+def later(standing: tuple[Flask, Climate]) -> dict[str, Any]:
+    """A lease in March, out of the way of all others."""
+    return Person(standing[0], "member").lease(start_date="2030-03-01 10:00", end_date="2030-03-01 12:00")
+
+
+CHANGES: dict[str, tuple[dict[str, Any], int, str]] = {
+    "end in the past": ({"end_date": "2030-01-01 10:00"}, 400, "End date must be later than current and start date"),
+    "start in the past": ({"start_date": "2030-01-01 10:00"}, 400, "Start date must be later than current date"),
+    "start after end": ({"start_date": "2030-03-02 13:00"}, 400, "End date must be later than current and start date"),
+    "too long": ({"end_date": "2040-03-02 13:00"}, 400, "730 days"),
+    "null for a date": ({"end_date": None}, 400, f"null {DATES}"),
+    "null for a name": ({"name": None}, 400, "name"),
+    "an unknown key": ({"project_id": "other"}, 400, "project_id: Unknown parameter"),
+    "events": ({"events": []}, 400, "events: Unknown parameter"),
+    "reservations without id": ({"reservations": [{"min": 1}]}, 400, "Missing parameter reservation ID"),
+    "a number for an id": ({"reservations": [{"id": 5}]}, 400, "Missing parameter reservation ID"),
+    "unknown reservation": (
+        {"reservations": [{"id": "x", "min": 1}]},
+        400,
+        "Please enter valid reservation IDs. Invalid reservation IDs are: x",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "status", "text"), CHANGES.values(), ids=CHANGES)
+def test_a_change(
+    standing: tuple[Flask, Climate], later: dict[str, Any], change: dict[str, Any], status: int, text: str
+) -> None:
+    member, made = Person(standing[0], "member"), later
+    answer = member("PUT", f"/leases/{made['id']}", change)
+    assert answer.status_code == status
+    assert text in answer.json["error_message"]
+    assert member.get(f"/leases/{made['id']}")["lease"] == made
+
+
+SPECS: dict[str, tuple[dict[str, Any], int, str]] = {
+    "another type": ({"resource_type": "virtual:instance"}, 409, "resource_type cannot be updated"),
+    "min above max": ({"min": 2}, 400, "Max must be equal to or larger than min."),
+    "min 0": ({"min": 0}, 400, "Malformed parameter min"),
+    "status": ({"status": "active"}, 400, "Unknown parameter status in a reservation"),
+    "lease_id": ({"lease_id": NOBODYS}, 400, "Unknown parameter lease_id in a reservation"),
+    "too many hosts": ({"min": 9, "max": 9}, 409, "Not enough hosts available: 9 wanted, 4 match, 4 of them free"),
+}
+
+
+@pytest.mark.parametrize(("change", "status", "text"), SPECS.values(), ids=SPECS)
+def test_a_change_of_a_reservation(
+    standing: tuple[Flask, Climate], later: dict[str, Any], change: dict[str, Any], status: int, text: str
+) -> None:
+    member, made = Person(standing[0], "member"), later
+    change = {"id": made["reservations"][0]["id"], **change}
+    answer = member("PUT", f"/leases/{made['id']}", {"reservations": [change]})
+    assert answer.status_code == status
+    assert text in answer.json["error_message"]
+    assert member.get(f"/leases/{made['id']}")["lease"] == made
+
+
+def test_another_leases_reservation(member: Person) -> None:
+    one, other = member.lease(), member.lease()
+    change = {"id": other["reservations"][0]["id"], "max": 2}
+    answer = member("PUT", f"/leases/{one['id']}", {"reservations": [change]})
+    assert answer.status_code == 400
+    assert answer.json["error_message"].startswith("Please enter valid reservation IDs.")
+
+
+def test_what_has_started_and_what_has_ended(member: Person, climate: Climate, clock: Clock) -> None:
+    made = member.lease(start_date="now", end_date="2030-01-01 14:00")
+    run_due(climate)
+    path = f"/leases/{made['id']}"
+    refused = member("PUT", path, {"start_date": "2030-01-01 13:00"})
+    assert refused.status_code == 400
+    assert refused.json["error_message"] == "Cannot modify the start date of already started leases"
+    clock.forward(hours=3)
+    run_due(climate)
+    refused = member("PUT", path, {"end_date": "2030-01-01 18:00"})
+    assert (refused.status_code, refused.json["error_message"]) == (400, "Terminated leases can only be renamed")
+    assert member.done(member("PUT", path, {"name": "old"}))["lease"]["name"] == "old"
+
+
+def test_a_lease_that_is_being_started_is_busy(member: Person, climate: Climate) -> None:
+    made = member.lease(start_date="now", end_date="2030-01-01 14:00")
+    events.claim_due(climate, "poller")
+    for method, body in (("PUT", {"end_date": "2030-01-01 15:00"}), ("DELETE", None)):
+        answer = member(method, f"/leases/{made['id']}", body)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (409, "1")
+        assert answer.json["error_message"].startswith("Invalid lease status")
+    shown = member.get(f"/leases/{made['id']}")["lease"]
+    assert (shown["status"], shown["end_date"]) == ("STARTING", made["end_date"])
+
+
+def test_a_lease_ends_where_the_next_begins(member: Person, climate: Climate) -> None:
+    made = member.lease(start_date="now", end_date="2030-01-01 14:00", reservations=[reservation(min=8, max=8)])
+    run_due(climate)
+    member.lease(start_date="2030-01-01 16:00", end_date="2030-01-01 18:00")
+    answer = member("PUT", f"/leases/{made['id']}", {"end_date": "2030-01-01 17:00"})
+    assert answer.status_code == 409
+    assert "this one can last until 2030-01-01 16:00:00 UTC at most" in answer.json["error_message"]
+    assert member.get(f"/leases/{made['id']}")["lease"]["end_date"] == made["end_date"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=-1", "limit=0", "limit=abc", "limit=", "marker=x", f"marker={NOBODYS}", "status=SLEEPING", "sort=name",
+     "starts_before=yesterday", "ends_after="],
+)  # fmt: skip
+def test_queries_of_lists(standing: tuple[Flask, Climate], query: str) -> None:
+    answer = Person(standing[0], "member")("GET", f"/leases?{query}")
+    assert answer.status_code == 400
+    assert query.partition("=")[0] in answer.json["error_message"]
+
+
+@pytest.mark.parametrize("query", ["at=yesterday", "when=now", "dry_run=true"])
+def test_queries_of_one(standing: tuple[Flask, Climate], query: str) -> None:
+    assert Person(standing[0], "member")("GET", f"/leases/{NOBODYS}?{query}").status_code == 400
+
+
+def test_wrong_methods_and_paths(standing: tuple[Flask, Climate]) -> None:
+    person = Person(standing[0], "member")
+    answer = person("PATCH", "/leases")
+    assert (answer.status_code, set(answer.headers["Allow"].split(", "))) == (405, {"GET", "HEAD", "POST"})
+    assert set(answer.json) == {"error", "error_message"}
+    assert person("GET", "/lease").status_code == 404
+    assert person("GET", "/leases", headers={"Accept": "text/xml"}).status_code == 406
