@@ -15,10 +15,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def settings_table() -> str:
-    rows = [
-        f"| `CLIMATE_{field.name.upper()}` | {f'`{field.default}`' if field.default != '' else ''} | {field.metadata['says']} |"
-        for field in fields(Settings)
-    ]
+    defaults = {field.name: f"`{field.default}`" if field.default != "" else "" for field in fields(Settings)}
+    rows = [f"| `CLIMATE_{f.name.upper()}` | {defaults[f.name]} | {f.metadata['says']} |" for f in fields(Settings)]
     return "\n".join(["| variable | default | what it is |", "|---|---|---|", *rows]) + "\n"
 
 

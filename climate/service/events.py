@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection
 
 from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate

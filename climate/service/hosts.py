@@ -1,11 +1,12 @@
 """Register hosts with the reservation service, describe them, and say who holds them when."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 
 import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import FREEPOOL, CloudError
+from climate.cloud import FREEPOOL, CloudError, CloudHost
 from climate.context import Climate
 from climate.domain import requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
@@ -52,7 +53,7 @@ def register(
         if host.servers:
             raise Conflict(f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered")
         now = climate.now(conn)
-        made = hosts.add(conn, host, extra, now)
+        made = hosts.add(conn, _columns(host), extra, now)
         if key:
             idempotency.remember(conn, caller, key, str(made.id), now)
         return made
@@ -61,6 +62,12 @@ def register(
     if not dry_run:
         _enrol(climate, caller, made, key)
     return made
+
+
+def _columns(host: CloudHost) -> dict[str, object]:
+    """The cloud's description, in the words of the reservation service."""
+    described = asdict(host)
+    return {"hypervisor_hostname": described.pop("name"), **{k: v for k, v in described.items() if k != "servers"}}
 
 
 def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:

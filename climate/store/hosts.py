@@ -10,7 +10,6 @@ from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
-from climate.cloud import CloudHost
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.store.tables import allocations, hosts, in_force, leases, properties, reservations
 
@@ -59,25 +58,13 @@ class Property:
     values: tuple[str, ...] = ()
 
 
-def add(conn: Connection, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
-    row = {
-        "hypervisor_hostname": host.name,
-        "service_name": host.service_name,
-        "vcpus": host.vcpus,
-        "memory_mb": host.memory_mb,
-        "local_gb": host.local_gb,
-        "cpu_info": host.cpu_info,
-        "hypervisor_type": host.hypervisor_type,
-        "hypervisor_version": host.hypervisor_version,
-        "availability_zone": host.availability_zone,
-        "reservable": True,
-        "extra": dict(extra),
-        "created_at": now,
-    }
+def add(conn: Connection, own: Mapping[str, Any], extra: Mapping[str, str], now: datetime) -> Host:
+    """Register a host with these columns; Conflict where one of that name is registered already."""
+    row = {**own, "reservable": True, "extra": dict(extra), "created_at": now}
     try:
         made = conn.execute(insert(hosts).values(row).returning(*hosts.c)).one()
     except IntegrityError as error:
-        raise Conflict(f"Host '{host.name}' is already registered") from error
+        raise Conflict(f"Host '{own['hypervisor_hostname']}' is already registered") from error
     _name_properties(conn, extra, now)
     return _host(made)
 

@@ -1,4 +1,4 @@
-"""The migrated schema is the declared one, compared in the catalog: Alembic's own check misses guards (habits.md H21)."""
+"""The migrated schema is the declared one, compared in the catalog: Alembic's own check misses guards."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,9 @@ QUESTIONS = {
         SELECT c.relname, pg_get_triggerdef(t.oid), pg_get_functiondef(t.tgfoid)
         FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE {OURS} AND NOT t.tgisinternal""",
-    "sequences": f"SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {OURS} AND relkind = 'S'",
+    "sequences": f"""
+        SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE {OURS} AND relkind = 'S'""",
     "first rows": "SELECT epoch FROM epochs",
 }
 
