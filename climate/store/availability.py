@@ -14,26 +14,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Interval,
-    Select,
-    and_,
-    cast,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-)
-from sqlalchemy.dialects.postgresql import ARRAY, Range
+from sqlalchemy import Connection, Select, func, select
+from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.period import Period
 from climate.domain.requirements import Requirement
-from climate.store.matching import condition
+from climate.store.search import given, search
 from climate.store.tables import allocations, hosts, in_force, leases, reservations
 
 POOL_LOCK = 42
@@ -46,7 +33,6 @@ SAMPLE = 32
 """Free hosts that are compared for their fit; enough that concurrent bookings seldom want the same one."""
 
 PATIENT_LOOKS = 50
-FAR = timedelta(days=3650)
 
 
 class TryPatiently(ClimateError):
@@ -89,10 +75,8 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
 
 
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
-    taken = conn.scalars(
-        _best(wanted).limit(wanted.most + SPARE).with_for_update(of=hosts, key_share=True, skip_locked=True)
-    )
-    still = _still_free(conn, list(taken), wanted)
+    taken = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).quick, wanted.most + SPARE)
+    still = _still_free(conn, taken, wanted)
     if len(still) < wanted.most:
         raise TryPatiently()
     return tuple(sorted(still[: wanted.most]))
@@ -101,7 +85,7 @@ def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
 def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     conn.execute(select(func.pg_advisory_xact_lock(POOL_LOCK)))
     for _ in range(PATIENT_LOOKS):
-        candidates = list(conn.scalars(_best(wanted).limit(wanted.most)))
+        candidates = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).best, wanted.most)
         if len(candidates) < wanted.least:
             raise Short(wanted)
         rows = select(hosts.c.id).where(hosts.c.id.in_(candidates)).order_by(hosts.c.id)
@@ -112,57 +96,15 @@ def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _best(wanted: Wanted) -> Select[int]:
-    """Free hosts, best first: those to keep, then the tightest fit, so that long free stretches stay whole."""
-    kept = hosts.c.id == func.any(cast(list(wanted.keep), ARRAY(BigInteger)))
+def _best(conn: Connection, wanted: Wanted, statement: Select[int], limit: int) -> list[int]:
     size = max(SAMPLE, 2 * wanted.most)
-    sample = (
-        select(hosts.c.id)
-        .where(_suits(wanted), _free(hosts.c.id, wanted))
-        .order_by(kept.desc(), func.random())
-        .limit(size)
-        .subquery("sample")
-    )
-    return (
-        select(hosts.c.id)
-        .join(sample, sample.c.id == hosts.c.id)
-        .order_by(kept.desc(), _free_stretch(hosts.c.id, wanted.window), func.random())
-    )
-
-
-def _suits(wanted: Wanted) -> ColumnElement[bool]:
-    suits = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), condition(wanted.requirement))
-    suits = or_(suits, hosts.c.id.in_(wanted.must)) if wanted.must else suits
-    return and_(suits, hosts.c.id.not_in(wanted.without)) if wanted.without else suits
-
-
-def _free(host: ColumnElement[int], wanted: Wanted) -> ColumnElement[bool]:
-    window = Range(wanted.window.start, wanted.window.end)
-    a = allocations
-    taken = exists().where(a.c.host == host, a.c.during.overlaps(window), in_force(a))
-    return ~(taken if wanted.own is None else taken.where(a.c.reservation_id.is_distinct_from(wanted.own)))
+    return list(conn.scalars(statement, given(wanted, sample=size, limit=limit)))
 
 
 def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> list[int]:
-    one = (
-        func.unnest(cast(list(numbers), ARRAY(BigInteger)))
-        .table_valued("number", with_ordinality="place")
-        .render_derived()
-    )
-    still = select(one.c.number).join(hosts, hosts.c.id == one.c.number)
-    # Whether it suits is asked again too: a host may have been changed or removed until its row was ours.
-    return list(conn.scalars(still.where(_suits(wanted), _free(one.c.number, wanted)).order_by(one.c.place)))
-
-
-def _free_stretch(host: ColumnElement[int], window: Period) -> ColumnElement[timedelta]:
-    """How long the host would be free around the window, were it not for this booking."""
-    a = allocations
-    mine = (a.c.host == host, in_force(a))
-    start, end = func.lower(a.c.during), func.upper(a.c.during)
-    before = select(end).where(*mine, start < window.start).order_by(start.desc()).limit(1).scalar_subquery()
-    after = select(start).where(*mine, start >= window.end).order_by(start).limit(1).scalar_subquery()
-    far = literal(FAR, Interval)
-    return func.coalesce(after - window.end, far) + func.coalesce(window.start - before, far)
+    """Whether they suit is asked again too: a host may have been changed or removed until its row was ours."""
+    statement = search(wanted.requirement, wanted.own is not None).still_free
+    return list(conn.scalars(statement, given(wanted, numbers=list(numbers))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,40 +116,37 @@ class Shortage:
     fits_from: "Period | None"
 
 
-HORIZON_ROWS = 5000
+HORIZON_ROWS = 1000
+HORIZON = timedelta(days=90)
 
 
 def shortage(conn: Connection, wanted: Wanted) -> Shortage:
-    """What to tell somebody who was refused.  Looks at a bounded number of future allocations."""
-    match = _suits(wanted)
-    count = select(func.count(), func.count().filter(_free(hosts.c.id, wanted))).where(match)
-    matching, free = conn.execute(count).one()
+    """What to tell somebody who was refused.  Looks at a bounded number of allocations in a bounded future."""
+    statements = search(wanted.requirement, wanted.own is not None)
+    matching, free = conn.execute(statements.counted, given(wanted)).one()
     if matching < wanted.least:
         return Shortage(matching, free, None)
-    a = allocations
-    busy = (
-        select(a.c.host, func.lower(a.c.during), func.upper(a.c.during))
-        .join(hosts, hosts.c.id == a.c.host)
-        .where(match, in_force(a), func.upper(a.c.during) > wanted.window.start)
-        .order_by(func.lower(a.c.during))
-        .limit(HORIZON_ROWS)
-    )
-    taken = [(host, Period(start, end)) for host, start, end in conn.execute(busy)]
-    return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.least))
+    until = wanted.window.end + HORIZON
+    rows = conn.execute(statements.busy, given(wanted, until=until, limit=HORIZON_ROWS))
+    taken = [(host, Period(start, end)) for host, start, end in rows]
+    known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
+    return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.least, known_until))
 
 
-def earliest_fit(hosts_in_all: int, taken: Sequence[tuple[int, Period]], window: Period, least: int) -> Period | None:
+def earliest_fit(
+    hosts_in_all: int, taken: Sequence[tuple[int, Period]], window: Period, least: int, known_until: datetime
+) -> Period | None:
     """The first window of that length, from `window` on, in which `least` of the hosts are free.
 
+    None when there is none before `known_until`; nothing is known of later allocations.
     A window can only begin to fit where some allocation ends, so those times
     are tried; each host is counted once, over its merged stretches of starts
     that it rules out.
     """
     length = window.end - window.start
     begins, ends = _ruled_out(taken, length)
-    last = taken[-1][1].start if len(taken) == HORIZON_ROWS else None
     for start in sorted({period.end for _, period in taken if period.end >= window.start}):
-        if last is not None and start + length > last:
+        if start + length > known_until:
             return None
         occupied = bisect_left(begins, start) - bisect_right(ends, start)
         if hosts_in_all - occupied >= least:

@@ -1,0 +1,156 @@
+"""The statements of the search for free hosts: made once for a requirement, run with what is asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Protocol
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Interval,
+    Select,
+    Uuid,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
+
+from climate.domain.period import Period
+from climate.domain.requirements import Requirement
+from climate.store.matching import condition
+from climate.store.tables import Time, allocations, hosts, in_force
+
+FAR = timedelta(days=3650)
+
+
+class Asked(Protocol):
+    """What the statements are run with."""
+
+    @property
+    def window(self) -> Period: ...
+    @property
+    def own(self) -> UUID | None: ...
+    @property
+    def keep(self) -> tuple[int, ...]: ...
+    @property
+    def must(self) -> tuple[int, ...]: ...
+    @property
+    def without(self) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Statements over the hosts that suit one requirement.  To be run with `given` and what each says."""
+
+    best: Select[int]
+    """Free hosts, best first, `limit` of them out of a `sample`."""
+    quick: Select[int]
+    """The same, locked; passes over those that others hold."""
+    still_free: Select[int]
+    """Those among `numbers` that suit and are free, in the order given."""
+    counted: Select[int, int]
+    """How many suit, and how many of those are free."""
+    busy: Select[Any]
+    """(host, start, end) of what is promised between the window's start and `until`, `limit` rows, earliest first."""
+
+
+def given(asked: Asked, **more: object) -> Mapping[str, object]:
+    """The parameters that all the statements take, and `more`."""
+    window = asked.window
+    return {
+        "start": window.start,
+        "end": window.end,
+        "during": Range(window.start, window.end),
+        "own": asked.own,
+        "keep": list(asked.keep),
+        "must": list(asked.must),
+        "without": list(asked.without),
+        **more,
+    }
+
+
+@lru_cache(maxsize=500)
+def search(requirement: Requirement, has_own: bool) -> Search:
+    """The statements for a requirement; with `has_own` what the reservation `own` holds counts as free."""
+    suits, best = _suits(requirement), _best(requirement, has_own)
+    number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
+    still_free = select(number.c.number).join(hosts, hosts.c.id == number.c.number)
+    return Search(
+        best=best,
+        quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
+        still_free=still_free.where(suits, _free(number.c.number, has_own)).order_by(number.c.place),
+        counted=select(func.count(), func.count().filter(_free(hosts.c.id, has_own))).where(suits),
+        busy=_busy(suits),
+    )
+
+
+def _numbers(name: str) -> ColumnElement[Any]:
+    return bindparam(name, type_=ARRAY(BigInteger))
+
+
+def _suits(requirement: Requirement) -> ColumnElement[bool]:
+    suits = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), condition(requirement))
+    return and_(or_(suits, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
+
+
+def _free(host: ColumnElement[int], has_own: bool) -> ColumnElement[bool]:
+    a = allocations
+    window = bindparam("during", type_=TSTZRANGE)
+    taken = exists().where(a.c.host == host, a.c.during.overlaps(window), in_force(a))
+    return ~(taken.where(a.c.reservation_id.is_distinct_from(bindparam("own", type_=Uuid))) if has_own else taken)
+
+
+def _best(requirement: Requirement, has_own: bool) -> Select[int]:
+    """Those to keep, then the tightest fit among a random sample, so that long free stretches stay whole."""
+    kept = hosts.c.id == func.any(_numbers("keep"))
+    sample = (
+        select(hosts.c.id)
+        .where(_suits(requirement), _free(hosts.c.id, has_own))
+        .order_by(kept.desc(), func.random())
+        .limit(bindparam("sample", type_=Integer))
+        .subquery("sample")
+    )
+    return (
+        select(hosts.c.id)
+        .join(sample, sample.c.id == hosts.c.id)
+        .order_by(kept.desc(), _free_stretch(hosts.c.id), func.random())
+        .limit(bindparam("limit", type_=Integer))
+    )
+
+
+def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:
+    """How long the host would be free around the window, were it not for this booking."""
+    a = allocations
+    mine = (a.c.host == host, in_force(a))
+    begins, ends = func.lower(a.c.during), func.upper(a.c.during)
+    start, end = bindparam("start", type_=Time), bindparam("end", type_=Time)
+    before = select(ends).where(*mine, begins < start).order_by(begins.desc()).limit(1).scalar_subquery()
+    after = select(begins).where(*mine, begins >= end).order_by(begins).limit(1).scalar_subquery()
+    far = literal(FAR, Interval)
+    return func.coalesce(after - end, far) + func.coalesce(start - before, far)
+
+
+def _busy(suits: ColumnElement[bool]) -> Select[Any]:
+    """Read host by host: of few hosts that is little, however much all the others are booked."""
+    a, limit = allocations, bindparam("limit", type_=Integer)
+    begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")
+    theirs = (
+        select(begins, ends)
+        .where(a.c.host == hosts.c.id, in_force(a), begins < bindparam("until", type_=Time))
+        .where(ends > bindparam("start", type_=Time))
+        .order_by(begins)
+        .limit(limit)
+        .lateral("theirs")
+    )
+    joined = select(hosts.c.id, theirs.c.begins, theirs.c.ends).join(theirs, true())
+    return joined.where(suits).order_by(theirs.c.begins).limit(limit)
