@@ -94,8 +94,12 @@ def _verified(shown: Screen, step: Step, play: Play) -> bool:
     title = (step.__doc__ or "").strip()
     try:
         shown.done(title, step(play))
-    except (Unseen, Failure) as why:
+    except Unseen as why:
         shown.failed(title, str(why))
+        return False
+    except Failure as failure:
+        asked, request_id = failure.details.get("request", "asked for it"), failure.request_id
+        shown.failed(title, f"{asked}: {failure}" + (f" (request id {request_id})" if request_id else ""))
         return False
     except (httpx.HTTPError, LookupError, TypeError, ValueError) as wrong:
         shown.failed(title, f"the answer has another form than expected, {type(wrong).__name__}: {wrong}")

@@ -19,6 +19,8 @@ from climate.cli.moments import read
 MARK = "climate-demo-"
 """What the name of everything begins with that the demo makes."""
 LOOK_SECONDS = 0.05
+REFUSALS = (403, 404, 409)
+"""What refuses a boot; 400 would mean that the request itself was wrong."""
 
 
 class Unseen(Exception):
@@ -82,7 +84,7 @@ class Play:
         try:
             server_id = self.boot(client, name, self.flavor, hints)
         except Failure as failure:
-            if failure.details.get("status") in (400, 403, 404, 409):
+            if failure.details.get("status") in REFUSALS:
                 return f"{failure.details['status']} {failure}"
             raise
         settled = ("ERROR", "ACTIVE", "RESERVED")
@@ -145,9 +147,9 @@ def play_on(stack: Stack, screen: Screen) -> Iterator[Play]:
                 client.close()
 
 
-def person(play: Play, name: str, password: str) -> Client:
+def person(play: Play, name: str, password: str, project: str) -> Client:
     """Somebody else, signed in."""
-    auth = {"auth_url": play.admin.cloud.auth_url, "username": name, "password": password, "project_name": name}
+    auth = {"auth_url": play.admin.cloud.auth_url, "username": name, "password": password, "project_name": project}
     return Client(entry({"auth": auth}, name))
 
 

@@ -2,8 +2,12 @@
 
 from secrets import token_urlsafe
 from typing import Any
+from uuid import uuid4
 
 from climate.cli.demo_play import MARK, Play, Unseen, person, require
+
+VISITORS = f"{MARK}visitors"
+"""The other project."""
 
 GPUS = {"gpu-1": "1", "gpu-2": "2", "gpu-3": "4", "gpu-4": "4"}
 """The hosts that are kept for leases, and how many graphics processors each has."""
@@ -75,18 +79,21 @@ def sizes_are_known(play: Play) -> str:
 
 def visitor_comes(play: Play) -> str:
     """Somebody from another project can sign in"""
-    name, password = f"{MARK}visitor-{token_urlsafe(4)}", token_urlsafe(18)
-    project = _make(play, "project", {"name": name})
+    name, password = f"{MARK}visitor-{uuid4().hex[:8]}", token_urlsafe(18)
+    known = play.admin.json("identity", "GET", "/projects", params={"name": VISITORS})["projects"]
+    project = str(known[0]["id"]) if known else _make(play, "project", {"name": VISITORS})
     user = _make(play, "user", {"name": name, "password": password, "default_project_id": project})
     roles = play.admin.json("identity", "GET", "/roles", params={"name": "member"})["roles"]
     member = next((role["id"] for role in roles if role["name"] == "member"), None)
     if member is None:
         raise Unseen("there is no role member")
     play.admin.call("identity", "PUT", f"/projects/{project}/users/{user}/roles/{member}")
-    play.visitor = person(play, name, password)
+    play.visitor = person(play, name, password, VISITORS)
     seen = play.visitor.token.body["project"]
     require(seen["id"] == project, f"signed in to project {seen['name']}")
-    return f"{name}, a member of a project of the same name"
+    flavors = play.visitor.json("compute", "GET", "/flavors/detail")["flavors"]
+    require(play.flavor in [str(flavor["id"]) for flavor in flavors], "the large size is hidden from it")
+    return f"{name}, a member of project {VISITORS}, who may use that size as well"
 
 
 def _make(play: Play, noun: str, wanted: dict[str, Any]) -> str:
@@ -94,10 +101,8 @@ def _make(play: Play, noun: str, wanted: dict[str, Any]) -> str:
 
 
 def visitor_goes(play: Play) -> None:
-    """Leave no users, projects and sizes behind."""
+    """Leave no users and sizes behind."""
     if play.visitor is not None:
-        seen = play.visitor.token.body
-        play.admin.call("identity", "DELETE", f"/users/{seen['user']['id']}")
-        play.admin.call("identity", "DELETE", f"/projects/{seen['project']['id']}")
+        play.admin.call("identity", "DELETE", f"/users/{play.visitor.token.body['user']['id']}")
     if play.flavor:
         play.admin.call("compute", "DELETE", f"/flavors/{play.flavor}")

@@ -13,9 +13,9 @@ from climate.cli.moments import read, wire
 REQUIREMENTS = '["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]'
 AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=60)
 """How far ahead the first lease starts, and how long it lasts unless it is ended."""
-SLEEP, WAKE = timedelta(seconds=6), timedelta(seconds=8)
+SLEEP, WAKE = timedelta(seconds=8), timedelta(seconds=8)
 """How long the second server sleeps, and how long it then runs."""
-LATE = 2.0
+LATE = 3.0
 """Seconds after which something is not on time any more."""
 
 

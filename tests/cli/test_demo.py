@@ -173,7 +173,9 @@ def test_a_boot_that_works_is_not_taken_for_a_refusal(play: Play, wire: Wire) ->
     assert [asked.method for asked in wire.asked][-1] == "DELETE"
 
 
-@pytest.mark.parametrize(("status", "counts"), [(403, True), (404, True), (409, True), (500, False), (401, False)])
+@pytest.mark.parametrize(
+    ("status", "counts"), [(403, True), (404, True), (409, True), (400, False), (500, False), (401, False)]
+)
 def test_a_refusal_is_an_answer_that_refuses_and_not_one_that_broke(
     play: Play, wire: Wire, status: int, counts: bool
 ) -> None:
