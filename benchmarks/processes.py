@@ -1,0 +1,90 @@
+"""The processes of climate, as `climate up` runs them, for a benchmark to measure from outside."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+
+import yaml
+
+from climate import bootstrap
+from climate.settings import Settings
+
+PATIENCE = 60.0
+"""Longest time, in seconds, until a process is at work."""
+
+
+def with_port(settings: Settings) -> Settings:
+    """The settings with a port that is free."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return replace(settings, port=one.getsockname()[1])
+
+
+@contextmanager
+def running(settings: Settings, *names: str) -> Iterator[None]:
+    """Run these processes while the block lasts; their output goes to the home's logs."""
+    with ExitStack() as stack:
+        children = [stack.enter_context(_child(settings, name)) for name in names]
+        if "web" in names:
+            _await_web(settings, children)
+        yield
+
+
+@contextmanager
+def _child(settings: Settings, name: str) -> Iterator["subprocess.Popen[bytes]"]:
+    logs = settings.home / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    with (logs / f"{name}.log").open("ab") as output:
+        argv = [sys.executable, "-m", "climate", name]
+        child = subprocess.Popen(argv, env=_environ(settings), stdout=output, stderr=output)
+    try:
+        yield child
+    finally:
+        child.terminate()
+        child.wait(PATIENCE)
+
+
+def _environ(settings: Settings) -> dict[str, str]:
+    own = {f"CLIMATE_{f.name.upper()}": str(getattr(settings, f.name)) for f in fields(settings)}
+    root = str(Path(__file__).parent.parent)
+    return {**os.environ, **{name: value for name, value in own.items() if value}, "PYTHONPATH": root}
+
+
+def _await_web(settings: Settings, children: "list[subprocess.Popen[bytes]]") -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            urllib.request.urlopen(f"{settings.base_url}/healthz", timeout=5).close()
+            return
+        except (urllib.error.URLError, OSError):
+            if time.monotonic() > deadline or any(child.poll() is not None for child in children):
+                raise
+            time.sleep(0.1)
+
+
+def prepare(settings: Settings) -> None:
+    """The first start: users, flavors, an image, a network."""
+    bootstrap.prepare(settings)
+
+
+def token(settings: Settings, cloud: str = "climate-demo") -> str:
+    """A token of a user of the generated clouds.yaml."""
+    auth = yaml.safe_load((settings.home / "clouds.yaml").read_text())["clouds"][cloud]["auth"]
+    domain = {"name": auth["user_domain_name"]}
+    user = {"name": auth["username"], "password": auth["password"], "domain": domain}
+    scope = {"project": {"name": auth["project_name"], "domain": {"name": auth["project_domain_name"]}}}
+    body = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
+    request = urllib.request.Request(
+        f"{settings.base_url}/identity/v3/auth/tokens", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return str(answer.headers["X-Subject-Token"])
