@@ -74,7 +74,11 @@ def _acquire(file: int, home: Path, deadline: float) -> None:
     while True:
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
+            if not isinstance(error, BlockingIOError):
+                raise StoreError(
+                    f"{home} lies where nothing can be locked: {error.strerror}; set CLIMATE_HOME"
+                ) from None
             owner = _owner(os.pread(file, 100, 0))
         if owner:
             raise AlreadyRunning(f"climate is already running in {home} (process {owner})")

@@ -50,6 +50,10 @@ class Order:
         unknown = wanted - known.keys() | wanted & {RELEASE}
         if unknown:
             raise ProcfileError(f"the Procfile has no process named {', '.join(sorted(unknown))}")
+        if self.formation.get(WEB, 1) > 1:
+            raise ProcfileError(
+                "only one web process can have the port; CLIMATE_WEB_PROCESSES says how many work behind it"
+            )
         chosen = {name: words for name, words in known.items() if name != RELEASE and name in (self.only or known)}
         return {each: words for name, words in chosen.items() for each in self._instances(name)}
 

@@ -78,6 +78,7 @@ class Supervisor:
         for child in self._children:
             if child.kill_at is not None and child.kill_at <= now:
                 child.kill()
+                child.kill_at = now + 1
             if child.next_at is not None and child.next_at <= now and not self._stopping:
                 self._begin(child)
         if self._asked_at is not None and not self._stopping:

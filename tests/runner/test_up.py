@@ -98,6 +98,14 @@ def test_a_name_that_is_not_in_the_procfile_is_refused(begin: Begin) -> None:
     assert runner.lines == ["climate up: the Procfile has no process named wbe"]
 
 
+def test_several_web_processes_on_one_port_are_refused(begin: Begin) -> None:
+    runner = begin(WEB, formation={"web": 2})
+
+    assert runner.result() == 1
+    assert len(runner.lines) == 1
+    assert "CLIMATE_WEB_PROCESSES" in runner.lines[0]
+
+
 def test_a_second_one_is_refused_in_one_line_and_disturbs_nothing(begin: Begin, home: Path) -> None:
     first = begin(WEB).ready()
 

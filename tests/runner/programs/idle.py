@@ -11,10 +11,10 @@ name, *words = sys.argv[1:]
 ends: Callable[[int, FrameType | None], None] = lambda number, frame: sys.exit(0)  # noqa: E731
 signal.signal(signal.SIGTERM, signal.SIG_IGN if "stubborn" in words else ends)
 below = subprocess.Popen(["sleep", "1000"])
-print(f"{name} {os.getpid()} above {below.pid}", flush=True)  # noqa: T201
+print(f"{name} {os.getpid()} above {below.pid}", flush=True)
 try:
     while True:
         signal.pause()
 finally:
     below.kill()
-    print(f"{name} ends", flush=True)  # noqa: T201
+    print(f"{name} ends", flush=True)
