@@ -15,7 +15,8 @@ from api.reservation.leases import UUID_SHAPE
 from api.reservation.moments import DATE, date, maybe, out_date
 from api.reservation.operations import PREFIX, Operation, serve
 from climate.domain.errors import NotFound
-from climate.domain.lease import Event, EventStatus, Lease
+from climate.domain.lease import Event, Lease
+from climate.domain.status import EventStatus
 from climate.service import events
 
 Read = dict[str, Any]

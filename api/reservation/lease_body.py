@@ -3,7 +3,8 @@
 from typing import Any
 
 from api.reservation.moments import date, maybe, stamp
-from climate.domain.lease import DONE, Event, Lease, LeaseStatus, Reservation
+from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.status import DONE, LeaseStatus
 from climate.store import codec
 from climate.store.journal import Entry
 

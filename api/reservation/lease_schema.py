@@ -7,7 +7,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate
 from api.reservation.moments import Moment, out_date, out_stamp
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from climate.domain.lease import EventStatus, LeaseStatus, ReservationStatus
+from climate.domain.status import EventStatus, LeaseStatus, ReservationStatus
 
 MOST_PARTS = 64
 """Reservations of a lease, and events that are named with it."""

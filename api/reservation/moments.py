@@ -12,6 +12,12 @@ from climate.service import dates
 NOW: Literal["now"] = "now"
 
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}$"
+READ = (
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2} [0-9]{1,2}:[0-9]{1,2}"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+"""What `climate.service.dates` can read."""
+
 STAMP = DATE.replace("T", " ")
 
 
@@ -34,8 +40,9 @@ class Moment(fields.String):
     """A date in the peer's form or ISO 8601; `now` too where `now` says so.  Becomes a datetime in UTC, or NOW."""
 
     def __init__(self, *, now: bool = False, **more: Any) -> None:
-        described = {"description": "UTC `%Y-%m-%d %H:%M`, or ISO 8601 with seconds and zone" + (", or `now`" * now)}
-        super().__init__(metadata=described, **more)
+        described = "UTC `%Y-%m-%d %H:%M`, or ISO 8601 with seconds and zone" + ", or `now`" * now
+        pattern = f"^({READ}{'|now' * now})$"
+        super().__init__(metadata={"description": described, "pattern": pattern}, **more)
         self.now = now
 
     def deserialize(

@@ -8,7 +8,6 @@ intention gives rise to.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from functools import reduce
 from typing import Any
 from uuid import UUID
@@ -17,84 +16,19 @@ from climate.domain import facts
 from climate.domain.errors import NotFound
 from climate.domain.facts import Fact, Hold
 from climate.domain.period import Period
-
-
-class EventKind(StrEnum):
-    """In the order in which the events of a lease run, whatever their times."""
-
-    START = "start_lease"
-    ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
-    BEFORE_END = "before_end_lease"
-    END = "end_lease"
-
-
-class EventStatus(StrEnum):
-    UNDONE = "UNDONE"
-    IN_PROGRESS = "IN_PROGRESS"
-    DONE = "DONE"
-    ERROR = "ERROR"
-
-
-class LeaseStatus(StrEnum):
-    PENDING = "PENDING"
-    STARTING = "STARTING"
-    ACTIVE = "ACTIVE"
-    TERMINATING = "TERMINATING"
-    TERMINATED = "TERMINATED"
-    DELETING = "DELETING"
-    ERROR = "ERROR"
-
-
-class ReservationStatus(StrEnum):
-    PENDING = "pending"
-    ACTIVE = "active"
-    DELETED = "deleted"
-    ERROR = "error"
-
-
-class HoldState(StrEnum):
-    """Held until the lease starts, active until its hosts are back, then released."""
-
-    HELD = "held"
-    ACTIVE = "active"
-    RELEASED = "released"
-
-
-CANCELLED = "CANCELLED"
-UNDONE, IN_PROGRESS, DONE, ERROR = EventStatus
-
-EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {
-    UNDONE: frozenset({IN_PROGRESS, DONE}),  # DONE: skipped or cancelled
-    IN_PROGRESS: frozenset({DONE, ERROR, UNDONE}),
-    DONE: frozenset({UNDONE}),  # a before_end_lease that is wanted again
-    ERROR: frozenset({UNDONE}),  # an operator's requeue
-}
-
-LEASE_STATUS: Mapping[tuple[EventStatus, EventStatus], LeaseStatus] = {
-    (UNDONE, UNDONE): LeaseStatus.PENDING,
-    (IN_PROGRESS, UNDONE): LeaseStatus.STARTING,
-    (DONE, UNDONE): LeaseStatus.ACTIVE,
-    (DONE, IN_PROGRESS): LeaseStatus.TERMINATING,
-    (DONE, DONE): LeaseStatus.TERMINATED,
-    (DONE, ERROR): LeaseStatus.ERROR,
-    (ERROR, UNDONE): LeaseStatus.ERROR,
-    (ERROR, IN_PROGRESS): LeaseStatus.TERMINATING,
-    (ERROR, DONE): LeaseStatus.TERMINATED,
-    (ERROR, ERROR): LeaseStatus.ERROR,
-}
-"""(start event, end event) -> lease.  A pair that is not listed cannot happen."""
-
-RESERVATION_STATUS: Mapping[tuple[EventStatus, EventStatus], ReservationStatus] = {
-    pair: ReservationStatus.DELETED
-    if pair[1] is DONE
-    else {
-        UNDONE: ReservationStatus.PENDING,
-        IN_PROGRESS: ReservationStatus.PENDING,
-        DONE: ReservationStatus.ACTIVE,
-    }.get(pair[0], ReservationStatus.ERROR)
-    for pair in LEASE_STATUS
-}
-"""(start event, end event) -> each reservation of the lease."""
+from climate.domain.status import (
+    CANCELLED,
+    DONE,
+    ERROR,
+    IN_PROGRESS,
+    LEASE_STATUS,
+    UNDONE,
+    EventKind,
+    EventStatus,
+    HoldState,
+    LeaseStatus,
+    ReservationStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +105,11 @@ class Lease:
 
     @property
     def reservation_status(self) -> ReservationStatus:
-        return ReservationStatus.DELETED if self.gone else RESERVATION_STATUS[self._edges]
+        """Of each reservation of the lease."""
+        start, end = self._edges
+        if self.gone or end is DONE:
+            return ReservationStatus.DELETED
+        return {DONE: ReservationStatus.ACTIVE, ERROR: ReservationStatus.ERROR}.get(start, ReservationStatus.PENDING)
 
     @property
     def hold_state(self) -> HoldState:

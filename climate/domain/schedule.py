@@ -13,19 +13,9 @@ from uuid import UUID
 from climate.domain import facts
 from climate.domain.errors import Busy, IllegalMove, InvalidInput, InvalidPeriod
 from climate.domain.facts import Fact, PlannedEvent
-from climate.domain.lease import (
-    CANCELLED,
-    DONE,
-    ERROR,
-    EVENT_MOVES,
-    IN_PROGRESS,
-    UNDONE,
-    Event,
-    EventKind,
-    EventStatus,
-    Lease,
-)
+from climate.domain.lease import Event, Lease
 from climate.domain.period import Period
+from climate.domain.status import CANCELLED, DONE, ERROR, EVENT_MOVES, IN_PROGRESS, UNDONE, EventKind, EventStatus
 
 MAX_ATTEMPTS = {EventKind.START: 10, EventKind.ADJUST: 10, EventKind.BEFORE_END: 5, EventKind.END: 50}
 """Tries before an event is given up and waits for an operator (reliability.md 2.7)."""

@@ -13,8 +13,9 @@ from sqlalchemy import Connection
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput
-from climate.domain.lease import EventKind, EventStatus, Lease, LeaseStatus
+from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
+from climate.domain.status import EventKind, EventStatus, LeaseStatus
 from climate.service import leases
 from climate.service.dates import read as read_date
 from climate.service.leases import Order

@@ -12,9 +12,10 @@ from climate.context import Climate
 from climate.domain import schedule
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Fact, Hold, LeaseRenamed, LeaseRescheduled, ReservationChanged
-from climate.domain.lease import DONE, EventKind, Lease, Reservation
+from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
+from climate.domain.status import DONE, EventKind
 from climate.plugin import Ask
 from climate.service import refusals
 from climate.service.leases import limited, scope, wake_if_soon

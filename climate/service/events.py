@@ -11,9 +11,10 @@ from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.domain import schedule
 from climate.domain.facts import Fact
-from climate.domain.lease import Event, EventKind, Lease
+from climate.domain.lease import Event, Lease
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import Verdict
+from climate.domain.status import EventKind
 from climate.plugin import Lent
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse

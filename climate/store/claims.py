@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection, and_, case, delete, exists, func, insert, select, update
+from sqlalchemy.sql.selectable import Subquery
 
-from climate.domain.lease import EventKind
+from climate.domain.status import EventKind
 from climate.store.tables import allocations, claims, epochs, events, fence_seq, has, in_force, leases, reservations
 
 FAIR_AMONG = 5000
@@ -31,6 +32,21 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
     conditions that stay true once they are, hence safe to read from a snapshot.  Ends come
     first, then projects take turns.
     """
+    ready = _ready(now)
+    query = (
+        select(leases.c.id.label("lease_id"), events.c.id)
+        .select_from(ready.join(events, events.c.id == ready.c.id).join(leases, leases.c.id == events.c.lease_id))
+        # Said again of the locked row itself: the subquery's snapshot may be older than a rival's commit.
+        .where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
+        .order_by(ready.c.group, ready.c.turn, ready.c.run_at, events.c.id)
+        .limit(limit)
+        .with_for_update(of=[events, leases], key_share=True, skip_locked=True)
+    )
+    return [(row.lease_id, row.id) for row in conn.execute(query)]
+
+
+def _ready(now: datetime) -> Subquery:
+    """The events that `due` speaks of, each with its turn, as far as a snapshot tells."""
     e, p, lease = events.alias("e"), events.alias("p"), leases.alias("l")
     ahead = exists().where(
         p.c.lease_id == e.c.lease_id,
@@ -49,7 +65,7 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
     may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | (lease.c.end_date <= now) | ~occupied
     is_end = case((e.c.kind == EventKind.END, 0), else_=1)
     turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
-    ready = (
+    return (
         select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at)
         .join(lease, lease.c.id == e.c.lease_id)
         .where(has(e.c.status, "UNDONE"), e.c.run_at <= now, ~lease.c.gone, ~ahead, may_run)
@@ -57,16 +73,6 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
         .limit(FAIR_AMONG)
         .subquery("ready")
     )
-    query = (
-        select(leases.c.id.label("lease_id"), events.c.id)
-        .select_from(ready.join(events, events.c.id == ready.c.id).join(leases, leases.c.id == events.c.lease_id))
-        # Said again of the locked row itself: the subquery's snapshot may be older than a rival's commit.
-        .where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
-        .order_by(ready.c.group, ready.c.turn, ready.c.run_at, events.c.id)
-        .limit(limit)
-        .with_for_update(of=[events, leases], key_share=True, skip_locked=True)
-    )
-    return [(row.lease_id, row.id) for row in conn.execute(query)]
 
 
 def tokens(conn: Connection, count: int) -> list[int]:

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Table, delete, text, tuple_
 
-from climate.domain.lease import EventKind, Lease
+from climate.domain.lease import Lease
+from climate.domain.status import EventKind
 from climate.store.tables import allocations, events, leases, reservations
 
 SEQ = {kind: 10 * place for place, kind in enumerate(EventKind, start=1)}

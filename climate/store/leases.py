@@ -11,9 +11,10 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.facts import Fact, Hold
-from climate.domain.lease import Event, EventKind, EventStatus, Lease, Reservation, fold
+from climate.domain.lease import Event, Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.domain.status import EventKind, EventStatus
 from climate.store import journal, lease_rows
 from climate.store.tables import allocations, events, leases, reservations
 

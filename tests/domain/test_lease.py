@@ -9,22 +9,19 @@ import pytest
 from climate.domain import facts, schedule
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.facts import Fact
-from climate.domain.lease import (
+from climate.domain.lease import Lease, evolve, fold
+from climate.domain.status import (
     DONE,
     ERROR,
     EVENT_MOVES,
     IN_PROGRESS,
     LEASE_STATUS,
-    RESERVATION_STATUS,
     UNDONE,
     EventKind,
     EventStatus,
     HoldState,
-    Lease,
     LeaseStatus,
     ReservationStatus,
-    evolve,
-    fold,
 )
 from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease
 
@@ -109,7 +106,7 @@ def _edges(known: Lease) -> tuple[EventStatus, EventStatus]:
 
 def test_every_reachable_pair_has_a_status_and_no_other_has(reachable: dict[object, Lease]) -> None:
     pairs = {_edges(known) for known in reachable.values()}
-    assert pairs == set(LEASE_STATUS) == set(RESERVATION_STATUS)
+    assert pairs == set(LEASE_STATUS)
 
 
 def test_events_move_by_the_table_only(reachable: dict[object, Lease]) -> None:

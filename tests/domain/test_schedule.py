@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from climate.domain import facts, schedule
 from climate.domain.errors import Busy, IllegalMove, InvalidInput, InvalidPeriod
-from climate.domain.lease import DONE, ERROR, UNDONE, EventKind, EventStatus, Lease
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.schedule import LONGEST_DELAY, MAX_ATTEMPTS, Verdict
+from climate.domain.status import DONE, ERROR, UNDONE, EventKind, EventStatus
 from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, done, failed, lease
 
 START, BEFORE_END, END = EventKind.START, EventKind.BEFORE_END, EventKind.END

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.domain.lease import LeaseStatus
+from climate.domain.status import LeaseStatus
 from climate.service import events, leases, replay
 from climate.service.leases import Order
 from tests.conftest import MEMBER, Clock

@@ -1,0 +1,70 @@
+"""The states of leases, reservations, events and holds, and how they follow from one another: tables, no branches."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """In the order in which the events of a lease run, whatever their times."""
+
+    START = "start_lease"
+    ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
+    BEFORE_END = "before_end_lease"
+    END = "end_lease"
+
+
+class EventStatus(StrEnum):
+    UNDONE = "UNDONE"
+    IN_PROGRESS = "IN_PROGRESS"
+    DONE = "DONE"
+    ERROR = "ERROR"
+
+
+class LeaseStatus(StrEnum):
+    PENDING = "PENDING"
+    STARTING = "STARTING"
+    ACTIVE = "ACTIVE"
+    TERMINATING = "TERMINATING"
+    TERMINATED = "TERMINATED"
+    DELETING = "DELETING"
+    ERROR = "ERROR"
+
+
+class ReservationStatus(StrEnum):
+    PENDING = "pending"
+    ACTIVE = "active"
+    DELETED = "deleted"
+    ERROR = "error"
+
+
+class HoldState(StrEnum):
+    """Held until the lease starts, active until its hosts are back, then released."""
+
+    HELD = "held"
+    ACTIVE = "active"
+    RELEASED = "released"
+
+
+CANCELLED = "CANCELLED"
+UNDONE, IN_PROGRESS, DONE, ERROR = EventStatus
+
+EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {
+    UNDONE: frozenset({IN_PROGRESS, DONE}),  # DONE: skipped or cancelled
+    IN_PROGRESS: frozenset({DONE, ERROR, UNDONE}),
+    DONE: frozenset({UNDONE}),  # a before_end_lease that is wanted again
+    ERROR: frozenset({UNDONE}),  # an operator's requeue
+}
+
+LEASE_STATUS: Mapping[tuple[EventStatus, EventStatus], LeaseStatus] = {
+    (UNDONE, UNDONE): LeaseStatus.PENDING,
+    (IN_PROGRESS, UNDONE): LeaseStatus.STARTING,
+    (DONE, UNDONE): LeaseStatus.ACTIVE,
+    (DONE, IN_PROGRESS): LeaseStatus.TERMINATING,
+    (DONE, DONE): LeaseStatus.TERMINATED,
+    (DONE, ERROR): LeaseStatus.ERROR,
+    (ERROR, UNDONE): LeaseStatus.ERROR,
+    (ERROR, IN_PROGRESS): LeaseStatus.TERMINATING,
+    (ERROR, DONE): LeaseStatus.TERMINATED,
+    (ERROR, ERROR): LeaseStatus.ERROR,
+}
+"""(start event, end event) -> lease.  A pair that is not listed cannot happen."""

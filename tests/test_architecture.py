@@ -1,0 +1,69 @@
+"""The bars that no linter holds: sizes, first lines, and where the outside world is read."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("climate", "api", "workers", "plugins", "benchmarks", "migrations")
+SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 300, 40, 3
+BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
+ENTRIES = {
+    "climate/settings.py",
+    "climate/cli/__init__.py",
+    "climate/runner/first.py",
+    "api/wsgi.py",
+    "benchmarks/scratch.py",
+}
+"""Where a process begins, and hands its environment to the settings."""
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def depth(node: ast.AST) -> int:
+    """How deeply blocks are nested below a node; an elif is not one level deeper."""
+    deepest = 0
+    for field, child in ((f, c) for f, v in ast.iter_fields(node) for c in (v if isinstance(v, list) else [v])):
+        if not isinstance(child, ast.AST) or isinstance(child, ast.FunctionDef | ast.ClassDef):
+            continue
+        is_elif = isinstance(node, ast.If) and field == "orelse" and isinstance(child, ast.If)
+        deepest = max(deepest, depth(child) + (isinstance(child, BLOCKS) and not is_elif))
+    return deepest
+
+
+def faults(path: Path) -> Iterator[str]:
+    """What is wrong with a source file."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    if not (ast.get_docstring(tree) or "").partition("\n")[0].endswith((".", "?", ":")):
+        yield "does not open with a sentence"
+    if text.count("\n") > LONGEST_FILE:
+        yield f"has {text.count(chr(10))} lines"
+    for function in functions(tree):
+        if (function.end_lineno or 0) - function.lineno >= LONGEST_FUNCTION:
+            yield f"{function.name} is longer than {LONGEST_FUNCTION} lines"
+        if depth(function) > DEEPEST:
+            yield f"{function.name} is nested deeper than {DEEPEST}"
+    if any(isinstance(node, ast.Global) for node in ast.walk(tree)):
+        yield "has a global"
+    if name(path) not in ENTRIES and "os.environ" in ast.unparse(tree):
+        yield "reads the environment"
+
+
+def test_source_files_keep_the_bars() -> None:
+    assert [f"{name(path)}: {fault}" for path in SOURCES for fault in faults(path)] == []
+
+
+def test_tests_put_fakes_at_ports_and_patch_nothing() -> None:
+    patching = re.compile(r"\b(monkeypatch|mocker|mock)\b")
+    assert [name(path) for path in TESTS if path != Path(__file__) and patching.search(path.read_text("utf-8"))] == []
