@@ -1,0 +1,1 @@
+"""The world that the stateful test of the engine lives in."""

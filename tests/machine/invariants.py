@@ -1,0 +1,104 @@
+"""What must hold of the engine at any moment, and once all is quiet (the numbers are those of the design)."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from sqlalchemy import Engine, text
+
+from climate.cloud import FREEPOOL
+from climate.domain.lease import Lease
+from climate.domain.status import DONE, IN_PROGRESS, UNDONE, EventKind, HoldState, LeaseStatus
+from climate.service import replay
+from tests.machine.world import HOSTS, World
+
+OVERLAPS = """
+    SELECT count(*) FROM allocations a JOIN allocations b ON a.host = b.host AND a.id < b.id AND a.during && b.during
+    WHERE a.state IN ('held', 'active') AND b.state IN ('held', 'active')
+"""
+UNCLAIMED = """
+    SELECT count(*) FROM events e FULL JOIN claims c ON c.event_id = e.id
+    WHERE (e.status = 'IN_PROGRESS') <> (c.event_id IS NOT NULL) OR e.token <> c.token
+"""
+STATUSES = "SELECT id, status FROM leases"
+STATES = """
+    SELECT r.lease_id, array_agg(DISTINCT a.state) FROM allocations a JOIN reservations r ON r.id = a.reservation_id
+    GROUP BY r.lease_id
+"""
+
+
+def at_any_moment(world: World) -> None:
+    known = world.leases()
+    assert replay.differences(world.climate) == []  # 1, 9
+    assert _count(world.engine, OVERLAPS) == 0  # 2
+    assert _count(world.engine, UNCLAIMED) == 0  # 5
+    with world.engine.connect() as conn:
+        assert {row.id: row.status for row in conn.execute(text(STATUSES))} == {
+            one.id: one.status for one in known
+        }  # 4
+        states = {row[0]: row[1] for row in conn.execute(text(STATES))}
+    for lease in known:
+        running = [event for event in lease.events if event.status is IN_PROGRESS]
+        assert len(running) <= 1  # 5
+        assert states.get(lease.id, [lease.hold_state]) == [lease.hold_state]
+    every_host_is_in_one_pool(world, known)
+    effects_happen_once(world, known)
+
+
+def every_host_is_in_one_pool(world: World, known: Iterable[Lease]) -> None:
+    """3, 7: the cloud lends what leases in force hold, and nothing else."""
+    pools = world.pools()
+    assert sorted(host for hosts in pools.values() for host in hosts) == sorted(HOSTS)
+    may_have = {
+        str(r.id): {HOSTS[number - 1] for number in r.hosts}
+        for lease in known
+        if lease.hold_state is HoldState.ACTIVE
+        for r in lease.reservations
+    }
+    for pool, hosts in pools.items():
+        assert pool == FREEPOOL or hosts <= may_have[pool], "a pool is lent to no lease, or more of it than is held"
+    for lease in known:
+        if lease.status is LeaseStatus.ACTIVE and all(
+            e.status is UNDONE for e in lease.events if e.kind != "start_lease"
+        ):
+            for r in lease.reservations:
+                assert (
+                    _ever_adjusted(lease)
+                    or r.resource_type != "physical:host"
+                    or pools[str(r.id)] == may_have[str(r.id)]
+                )
+
+
+def _ever_adjusted(lease: Lease) -> bool:
+    return any(event.kind is EventKind.ADJUST for event in lease.events)
+
+
+def effects_happen_once(world: World, known: Iterable[Lease]) -> None:
+    """8: under one token never twice, and over all tokens once for each time it was wanted."""
+    assert world.cloud.doubled() == []
+    total: Counter[tuple[str, str]] = Counter()
+    for (verb, target, _), times in world.cloud.effects.items():
+        total[verb, target] += times
+    adjusted = {str(r.id) for lease in known if _ever_adjusted(lease) for r in lease.reservations}
+    for (verb, target), times in total.items():
+        assert times == 1 or (verb == "lend" and target in adjusted), f"{verb} of {target} took effect {times} times"
+
+
+def when_all_is_quiet(world: World) -> None:
+    """6: everything was done or given up with a reason; everything is back."""
+    at_any_moment(world)
+    for lease in world.leases():
+        assert lease.gone or lease.status is LeaseStatus.TERMINATED, lease
+        assert lease.event(EventKind.END).status is DONE
+        assert not [event for event in lease.events if event.status in (UNDONE, IN_PROGRESS)]
+        assert all(event.reason for event in lease.events if event.status == "ERROR")
+    assert world.pools() == {FREEPOOL: set(HOSTS)}
+    assert _count(world.engine, "SELECT count(*) FROM allocations WHERE state <> 'released'") == 0
+    assert _count(world.engine, "SELECT count(*) FROM claims") == 0
+    lent = {target for verb, target, _ in world.cloud.effects if verb == "lend"}
+    assert lent == {target for verb, target, _ in world.cloud.effects if verb == "take_back"}
+    assert not [server for server in world.cloud.sleeping() if server.project_id == "project"]
+
+
+def _count(engine: Engine, question: str) -> int:
+    with engine.connect() as conn:
+        return int(conn.execute(text(question)).scalar_one())

@@ -1,0 +1,185 @@
+"""An engine, a cloud, a queue of messages and the ways in which each of them fails."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event, text
+
+from climate import plugin
+from climate.cloud import RESERVED
+from climate.cloud.fake import FakeCloud
+from climate.context import Climate
+from climate.domain.lease import Lease
+from climate.service import events
+from climate.settings import Settings
+from climate.store import leases
+from climate.store.claims import Message
+from tests.conftest import ADMIN, Clock, cloud_host
+
+HOSTS = ("h1", "h2", "h3", "h4")
+TABLES = "journal, leases, reservations, events, allocations, claims, actions, idempotency_keys"
+
+
+class WorkerDied(BaseException):
+    """The process is gone: no handler runs, nothing is recorded."""
+
+
+@dataclass
+class World:
+    """One deployment.  Messages lie in `queue` until a worker takes them; those taken are kept in `old`."""
+
+    engine: Engine
+    clock: Clock = field(default_factory=Clock)
+    cloud: FakeCloud = field(default_factory=FakeCloud)
+    queue: list[Message] = field(default_factory=list)
+    old: list[Message] = field(default_factory=list)
+    at_verb: Callable[[], None] | None = None
+    """What happens to the worker at its next verb."""
+
+    def __post_init__(self) -> None:
+        self.cloud.set_hosts([cloud_host(name) for name in HOSTS])
+        self.cloud.watch = self._watched
+        settings = Settings(minutes_before_end=0, claim_seconds=15)
+        self.climate = Climate(self.engine, self.cloud, plugin.load(), settings, self.clock, lambda: 0.5)
+        for name in HOSTS:
+            self.cloud.enrol(name)
+
+    def _watched(self, _: str) -> None:
+        assert self.engine.pool.checkedout() == 0, "a transaction is open while the cloud works"  # type: ignore[attr-defined]
+        if self.at_verb is not None:
+            strike, self.at_verb = self.at_verb, None
+            strike()
+
+    def send(self) -> list[Message]:
+        """One beat of a poller: what it would ring for."""
+        events.claim_due(self.climate, "poller")
+        return events.to_send(self.climate)
+
+    def run(self, message: Message, worker: str = "worker") -> None:
+        """A worker takes the message; should it die, that is all."""
+        self.old.append(message)
+        try:
+            events.run(self.climate, message.event_id, message.token, worker)
+        except WorkerDied:
+            pass
+        finally:
+            self.at_verb = None
+
+    def run_all(self) -> int:
+        """Poller and workers as they should be, until nothing is due; how many runs that were."""
+        count = 0
+        while messages := self.send():
+            for message in messages:
+                self.run(message)
+            count += len(messages)
+        return count
+
+    def strike_at_verb(self, number: int, strike: Callable[[], None]) -> None:
+        """Let something happen when the cloud is asked for the `number`th time from now."""
+
+        def count_down(left: int) -> Callable[[], None]:
+            def look() -> None:
+                if left == 0:
+                    strike()
+                else:
+                    self.at_verb = count_down(left - 1)
+
+            return look
+
+        self.at_verb = count_down(number)
+
+    def pause(self, worker: str) -> None:
+        """The worker stands still for so long that its event is given to another, which does the work meanwhile."""
+        self.clock.forward(seconds=60)
+        events.rescue(self.climate, "poller")
+        self.clock.forward(seconds=60)
+        self.run_all()
+
+    @contextmanager
+    def dying_before_the_record(self) -> Iterator[None]:
+        """Workers die after they have acted, in the transaction that would record it."""
+
+        def die(*executed: Any) -> None:
+            if executed[2].startswith("DELETE FROM claims"):
+                raise WorkerDied
+
+        event.listen(self.engine, "before_cursor_execute", die)
+        try:
+            yield
+        finally:
+            event.remove(self.engine, "before_cursor_execute", die)
+
+    def sleeping_server(self, server_id: str) -> None:
+        self.cloud.boot("project", status=RESERVED, server_id=server_id)
+
+    def leases(self) -> list[Lease]:
+        """Every lease there ever was."""
+        with self.engine.connect() as conn:
+            return list(leases.all_of(conn))
+
+    def get(self, lease: Lease) -> Lease:
+        return next(known for known in self.leases() if known.id == lease.id)
+
+    def pools(self) -> dict[str, set[str]]:
+        """Pool -> its hosts, seen past all faults."""
+        faults = self.cloud.broken, dict(self.cloud.failures), dict(self.cloud.unheard), self.at_verb
+        self.cloud.broken, self.at_verb = False, None
+        self.cloud.failures.clear()
+        self.cloud.unheard.clear()
+        try:
+            return {pool: set(hosts) for pool, hosts in self.cloud.pools().items()}
+        finally:
+            self.cloud.broken, failures, unheard, self.at_verb = faults
+            self.cloud.failures.update(failures)
+            self.cloud.unheard.update(unheard)
+
+    def fingerprint(self) -> list[str]:
+        """All rows, as one text for each table."""
+        with self.engine.connect() as conn:
+            return [_rows(conn, name) for name in TABLES.split(", ")]
+
+    def failed_ends(self) -> list[Lease]:
+        return [
+            lease for lease, known in events.listed(self.climate, ADMIN, "ERROR", 1000) if known.kind == "end_lease"
+        ]
+
+    def heal(self) -> None:
+        """The cloud is as it should be again; what had to be given up is given up on no longer."""
+        self.cloud.broken, self.cloud.looks_until_gone, self.cloud.looks_until_awake = False, 0, 0
+        self.cloud.failures.clear()
+        self.cloud.unheard.clear()
+        self.queue.clear()
+
+    def come_to_rest(self) -> None:
+        """Let time pass, from one due time to the next, until nothing is left to do."""
+        for _ in range(500):
+            events.rescue(self.climate, "poller")
+            ran = self.run_all()
+            for lease in self.failed_ends():
+                events.requeue(self.climate, ADMIN, lease.event("end_lease").id)  # type: ignore[arg-type]
+            wait = events.next_due(self.climate)
+            if self._claimed():
+                self.clock.forward(seconds=20)
+            elif wait is not None:
+                self.clock.time += wait
+            elif not ran:
+                return
+        raise AssertionError("the engine does not come to rest")
+
+    def _claimed(self) -> bool:
+        with self.engine.connect() as conn:
+            return conn.scalar(text("SELECT count(*) FROM claims")) > 0  # type: ignore[operator]
+
+
+def empty(engine: Engine) -> None:
+    """No lease has ever been; the hosts stay."""
+    with engine.begin() as conn:
+        conn.exec_driver_sql("ALTER TABLE journal DISABLE TRIGGER USER")
+        conn.exec_driver_sql(f"TRUNCATE {TABLES} CASCADE")
+        conn.exec_driver_sql("ALTER TABLE journal ENABLE TRIGGER USER")
+
+
+def _rows(conn: Connection, table: str) -> str:
+    return str(conn.scalar(text(f"SELECT string_agg(t::text, '|' ORDER BY t::text) FROM {table} t")))
