@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from flask import Flask
 
 from climate.context import Climate
 from tests.api.reservation.face import Person, order, written
@@ -23,8 +24,9 @@ def test_every_answer_with_a_lease_has_its_version(member: Person) -> None:
     [('"2"', 200), ("*", 200), ('"1"', 412), ('"3"', 412), ('W/"2"', 412), ('"two"', 412), ('"02"', 412),
      ("2", 400), ('"2', 400), ("", 400), ('"1", "2"', 400)],
 )  # fmt: skip
-def test_if_match(member: Person, tag: str, status: int) -> None:
-    path = f"/leases/{member.lease()['id']}"
+def test_if_match(standing: tuple[Flask, Climate], tag: str, status: int) -> None:
+    member = Person(standing[0], "member")
+    path = f"/leases/{member.lease(reservations=[])['id']}"
     member("PUT", path, {"name": "second"})
     before = member.get(path)
     answer = member("PUT", path, {"name": "third"}, headers={"If-Match": tag})
@@ -82,8 +84,8 @@ def test_a_repeated_registration_makes_one_host(admin: Person) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256, "ключ".encode().decode("latin-1"), "a\tb", " "])
-def test_keys_that_are_none(member: Person, key: str) -> None:
-    answer = keyed(member, order(), key)
+def test_keys_that_are_none(standing: tuple[Flask, Climate], key: str) -> None:
+    answer = keyed(Person(standing[0], "member"), order(), key)
     assert answer.status_code == 400
     assert answer.json["error_message"].startswith("Idempotency-Key: ")
 

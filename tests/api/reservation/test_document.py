@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from climate.context import Climate
 from tests.api.reservation.test_leaks import routes
 
 
 @pytest.fixture
-def described(app: Flask) -> Any:
-    answer = app.test_client().get("/openapi.json")
+def described(standing: tuple[Flask, Climate]) -> Any:
+    answer = standing[0].test_client().get("/openapi.json")
     assert answer.status_code == 200
     return answer.json
 
@@ -24,9 +25,9 @@ def operations(described: Any) -> dict[tuple[str, str], Any]:
     }
 
 
-def test_every_route_is_described(app: Flask, described: Any) -> None:
+def test_every_route_is_described(standing: tuple[Flask, Climate], described: Any) -> None:
     assert described["openapi"].startswith("3.1")
-    assert set(operations(described)) == routes(app)
+    assert set(operations(described)) == routes(standing[0])
     assert all(operation["summary"] for operation in operations(described).values())
 
 
@@ -56,6 +57,6 @@ def test_reservations_are_what_the_plugins_say(described: Any) -> None:
     assert "required" not in schemas["PhysicalHostChange"]
 
 
-def test_no_secret_is_shown(app: Flask) -> None:
-    told = app.test_client().get("/openapi.json").get_data(as_text=True).lower()
+def test_no_secret_is_shown(standing: tuple[Flask, Climate]) -> None:
+    told = standing[0].test_client().get("/openapi.json").get_data(as_text=True).lower()
     assert not [word for word in ("password", "secret", "gaaaaa") if word in told]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from climate.context import Climate
 from tests.api.reservation.face import PEOPLE, Person, order, reservation
 
 ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
@@ -59,8 +60,8 @@ def routes(app: Flask) -> set[tuple[str, str]]:
     }
 
 
-def test_every_route_is_in_the_matrix(app: Flask) -> None:
-    assert routes(app) == set(MATRIX)
+def test_every_route_is_in_the_matrix(standing: tuple[Flask, Climate]) -> None:
+    assert routes(standing[0]) == set(MATRIX)
 
 
 @pytest.mark.parametrize("place", range(len(ASKERS)), ids=ASKERS)

@@ -269,8 +269,8 @@ def test_plugins(reader: Person) -> None:
         ("/reservation/versions", 300),
     ],
 )
-def test_the_versions_are_told_to_anybody(app: Flask, path: str, status: int) -> None:
-    answer = app.test_client().get(path)
+def test_the_versions_are_told_to_anybody(standing: tuple[Flask, Climate], path: str, status: int) -> None:
+    answer = standing[0].test_client().get(path)
     assert answer.status_code == status
     version = {
         "id": "v1.0",
@@ -297,8 +297,8 @@ def test_every_answer_says_which_version_it_is(member: Person) -> None:
 @pytest.mark.parametrize(
     "said", ["reservation 1.0", "reservation latest", "compute 2.79", "compute 2.79, reservation 1.0", ""]
 )
-def test_versions_that_are_spoken(member: Person, said: str) -> None:
-    assert member("GET", "/leases", headers={"OpenStack-API-Version": said}).status_code == 200
+def test_versions_that_are_spoken(standing: tuple[Flask, Climate], said: str) -> None:
+    assert Person(standing[0], "member")("GET", "/leases", headers={"OpenStack-API-Version": said}).status_code == 200
 
 
 WRONG_VERSIONS: list[tuple[str, int, dict[str, Any]]] = [
@@ -319,8 +319,8 @@ WRONG_VERSIONS: list[tuple[str, int, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("said", "status", "body"), WRONG_VERSIONS)
-def test_versions_that_are_not(member: Person, said: str, status: int, body: dict[str, Any]) -> None:
-    answer = member("GET", "/leases", headers={"OpenStack-API-Version": said})
+def test_versions_that_are_not(standing: tuple[Flask, Climate], said: str, status: int, body: dict[str, Any]) -> None:
+    answer = Person(standing[0], "member")("GET", "/leases", headers={"OpenStack-API-Version": said})
     assert (answer.status_code, answer.json) == (status, body)
 
 
