@@ -1,1 +1,1 @@
-"""What climate costs, measured: `python -m benchmarks` runs all in short, `python -m benchmarks.<name>` one at length."""
+"""What climate costs: `python -m benchmarks` measures all in short, `python -m benchmarks.<name>` one at length."""

@@ -18,7 +18,7 @@ _HOSTS = text("""
     FROM generate_series(1, :count) AS n
 """)
 
-# Lease i is the (i / hosts)th of its host; hosts are shifted against each other, so that they do not all change at once.
+# Each host gets a lease in every slot; hosts are shifted against each other, so that they do not all change at once.
 _PLANNED = text("""
     CREATE UNLOGGED TABLE bench_planned AS
     SELECT gen_random_uuid() AS lease, gen_random_uuid() AS reservation, h.id AS host,

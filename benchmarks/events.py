@@ -1,0 +1,74 @@
+"""Leases due at the same second: how long until all of them are ACTIVE, with one poller and two worker processes."""
+
+import sys
+import time
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine, text
+
+from benchmarks import cloud, peer, processes, scratch
+from benchmarks.figures import head, line, spread, step
+from benchmarks.orders import SPEC
+from benchmarks.scratch import CALLER
+from climate.bootstrap import Deployment
+from climate.service import leases
+from climate.service.leases import Order
+
+PATIENCE = 120.0
+
+_STARTS = text("""
+    SELECT extract(epoch FROM first_claimed_at - due_at), extract(epoch FROM updated_at - due_at)
+    FROM events WHERE kind = 'start_lease' AND status = 'DONE'
+""")
+
+
+def main(short: bool) -> None:
+    count = 200 if short else 1000
+    head(f"{count:,} leases due at the same second, one poller, two worker processes, bundled cloud")
+    with scratch.place(broker=True) as place:
+        deployment = place.deployment()
+        cloud.furnish(deployment, count)
+        with (
+            processes.running(place.settings, "poller", "worker"),
+            step("making the leases and waiting for their start"),
+        ):
+            make(deployment, [now(deployment.climate.engine) + timedelta(seconds=15 + count / 50)] * count)
+            found = started(deployment.climate.engine, count)
+        deployment.climate.engine.dispose()
+    last = max(active for _, active in found)
+    rate = len(found) / last
+    ratio = f"{peer.DUE_EVENTS_PER_SECOND}/s, {rate / peer.DUE_EVENTS_PER_SECOND:,.0f}x"
+    target = f"{5 * count / 1000:.0f} s" if count >= 1000 else ""
+    line(f"{len(found):,} of {count:,} ACTIVE after", f"{last:.2f} s", target and f"< {target}")
+    line("due events", f"{rate:.0f}/s", "", ratio)
+    line("due to ACTIVE", spread([active for _, active in found]))
+
+
+def now(engine: Engine) -> datetime:
+    """By the database's clock."""
+    with engine.connect() as conn:
+        return conn.execute(text("SELECT clock_timestamp()")).scalar_one()  # type: ignore[no-any-return]
+
+
+def make(deployment: Deployment, starts: list[datetime]) -> None:
+    """One lease of one host for each start, an hour long.  They have to be made before the first of them is due."""
+    for number, start in enumerate(starts):
+        end = start + timedelta(hours=1)
+        leases.create(deployment.climate, CALLER, Order(f"due-{number}", start, end, reservations=(SPEC,)))
+    if now(deployment.climate.engine) > starts[0]:
+        print(" the leases were not made in time, which spoils the figure:", end="")
+
+
+def started(engine: Engine, count: int) -> list[tuple[float, float]]:
+    """Seconds from due to claimed, and from due to ACTIVE, of all leases that have started; waits for `count`."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with engine.connect() as conn:
+            found = [(float(claimed), float(active)) for claimed, active in conn.execute(_STARTS)]
+        if len(found) >= count or time.monotonic() > deadline:
+            return found
+        time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    main("--short" in sys.argv)
