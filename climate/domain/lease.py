@@ -65,6 +65,11 @@ class Event:
     first_claimed_at: datetime | None = None
     updated_at: datetime | None = None
 
+    @property
+    def stage(self) -> EventStatus:
+        """Its status, but that what was begun and put back to wait counts as in progress still."""
+        return IN_PROGRESS if self.status is UNDONE and self.first_claimed_at else self.status
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -96,7 +101,7 @@ class Lease:
 
     @property
     def _edges(self) -> tuple[EventStatus, EventStatus]:
-        return self.event(EventKind.START).status, self.event(EventKind.END).status
+        return self.event(EventKind.START).stage, self.event(EventKind.END).stage
 
     @property
     def status(self) -> LeaseStatus:
