@@ -4,7 +4,20 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
-from api import auth, body, document, errors, identity, negotiation, ops, requests, reservation
+from api import (
+    auth,
+    body,
+    compute,
+    document,
+    errors,
+    identity,
+    image,
+    negotiation,
+    network,
+    ops,
+    requests,
+    reservation,
+)
 from api.current import DEPLOYMENT
 from api.ops import tally
 from api.paths import Paths
@@ -12,7 +25,7 @@ from api.paths import Paths
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
 
-ROOMS = (ops, identity, reservation)
+ROOMS = (ops, identity, reservation, compute, image, network)
 """Each has `register(app)`, which adds its blueprints."""
 
 

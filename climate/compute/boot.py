@@ -17,7 +17,7 @@ from climate.compute.network import addresses
 from climate.compute.request import BootRequest, placement
 from climate.compute.scheduler.select import Pick
 from climate.compute.server import BUILD, ERROR, HOLD, RESERVED, SPAWN, Server
-from climate.compute.store import servers
+from climate.compute.store import servers, wishes
 
 _ALPHABET = string.ascii_lowercase + string.digits
 
@@ -77,7 +77,7 @@ def _write(
         replace(draft, status=status, task=task, node_id=pick.node_id)
         for draft, pick in zip(drafts, picks, strict=True)
     ]
-    servers.insert(conn, made, request.user_data)
+    _insert(conn, request, made)
     addresses.allocate(conn, networks, ids)
     return made, picks
 
@@ -89,8 +89,15 @@ def _refused(compute: Compute, request: BootRequest, reason: NoValidHost) -> lis
         fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": str(reason)}
         drafts = _drafts(request, [str(uuid4()) for _ in range(request.least)], now)
         made = [replace(draft, fault=fault) for draft in drafts]
-        servers.insert(conn, made, request.user_data)
+        _insert(conn, request, made)
         return made
+
+
+def _insert(conn: Connection, request: BootRequest, made: Sequence[Server]) -> None:
+    servers.insert(conn, made, request.user_data)
+    by = {"project_id": request.project_id, "user_id": request.user_id, "request_id": request.request_id}
+    for server in made:
+        wishes.note(conn, server.id, "create", by, server.created_at)
 
 
 def _drafts(request: BootRequest, ids: Sequence[str], now: datetime) -> list[Server]:

@@ -92,21 +92,24 @@ def close(compute: Compute, pool: str, token: int) -> None:
         rows.close(conn, pool, ids, token)
 
 
-def take_back(compute: Compute, pool: str, token: int) -> None:
-    """Move the pool's nodes to the reservation pool and drop it.  Raises Busy while servers are on them, StaleToken."""
+def take_back(compute: Compute, pool: str, names: Sequence[str], token: int) -> None:
+    """Move the pool's nodes to the reservation pool and drop it.  Raises Busy while servers are on them, StaleToken.
+
+    Nodes of these names that are in the reservation pool already are closed to lower tokens too.
+    """
     with compute.engine.begin() as conn:
-        ids = _hold(conn, pool, token)
+        ids = _hold(conn, pool, token, names)
         left = rows.servers_on(conn, ids)
         if left:
             raise Busy(f"{left} servers are still on the hosts of {pool}")
         rows.take_back(conn, pool, ids, token)
 
 
-def _hold(conn: Connection, pool: str, token: int) -> list[int]:
-    """Lock the nodes of a lent pool; their ids."""
+def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = ()) -> list[int]:
+    """Lock the nodes of a lent pool, and those of the reservation pool with a name in `free`; their ids."""
     if pool == FREEPOOL:
         raise Conflict("The reservation pool is lent to nobody.")
-    held = rows.lock_pool(conn, pool)
+    held = rows.lock_pool(conn, pool, free)
     _check_fence(held, token)
     if (rows.fence(conn, pool) or 0) > token:
         raise StaleToken

@@ -51,6 +51,8 @@ class BootRequest:
     least: int = 1
     """How many are enough when not all of `count` are possible."""
     admin: bool = False
+    request_id: str = ""
+    """Of the request over HTTP, for the list of what was asked of a server."""
 
 
 def placement(request: BootRequest, tried: tuple[int, ...] = ()) -> Placement:

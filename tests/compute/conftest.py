@@ -1,17 +1,16 @@
 """One scratch database per session, a cloud made anew in it for each test."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.compute.place import Place, node, place, scratch_database
+from tests.compute.place import Place, node, place, unsafe
 
 
 @pytest.fixture(scope="session")
-def scratch() -> Iterator[str]:
-    with scratch_database() as url:
-        yield url
+def scratch(make_database: Callable[..., str]) -> str:
+    return unsafe(make_database())
 
 
 @pytest.fixture

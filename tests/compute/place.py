@@ -1,12 +1,10 @@
 """A bundled cloud to test in, over a scratch database."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import Engine, create_engine, make_url, text
 
@@ -22,29 +20,19 @@ from climate.compute.virt import VirtDriver
 from climate.compute.virt.memory import MemoryDriver
 from climate.store.engine import connect
 
-SERVER = "postgresql:///postgres?host=/var/run/postgresql"
 SERVICE = "compute-1"
 TINY = Flavor("t", "tiny", 1, 512, 1)
 HALF = Flavor("h", "half", 4, 4096, 10)
 """Two of it fill the memory of a small node once."""
 
 
-@contextmanager
-def scratch_database() -> Iterator[str]:
-    """The URL of a database that nobody else uses, gone afterwards."""
-    server = make_url(os.environ.get("CLIMATE_TEST_DATABASE_URL", SERVER)).set(drivername="postgresql+psycopg")
-    name = f"climate_test_{uuid4().hex[:12]}"
-    admin = create_engine(server, isolation_level="AUTOCOMMIT")
-    try:
-        with admin.connect() as conn:
-            conn.execute(text(f"CREATE DATABASE {name}"))
-            # What a crash of the machine would lose is no loss to a test.
-            conn.execute(text(f"ALTER DATABASE {name} SET synchronous_commit = off"))
-        yield server.set(database=name).render_as_string(hide_password=False)
-        with admin.connect() as conn:
-            conn.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    finally:
-        admin.dispose()
+def unsafe(database: str) -> str:
+    """The database, told not to wait for its disk: what a crash of the machine would lose is no loss to a test."""
+    engine = create_engine(make_url(database).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as conn:
+        conn.execute(text(f'ALTER DATABASE "{make_url(database).database}" SET synchronous_commit = off'))
+    engine.dispose()
+    return database
 
 
 @dataclass

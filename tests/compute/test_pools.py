@@ -45,10 +45,10 @@ def test_a_pool_is_taken_back_when_it_is_empty(here: Place) -> None:
     lend(here, "n1", "n2")
     server = here.boot_one(hints={"reservation": "r1"})
     with pytest.raises(Busy, match="1 server"):
-        lending.take_back(here.compute, "r1", 2)
+        lending.take_back(here.compute, "r1", [], 2)
     asking.ask(here.compute, server.id, "deleting")
     here.settle()
-    lending.take_back(here.compute, "r1", 2)
+    lending.take_back(here.compute, "r1", [], 2)
     assert lending.pools(here.compute) == {"freepool": {"n1", "n2"}}
 
 
@@ -68,11 +68,11 @@ def test_who_was_overtaken_is_refused_everywhere(here: Place) -> None:
     for late in (
         lambda: lending.lend(here.compute, "r1", "demo", ["n1"], 4),
         lambda: lending.close(here.compute, "r1", 4),
-        lambda: lending.take_back(here.compute, "r1", 4),
+        lambda: lending.take_back(here.compute, "r1", [], 4),
     ):
         with pytest.raises(StaleToken):
             late()
-    lending.take_back(here.compute, "r1", 6)
+    lending.take_back(here.compute, "r1", [], 6)
     with pytest.raises(StaleToken):
         lending.lend(here.compute, "r2", "demo", ["n1"], 5)
     assert lending.pools(here.compute) == {"freepool": {"n1"}}

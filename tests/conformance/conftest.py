@@ -1,6 +1,6 @@
 """The implementations of the cloud port, each with what a test needs to set a scene in it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -11,7 +11,7 @@ from climate.cloud import ACTIVE, RESERVED, Cloud, Refused
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud, host
 from climate.compute import boot
-from tests.compute.place import Place, node, place, request, scratch_database
+from tests.compute.place import Place, node, place, request, unsafe
 
 HOSTS = ("h1", "h2", "h3")
 
@@ -78,9 +78,8 @@ class BundledScene:
 
 
 @pytest.fixture(scope="session")
-def scratch() -> Iterator[str]:
-    with scratch_database() as url:
-        yield url
+def scratch(make_database: Callable[..., str]) -> str:
+    return unsafe(make_database())
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_only_hosts_of_the_reservation_pool_are_lent(scene: Scene) -> None:
 def test_a_pool_can_be_without_hosts(scene: Scene) -> None:
     cloud = lent(scene)
     assert cloud.pools() == {FREEPOOL: frozenset(), "r1": frozenset()}
-    cloud.take_back("r1", 11)
+    cloud.take_back("r1", ["h1"], 11)
     assert "r1" not in cloud.pools()
 
 
@@ -98,11 +98,11 @@ def test_a_pool_is_taken_back_once_its_servers_are_gone(scene: Scene) -> None:
     server_id = booted(scene, "r1")
     cloud.close("r1", 11)
     with pytest.raises(NotYet):
-        cloud.take_back("r1", 11)
+        cloud.take_back("r1", ["h1"], 11)
     cloud.delete_server(server_id, 11)
     scene.settle()
     for _ in range(2):
-        cloud.take_back("r1", 11)
+        cloud.take_back("r1", ["h1"], 11)
         assert cloud.pools() == {FREEPOOL: frozenset({"h1", "h2"})}
     cloud.close("r1", 12)
     assert list(cloud.servers_in("r1")) == []
@@ -116,7 +116,7 @@ Verb = Callable[[Cloud, int], None]
     [
         lambda cloud, token: cloud.lend("r1", "demo", ["h1"], token),
         lambda cloud, token: cloud.close("r1", token),
-        lambda cloud, token: cloud.take_back("r1", token),
+        lambda cloud, token: cloud.take_back("r1", ["h1"], token),
     ],
 )
 def test_a_lower_token_is_refused_and_changes_nothing(scene: Scene, verb: Verb) -> None:
@@ -130,10 +130,23 @@ def test_a_lower_token_is_refused_and_changes_nothing(scene: Scene, verb: Verb) 
 
 def test_the_token_outlives_the_pool(scene: Scene) -> None:
     cloud = lent(scene, "h1", token=10)
-    cloud.take_back("r1", 11)
+    cloud.take_back("r1", ["h1"], 11)
     with pytest.raises(Fenced):
         cloud.lend("r1", "demo", ["h1"], 10)
     assert cloud.pools() == {FREEPOOL: frozenset({"h1"})}
+
+
+def test_hosts_of_a_pool_that_never_was_are_closed_to_lower_tokens(scene: Scene) -> None:
+    """Whoever was slow to lend them must not do so after they were given up."""
+    cloud = scene.cloud
+    cloud.enrol("h1")
+    cloud.take_back("r1", ["h1"], 11)
+    with pytest.raises(Fenced):
+        cloud.lend("r1", "demo", ["h1"], 10)
+    assert cloud.pools() == {FREEPOOL: frozenset({"h1"})}
+    cloud.lend("r2", "demo", ["h1"], 12)
+    cloud.take_back("r1", ["h1"], 11)
+    assert cloud.pools() == {FREEPOOL: frozenset(), "r2": frozenset({"h1"})}
 
 
 def test_a_sleeping_server_is_woken_once(scene: Scene) -> None:

@@ -62,10 +62,10 @@ def test_a_slow_deletion_keeps_the_pool(cloud: FakeCloud) -> None:
     server_id = cloud.boot("demo", "h1")
     cloud.delete_server(server_id, 2)
     with pytest.raises(NotYet):
-        cloud.take_back("r1", 2)
+        cloud.take_back("r1", ["h1"], 2)
     assert len(cloud.servers_in("r1")) == 1
     assert len(cloud.servers_in("r1")) == 0
-    cloud.take_back("r1", 2)
+    cloud.take_back("r1", ["h1"], 2)
 
 
 def test_each_verb_is_watched_before_it_works(cloud: FakeCloud) -> None:

@@ -15,7 +15,9 @@ _LOCK_NAMED = text("""
 """)
 
 _LOCK_POOL = text("""
-    SELECT id, name, pool, fence FROM compute_nodes WHERE pool = :pool ORDER BY name, id FOR NO KEY UPDATE
+    SELECT id, name, pool, fence FROM compute_nodes
+    WHERE pool = :pool OR (pool = :freepool AND name = ANY(CAST(:free AS text[])))
+    ORDER BY name, id FOR NO KEY UPDATE
 """)
 
 _PUT = text("UPDATE compute_nodes SET pool = CAST(:pool AS text) WHERE id = :id")
@@ -64,9 +66,10 @@ def lock_named(conn: Connection, names: Sequence[str]) -> list[Held]:
     return [Held(*row) for row in conn.execute(_LOCK_NAMED, {"names": list(names)})]
 
 
-def lock_pool(conn: Connection, pool: str) -> list[Held]:
-    """Lock the nodes of a pool, in name order."""
-    return [Held(*row) for row in conn.execute(_LOCK_POOL, {"pool": pool})]
+def lock_pool(conn: Connection, pool: str, free: Sequence[str] = ()) -> list[Held]:
+    """Lock the nodes of a pool, and those of the reservation pool with a name in `free`, in name order."""
+    given = {"pool": pool, "freepool": FREEPOOL, "free": list(free)}
+    return [Held(*row) for row in conn.execute(_LOCK_POOL, given)]
 
 
 def put(conn: Connection, node_id: int, pool: str | None) -> None:

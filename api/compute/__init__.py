@@ -1,0 +1,38 @@
+"""Compute v2.1, as far as OpenStack's clients need it for what this cloud does."""
+
+from flask import Flask
+
+from api.compute import (
+    actions,
+    aggregates,
+    flavors,
+    hypervisors,
+    keypairs,
+    networks,
+    projects,
+    servers,
+    services,
+    versions,
+    zones,
+)
+from api.errors import teach
+from climate.compute import errors
+
+NOUNS = (servers, actions, flavors, projects, keypairs, hypervisors, services, aggregates, zones, networks)
+
+STATUS: dict[type[Exception], int] = {
+    errors.BadRequest: 400,
+    errors.QuotaExceeded: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.VirtError: 503,
+}
+"""What the bundled cloud's errors are in HTTP."""
+
+
+def register(app: Flask) -> None:
+    """Add the routes below /compute."""
+    teach(app, STATUS)
+    app.register_blueprint(versions.blueprint)
+    for noun in NOUNS:
+        app.register_blueprint(noun.blueprint)

@@ -1,0 +1,13 @@
+"""Blueprints of compute: each knows the microversion that its client wants."""
+
+from flask import Blueprint
+
+from api.compute import microversion
+
+
+def compute_blueprint(noun: str) -> Blueprint:
+    """A blueprint for routes below /compute/v2.1."""
+    made = Blueprint(f"compute-{noun}", __name__, url_prefix="/compute/v2.1")
+    made.before_request(microversion.read)
+    made.after_request(microversion.tell)
+    return made

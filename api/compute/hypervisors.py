@@ -1,0 +1,128 @@
+"""Hypervisors: the nodes of the cloud, for administrators."""
+
+from typing import Any
+
+from flask import request
+
+from api.compute import asked
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
+from api.compute.servers import compute
+from api.current import deployment
+from api.paging import cut, next_links, page
+from climate.compute import lending
+from climate.compute.host import Node
+from climate.domain.errors import NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("hypervisors")
+
+
+@blueprint.get("/os-hypervisors")
+def listing() -> Body:
+    """Nodes, by name and id only."""
+    found, links = _listed()
+    return {"hypervisors": [_brief(node) for node in found]} | links
+
+
+@blueprint.get("/os-hypervisors/detail")
+def detailed() -> Body:
+    """Nodes with all there is to know."""
+    found, links = _listed()
+    return {"hypervisors": [_full(node) for node in found]} | links
+
+
+@blueprint.get("/os-hypervisors/statistics")
+def statistics() -> Body:
+    """The sums over all nodes."""
+    asked.may_administer()
+    numbers = [_numbers(node) for node in lending.nodes(compute())]
+    keys = numbers[0] if numbers else ()
+    return {
+        "hypervisor_statistics": {"count": len(numbers)} | {key: sum(each[key] for each in numbers) for key in keys}
+    }
+
+
+@blueprint.get("/os-hypervisors/<node_id>")
+def show(node_id: str) -> Body:
+    """One node, by its id; a name is nobody's."""
+    return {"hypervisor": _full(_find(node_id))}
+
+
+@blueprint.get("/os-hypervisors/<node_id>/uptime")
+def uptime(node_id: str) -> Body:
+    """How long a node has been up, which its driver does not tell."""
+    return {"hypervisor": _brief(_find(node_id)) | {"uptime": "not known"}}
+
+
+@blueprint.get("/os-hypervisors/<pattern>/search")
+def search(pattern: str) -> Body:
+    """Nodes whose name contains a text; the form of it before 2.53."""
+    asked.may_administer()
+    found = [node for node in lending.nodes(compute()) if pattern in node.name]
+    if not found:
+        raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
+    return {"hypervisors": [_brief(node) for node in found]}
+
+
+def _listed() -> tuple[list[Node], Body]:
+    asked.may_administer()
+    pattern = request.args.get("hypervisor_hostname_pattern", "")
+    found = [node for node in lending.nodes(compute()) if pattern in node.name]
+    if pattern and not found:
+        raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
+    wanted = page()
+    shown, more = cut(found, wanted, _id)
+    url = f"{deployment().settings.base_url}{request.path}"
+    return shown, {"hypervisors_links": next_links(url, _id(shown[-1]), wanted)} if more else {}
+
+
+def _find(node_id: str) -> Node:
+    asked.may_administer()
+    for node in lending.nodes(compute()):
+        if node_id in (node.uuid, str(node.id)):
+            return node
+    raise NotFound(f"Hypervisor with ID '{node_id[:80]}' could not be found.")
+
+
+def _id(node: Node) -> str:
+    return node.uuid if since(53) else str(node.id)
+
+
+def _brief(node: Node) -> Body:
+    return {
+        "id": node.uuid if since(53) else node.id,
+        "hypervisor_hostname": node.name,
+        "state": "up" if node.up else "down",
+        "status": "enabled" if node.enabled else "disabled",
+    }
+
+
+def _full(node: Node) -> Body:
+    service = {"id": node.service_uuid if since(53) else node.id, "host": node.service_host, "disabled_reason": None}
+    more = {
+        "hypervisor_type": node.hypervisor_type,
+        "hypervisor_version": node.hypervisor_version,
+        "host_ip": "127.0.0.1",
+        "cpu_info": {} if since(28) else node.cpu_info,
+        "service": service,
+    }
+    return _brief(node) | _numbers(node) | more
+
+
+def _numbers(node: Node) -> dict[str, int]:
+    used_gb = -(-node.used_disk_mb // 1024)
+    return {
+        "vcpus": node.vcpus,
+        "vcpus_used": node.used_vcpus,
+        "memory_mb": node.memory_mb,
+        "memory_mb_used": node.used_ram_mb,
+        "free_ram_mb": node.memory_mb - node.used_ram_mb,
+        "local_gb": node.local_gb,
+        "local_gb_used": used_gb,
+        "free_disk_gb": node.local_gb - used_gb,
+        "disk_available_least": node.local_gb - used_gb,
+        "running_vms": node.servers,
+        "current_workload": 0,
+    }

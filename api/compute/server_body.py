@@ -1,0 +1,186 @@
+"""The body of a request for servers, read into what the bundled cloud boots."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any
+
+from api.compute import asked
+from api.compute.microversion import since
+from api.current import caller, deployment
+from climate.compute.flavor import Flavor
+from climate.compute.image import ACTIVE
+from climate.compute.request import BootRequest, pools_of, read_zone
+from climate.compute.store import flavors, images, projects
+from climate.domain.errors import Forbidden, InvalidInput, NotFound
+
+HINTS = ("OS-SCH-HNT:scheduler_hints", "os:scheduler_hints")
+LONGEST_USER_DATA = 65535
+
+KNOWN = frozenset(HINTS) | {
+    *("name", "imageRef", "flavorRef", "min_count", "max_count", "networks", "block_device_mapping_v2", "metadata"),
+    *("availability_zone", "key_name", "user_data", "scheduler_hints", "return_reservation_id"),
+    *("security_groups", "config_drive", "adminPass", "OS-DCF:diskConfig", "description", "tags", "hostname"),
+    *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
+}
+"""What may stand below `server`; some of it changes nothing here, but clients send it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A checked request, and what it wants beyond servers."""
+
+    request: BootRequest
+    reserved: bool
+    lease_params: object
+    reservations: tuple[str, ...]
+    build_id_only: bool
+    """Answer with the id of the request instead of a server."""
+
+
+def read(body: dict[str, Any]) -> Wanted:
+    """The request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it."""
+    server = asked.part(body, "server")
+    unknown = sorted(set(server) - KNOWN)
+    if unknown:
+        raise InvalidInput(f"server: {', '.join(unknown)[:200]} cannot be set")
+    hints = _hints(body, server)
+    reserved = asked.flag(hints["reserved"], "reserved") if "reserved" in hints else False
+    request = _request(server, hints)
+    _check_hints(hints, reserved, request)
+    build_id_only = asked.flag(server.get("return_reservation_id", False), "return_reservation_id")
+    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only)
+
+
+def _request(server: dict[str, Any], hints: dict[str, Any]) -> BootRequest:
+    least = asked.count(server.get("min_count", 1), "min_count", 1)
+    count = asked.count(server.get("max_count", least), "max_count", 1)
+    if least > count:
+        raise InvalidInput("min_count must be <= max_count")
+    who = caller()
+    return BootRequest(
+        project_id=who.project_id,
+        user_id=who.user_id,
+        name=asked.name(server.get("name")),
+        flavor=_flavor(server),
+        image_id=_image(server),
+        networks=_networks(server),
+        metadata=asked.metadata(server.get("metadata") or {}),
+        hints=hints,
+        zone=_zone(server),
+        key_name=_key(server),
+        user_data=_user_data(server.get("user_data")),
+        count=count,
+        least=least,
+        admin=who.is_admin,
+        request_id=who.request_id,
+    )
+
+
+def _hints(body: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
+    places = [body.get(key) for key in HINTS] + [server.get(key) for key in (*HINTS, "scheduler_hints")]
+    found: dict[str, Any] = {}
+    for place in places:
+        if place is not None and not isinstance(place, dict):
+            raise InvalidInput("scheduler_hints must be an object")
+        found |= place or {}
+    return found
+
+
+def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) -> None:
+    if "group" in hints:
+        group = asked.uuid(hints["group"], "group")
+        raise InvalidInput(f"Server group {group} could not be found.")
+    if "lease_params" in hints and not reserved:
+        raise InvalidInput("lease_params are for a server with the hint reserved=True")
+    if reserved and request.count > 1:
+        raise InvalidInput("One server at a time can be reserved")
+    if reserved and pools_of(hints):
+        raise InvalidInput("A server is either booted with reservation=ID or made to wait with reserved=True")
+
+
+def _flavor(server: dict[str, Any]) -> Flavor:
+    ref = server.get("flavorRef")
+    if isinstance(ref, bool) or not isinstance(ref, (str, int)) or ref == "":
+        raise InvalidInput("flavorRef must be the id of a flavor")
+    # Some clients give the whole link.
+    flavor_id = str(ref).rpartition("/")[2]
+    with deployment().compute.engine.connect() as conn:
+        found = flavors.get(conn, flavor_id)
+    if found is None:
+        raise InvalidInput(f"Flavor {flavor_id[:80]} could not be found.")
+    if not (found.usable_by(caller().project_id) or caller().is_admin):
+        raise NotFound(f"Flavor {flavor_id} could not be found.")
+    return found
+
+
+def _image(server: dict[str, Any]) -> str:
+    ref = server.get("imageRef") or _booted_from(server.get("block_device_mapping_v2"))
+    image_id = asked.uuid(str(ref).rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
+    with deployment().compute.engine.connect() as conn:
+        found = images.get(conn, image_id)
+    if found is None or not (found.seen_by(caller().project_id) or caller().is_admin):
+        raise InvalidInput(f"Image {image_id} could not be found.")
+    if found.status != ACTIVE:
+        raise InvalidInput(f"Image {image_id} is not active.")
+    return image_id
+
+
+def _booted_from(devices: Any) -> Any:
+    """The image among the block devices that a server is booted from."""
+    for device in devices if isinstance(devices, list) else ():
+        if isinstance(device, dict) and device.get("source_type") == "image":
+            return device.get("uuid")
+    raise InvalidInput("imageRef must be the id of an image")
+
+
+def _networks(server: dict[str, Any]) -> tuple[str, ...] | None:
+    given = server.get("networks")
+    if given is None and since(37):
+        raise InvalidInput('networks must be "auto", "none" or a list')
+    if given in (None, "auto", []):
+        return None
+    if given == "none":
+        return ()
+    if not isinstance(given, list) or len(given) > 16:
+        raise InvalidInput('networks must be "auto", "none" or a list of at most 16 objects')
+    return tuple(_network(entry) for entry in given)
+
+
+def _network(entry: Any) -> str:
+    if not isinstance(entry, dict) or entry.get("port") or entry.get("fixed_ip"):
+        raise InvalidInput('networks: each must be like {"uuid": "…"}; the address is chosen by the cloud')
+    return asked.uuid(entry.get("uuid"), "networks.uuid")
+
+
+def _zone(server: dict[str, Any]) -> str | None:
+    zone = server.get("availability_zone")
+    if zone is None:
+        return None
+    _, host, node = read_zone(asked.name(zone, "availability_zone"))
+    if (host or node) and not caller().is_admin:
+        raise Forbidden("Only administrators may force a host.")
+    return str(zone)
+
+
+def _key(server: dict[str, Any]) -> str | None:
+    key = server.get("key_name")
+    if key is None:
+        return None
+    wanted = asked.name(key, "key_name")
+    with deployment().compute.engine.connect() as conn:
+        if not projects.keypairs(conn, caller().user_id, wanted):
+            raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
+    return wanted
+
+
+def _user_data(text: Any) -> str | None:
+    if text is None:
+        return None
+    if not isinstance(text, str) or len(text) > LONGEST_USER_DATA:
+        raise InvalidInput(f"user_data must be Base64 of at most {LONGEST_USER_DATA} characters")
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInput("user_data must be Base64") from None
+    return text

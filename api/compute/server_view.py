@@ -1,0 +1,144 @@
+"""Servers as clients read them, in the shape of the microversion they want."""
+
+from datetime import datetime
+from hashlib import sha224
+from typing import Any
+
+from api.compute.flavor_view import embedded
+from api.compute.microversion import since
+from api.current import caller, deployment
+from climate.compute.host import DEFAULT_ZONE
+from climate.compute.server import ACTIVE, BUILD, ERROR, REBOOT, RESERVED, SHUTOFF, SUSPENDED, Server
+
+Body = dict[str, Any]
+
+VM_STATES = {
+    BUILD: "building",
+    RESERVED: "reserved",
+    ACTIVE: "active",
+    SHUTOFF: "stopped",
+    SUSPENDED: "suspended",
+    ERROR: "error",
+}
+POWER_STATES = {ACTIVE: 1, SHUTOFF: 4, SUSPENDED: 4}
+"""1: running, 4: shut down; 0 of every other status: nothing is known."""
+
+DEFAULT_GROUP = {"name": "default"}
+
+
+def links(path: str) -> list[Body]:
+    """`links` of one thing of compute."""
+    base = deployment().settings.base_url
+    return [
+        {"rel": "self", "href": f"{base}/compute/v2.1/{path}"},
+        {"rel": "bookmark", "href": f"{base}/compute/{path}"},
+    ]
+
+
+def brief(server: Server) -> Body:
+    """A server in a list without details."""
+    return {"id": server.id, "name": server.name, "links": links(f"servers/{server.id}")}
+
+
+def full(server: Server) -> Body:
+    """A server with all that the caller may know of it."""
+    body = brief(server) | {
+        "status": "REBOOT" if server.task == REBOOT else server.status,
+        "tenant_id": server.project_id,
+        "user_id": server.user_id,
+        "metadata": dict(server.metadata),
+        "hostId": _host_id(server),
+        "image": _image(server),
+        "flavor": embedded(server.flavor) if since(47) else _flavor_link(server),
+        "created": f"{server.created_at:%Y-%m-%dT%H:%M:%SZ}",
+        "updated": f"{server.updated_at:%Y-%m-%dT%H:%M:%SZ}",
+        "addresses": _addresses(server),
+        "accessIPv4": "",
+        "accessIPv6": "",
+        "OS-DCF:diskConfig": "MANUAL",
+        "OS-EXT-AZ:availability_zone": _zone(server),
+        "config_drive": "",
+        "key_name": server.key_name,
+        "OS-SRV-USG:launched_at": _usage(server.launched_at),
+        "OS-SRV-USG:terminated_at": None,
+        "OS-EXT-STS:task_state": server.task,
+        "OS-EXT-STS:vm_state": VM_STATES[server.status],
+        "OS-EXT-STS:power_state": POWER_STATES.get(server.status, 0),
+        "os-extended-volumes:volumes_attached": [],
+        "security_groups": [DEFAULT_GROUP],
+    }
+    if server.status in (ACTIVE, BUILD):
+        body["progress"] = 100 if server.status == ACTIVE else 0
+    if server.fault is not None:
+        body["fault"] = dict(server.fault)
+    return body | _later(server) | (_for_administrators(server) if caller().is_admin else {})
+
+
+def _later(server: Server) -> Body:
+    """What later microversions have added."""
+    added: tuple[tuple[int, Body], ...] = (
+        (9, {"locked": False}),
+        (19, {"description": server.name}),
+        (26, {"tags": []}),
+        (63, {"trusted_image_certificates": None}),
+        (71, {"server_groups": []}),
+        (73, {"locked_reason": None}),
+    )
+    return {key: value for minor, keys in added if since(minor) for key, value in keys.items()}
+
+
+def _for_administrators(server: Server) -> Body:
+    seen: Body = {
+        "OS-EXT-SRV-ATTR:host": server.service_host,
+        "OS-EXT-SRV-ATTR:hypervisor_hostname": server.node,
+        "OS-EXT-SRV-ATTR:instance_name": f"instance-{server.id[:8]}",
+    }
+    if since(3):
+        seen |= {
+            "OS-EXT-SRV-ATTR:reservation_id": server.build_id,
+            "OS-EXT-SRV-ATTR:launch_index": server.launch_index,
+            "OS-EXT-SRV-ATTR:hostname": server.name,
+            "OS-EXT-SRV-ATTR:kernel_id": "",
+            "OS-EXT-SRV-ATTR:ramdisk_id": "",
+            "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
+            "OS-EXT-SRV-ATTR:user_data": None,
+        }
+    return seen | ({"host_status": "UP" if server.node else ""} if since(16) else {})
+
+
+def _host_id(server: Server) -> str:
+    """The same for two servers of a project on one node, and telling nothing else."""
+    return sha224(f"{server.project_id}{server.node}".encode()).hexdigest() if server.node else ""
+
+
+def _image(server: Server) -> Body | str:
+    if server.image_id is None:
+        return ""
+    return {"id": server.image_id, "links": [links(f"images/{server.image_id}")[1]]}
+
+
+def _flavor_link(server: Server) -> Body:
+    return {"id": server.flavor.id, "links": [links(f"flavors/{server.flavor.id}")[1]]}
+
+
+def _addresses(server: Server) -> Body:
+    found: dict[str, list[Body]] = {}
+    for address in server.addresses:
+        entry = {
+            "version": 4,
+            "addr": address.address,
+            "OS-EXT-IPS:type": "fixed",
+            "OS-EXT-IPS-MAC:mac_addr": address.mac,
+        }
+        found.setdefault(address.label, []).append(entry)
+    return found
+
+
+def _zone(server: Server) -> str:
+    if server.node is not None:
+        return server.node_zone or DEFAULT_ZONE
+    return (server.zone or "").partition(":")[0]
+
+
+def _usage(moment: datetime | None) -> str | None:
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}" if moment else None

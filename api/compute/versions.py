@@ -1,0 +1,37 @@
+"""Version documents of compute, served without a token."""
+
+from typing import Any
+
+from flask import Blueprint
+
+from api.auth import public
+from api.compute.microversion import HIGHEST, LOWEST, written
+from api.current import deployment
+
+blueprint = Blueprint("compute-discovery", __name__)
+
+
+@blueprint.get("/compute")
+@public
+def versions() -> tuple[dict[str, Any], int]:
+    """All versions: there is one."""
+    return {"versions": [_version()]}, 300
+
+
+@blueprint.get("/compute/v2.1")
+@public
+def version() -> dict[str, Any]:
+    """The one version."""
+    return {"version": _version()}
+
+
+def _version() -> dict[str, Any]:
+    return {
+        "id": "v2.1",
+        "status": "CURRENT",
+        "version": written(HIGHEST),
+        "min_version": written(LOWEST),
+        "updated": "2013-07-23T11:33:21Z",
+        "links": [{"rel": "self", "href": f"{deployment().settings.base_url}/compute/v2.1"}],
+        "media-types": [{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}],
+    }

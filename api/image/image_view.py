@@ -1,0 +1,33 @@
+"""Images as clients read them."""
+
+from typing import Any
+
+from climate.compute.image import Image
+
+
+def view(image: Image) -> dict[str, Any]:
+    """An image with all there is to know; its properties stand beside its own keys."""
+    return dict(image.properties) | {
+        "id": image.id,
+        "name": image.name,
+        "status": image.status,
+        "visibility": image.visibility,
+        "protected": False,
+        "os_hidden": False,
+        "owner": image.project_id,
+        "min_disk": 0,
+        "min_ram": 0,
+        "size": image.size,
+        "virtual_size": None,
+        "checksum": None,
+        "os_hash_algo": "sha512" if image.sha512 else None,
+        "os_hash_value": image.sha512,
+        "disk_format": image.disk_format,
+        "container_format": image.container_format,
+        "tags": [],
+        "created_at": f"{image.created_at:%Y-%m-%dT%H:%M:%SZ}" if image.created_at else None,
+        "updated_at": f"{image.updated_at:%Y-%m-%dT%H:%M:%SZ}" if image.updated_at else None,
+        "self": f"/v2/images/{image.id}",
+        "file": f"/v2/images/{image.id}/file",
+        "schema": "/v2/schemas/image",
+    }

@@ -1,0 +1,20 @@
+"""Version documents of image, served without a token."""
+
+from typing import Any
+
+from flask import Blueprint
+
+from api.auth import public
+from api.current import deployment
+
+blueprint = Blueprint("image-discovery", __name__)
+
+
+@blueprint.get("/image")
+@blueprint.get("/image/versions")
+@blueprint.get("/image/v2")
+@public
+def versions() -> tuple[dict[str, Any], int]:
+    """All versions: there is one."""
+    href = f"{deployment().settings.base_url}/image/v2/"
+    return {"versions": [{"id": "v2.9", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}]}, 300

@@ -1,0 +1,1 @@
+"""Compute, image and network over HTTP, and the reservation engine behind them."""

@@ -1,0 +1,47 @@
+"""One database per session, a cloud with its app made anew in it for each test."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from climate.compute.store.tables import metadata
+from climate.store.engine import connect
+from tests.api.compute.world import Person, World, world
+from tests.compute.place import unsafe
+
+
+@pytest.fixture(scope="session")
+def cloud_database(make_database: Callable[..., str], engine_template: str) -> str:
+    """A database with all tables."""
+    url = unsafe(make_database(engine_template))
+    engine = connect(url, pool_size=1)
+    metadata.create_all(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
+    with world(cloud_database, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def member(there: World) -> Person:
+    return Person(there.app, "member")
+
+
+@pytest.fixture
+def admin(there: World) -> Person:
+    return Person(there.app, "admin")
+
+
+@pytest.fixture
+def stranger(there: World) -> Person:
+    return Person(there.app, "stranger")
+
+
+@pytest.fixture
+def reader(there: World) -> Person:
+    return Person(there.app, "reader")
