@@ -56,5 +56,3 @@ def overlaps(held: Iterable[Held]) -> list[tuple[Held, Held]]:
         for a, b in combinations(promises, 2)
         if max(a.start, b.start) < min(a.end, b.end)
     ]
-
-

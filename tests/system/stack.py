@@ -98,10 +98,11 @@ class Stack:
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            with self._news:
-                self.said.append(line.rstrip("\n"))
-                self._news.notify_all()
+        with process.stdout:
+            for line in process.stdout:
+                with self._news:
+                    self.said.append(line.rstrip("\n"))
+                    self._news.notify_all()
         with self._news:
             self._news.notify_all()
 

@@ -31,13 +31,14 @@ class Storm:
     resource_types: tuple[str, ...]
     told: list[str] = field(default_factory=list)
     count: Counter[str] = field(default_factory=Counter)
+    _next: list[str] = field(default_factory=list)
     _timers: list[threading.Timer] = field(default_factory=list)
 
     def blow(self, kills: int, calm: Callable[[float], bool]) -> None:
         """Go on until so many processes were killed; `calm(seconds)` waits, and is true when all is over."""
         chance = random.Random(self.seed)
         others = (self._pause_child, self._flush, self._repeat, self._forge, self._litter)
-        while self.kills < kills and not calm(chance.uniform(0.5, 1.7)):
+        while self.kills < kills and not calm(chance.uniform(0.6, 1.9)):
             act = chance.choice(others) if chance.random() < 0.25 else self._kill
             with suppress(psutil.Error, psycopg.Error, redis.RedisError, OSError, OperationalError):
                 act(chance)
@@ -49,16 +50,22 @@ class Storm:
         return sum(count for what, count in self.count.items() if what.startswith("kill"))
 
     def _kill(self, chance: random.Random) -> None:
-        role = chance.choice(KILLED)
-        found = self.stack.find(role)
-        if found:
-            victim = chance.choice(found)
+        """Each kind in its turn, in an order that is new each time; one that is not there now keeps its turn."""
+        if not self._next:
+            self._next += chance.sample(KILLED, len(KILLED))
+        role = next((role for role in self._next if self.stack.find(role)), None)
+        if role is not None:
+            victim = chance.choice(self.stack.find(role))
             victim.kill()
+            self._next.remove(role)
             self._note(f"kill {role}", victim.pid)
 
     def _pause_child(self, chance: random.Random) -> None:
         """A worker that is silent for longer than its claim lives, and then goes on as if nothing had been."""
-        victim = chance.choice(self.stack.find("worker child") or [psutil.Process(2**22)])
+        found = self.stack.find("worker child")
+        if not found:
+            return
+        victim = chance.choice(found)
         victim.suspend()
         timer = threading.Timer(chance.uniform(1, 6), _resume, [victim])
         timer.start()

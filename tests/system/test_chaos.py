@@ -23,7 +23,7 @@ from tests.system.storm import Storm
 from tests.system.traffic import Traffic
 
 HOSTS = tuple(f"chaos-{place}" for place in range(1, 15))
-CLIENTS = 4
+CLIENTS = 10
 HEALED = 180.0
 """Seconds after the storm in which everything has to be well again: longer than a worker's hold on a server."""
 
@@ -125,7 +125,9 @@ def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic) -> Non
 
 
 def _say_how_much(everything: list[Any]) -> None:
-    started = [lease for lease in everything if any(e.kind == "start_lease" and e.outcome == "OK" for e in lease.events)]
+    started = [
+        lease for lease in everything if any(e.kind == "start_lease" and e.outcome == "OK" for e in lease.events)
+    ]
     missed = [lease for lease in everything if any(e.outcome == "MISSED" for e in lease.events)]
     print(f"{len(everything)} leases: {len(started)} started in time, {len(missed)} missed")
     assert len(started) > len(everything) / 4, "too little was under way for the storm to mean anything"

@@ -13,8 +13,10 @@ import httpx
 from tests.system.caller import Api, host_lease, key, moment
 
 OURS = '["=", "$chaos", "yes"]'
-PATIENCE = 60.0
+PATIENCE = 90.0
 """Seconds within which every request has to be answered for good, whatever dies meanwhile."""
+BUSY_PATIENCE = 20.0
+"""Seconds after which a client takes "in progress, try again" for an answer."""
 PASSING = (502, 503)
 BUSY = ("still running", "in progress")
 
@@ -55,7 +57,7 @@ class Traffic:
         chance = random.Random(self.seed * 1000 + number)
         own: list[Wish] = []
         turn = 0
-        while not self.stopping.wait(chance.uniform(0.1, 0.9)):
+        while not self.stopping.wait(chance.uniform(0.1, 0.6)):
             turn += 1
             dice = chance.random()
             if dice < 0.7 or not own:
@@ -68,10 +70,12 @@ class Traffic:
     def _create(self, chance: random.Random, own: list[Wish], name: str) -> None:
         kind = chance.choices(("host", "ledger", "server"), (10, 8, 2))[0]
         start = int(time.time()) + chance.randint(2, 10)
-        end = start + chance.randint(5, 14)
+        end = start + chance.randint(8, 25)
         wish = Wish(name, kind, ends={moment(end)})
         makers: dict[str, Callable[..., httpx.Response | None]] = {
-            "host": self._host, "ledger": self._ledger, "server": self._server
+            "host": self._host,
+            "ledger": self._ledger,
+            "server": self._server,
         }
         answer = makers[kind](wish, chance, start, end)
         if answer is None or answer.status_code not in (201, 202):
@@ -107,9 +111,7 @@ class Traffic:
         hints = {"reserved": "True", "lease_params": params}
         body = {"server": server, "OS-SCH-HNT:scheduler_hints": hints}
         try:
-            answer = self.api.ask(
-                "POST", "/compute/v2.1/servers", body, **{"OpenStack-API-Version": "compute 2.79"}
-            )
+            answer = self.api.ask("POST", "/compute/v2.1/servers", body, **{"OpenStack-API-Version": "compute 2.79"})
         except httpx.HTTPError:
             return None
         self._note("boot", answer)
@@ -117,7 +119,7 @@ class Traffic:
 
     def _change(self, chance: random.Random, wish: Wish) -> None:
         """A new end, later or sooner; without a clear answer both count."""
-        end = int(time.time()) + chance.randint(4, 15)
+        end = int(time.time()) + chance.randint(4, 25)
         with self._lock:
             wish.ends.add(moment(end))
             self.last_end = max(self.last_end, float(end))
@@ -131,15 +133,15 @@ class Traffic:
 
     def _insist(self, verb: str, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response | None:
         """Ask again and again until there is an answer that a person would believe."""
-        deadline, pause = time.monotonic() + PATIENCE, 0.1
-        while time.monotonic() < deadline:
+        began, pause = time.monotonic(), 0.1
+        while (spent := time.monotonic() - began) < PATIENCE:
             try:
                 answer = self.api.ask(method, path, body, **headers)
             except httpx.HTTPError:
                 answer = None
             if answer is not None:
                 self._note(verb, answer)
-                if not _passes(answer):
+                if not _passes(answer) or (answer.status_code == 409 and spent > BUSY_PATIENCE):
                     return answer
             threading.Event().wait(pause)
             pause = min(1.0, pause * 1.5)

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from climate.context import Climate
 from climate.domain import facts
-from climate.domain.lease import EventKind, EventStatus, Lease, LeaseStatus, fold
+from climate.domain.lease import Lease, fold
+from climate.domain.status import EventKind, EventStatus, LeaseStatus
 from climate.store import journal, leases
 from tests.system.traffic import Wish
 
