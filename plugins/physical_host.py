@@ -86,7 +86,7 @@ class PhysicalHost:
                 cloud.delete_server(server.id, lent.token)
             if cloud.servers_in(pool):
                 raise NotYet(f"{len(servers)} servers are still being deleted")
-        cloud.take_back(pool, lent.token)
+        cloud.take_back(pool, lent.hosts, lent.token)
 
     def _wanted(self, conn: Connection, ask: Ask) -> Wanted:
         requirement = self._requirement(conn, ask)

@@ -80,8 +80,12 @@ class Cloud(Protocol):
     def close(self, pool: str, token: int) -> None:
         """Let nobody boot in the pool any more."""
 
-    def take_back(self, pool: str, token: int) -> None:
-        """Move the pool's hosts to the reservation pool and drop it; NotYet while servers are on them."""
+    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        """Move the pool's hosts to the reservation pool and drop it; NotYet while servers are on them.
+
+        `hosts` were to be lent to it.  Also where that never came about, none
+        of them can be lent under a lower token any more.
+        """
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         """Every pool with the names of its hosts; the reservation pool is called `freepool`."""

@@ -58,9 +58,9 @@ class BundledCloud:
         with _port():
             lending.close(self.compute, pool, token)
 
-    def take_back(self, pool: str, token: int) -> None:
+    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
         with _port():
-            lending.take_back(self.compute, pool, token)
+            lending.take_back(self.compute, pool, hosts, token)
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         with _port():

@@ -152,17 +152,19 @@ class FakeCloud:
             self._closed.add(pool)
             self._fence([pool, *names], token)
 
-    def take_back(self, pool: str, token: int) -> None:
+    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
         with self._verb("take_back", pool):
             names = self._lent(pool)
-            self._check_fences([pool, *names], token)
+            free = [name for name in hosts if self._pool_of.get(name) == FREEPOOL]
+            self._check_fences([pool, *names, *free], token)
             if pool not in self._owners:
+                self._fence(free, token)
                 return
             left = self._on(set(names))
             if left:
                 raise NotYet(f"{len(left)} servers are still on the hosts of {pool}")
             self._pool_of.update(dict.fromkeys(names, FREEPOOL))
-            self._fence(names, token)
+            self._fence([*names, *free], token)
             self._owners.pop(pool)
             self._closed.discard(pool)
             self._fences.pop(pool, None)

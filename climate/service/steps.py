@@ -59,8 +59,8 @@ class Steps:
     def close(self, pool: str, token: int) -> None:
         self._once(f"close:{pool}", lambda: self._cloud.close(pool, token))
 
-    def take_back(self, pool: str, token: int) -> None:
-        self._once(f"take_back:{pool}", lambda: self._cloud.take_back(pool, token))
+    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        self._once(f"take_back:{pool}", lambda: self._cloud.take_back(pool, hosts, token))
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         return self._cloud.pools()

@@ -124,7 +124,7 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
             lending.lend(here.compute, "r1", "demo", kept, token)
             strangers += [server.id for server in lending.servers_in(here.compute, "r1")]
             lending.close(here.compute, "r1", token)
-            lending.take_back(here.compute, "r1", token)
+            lending.take_back(here.compute, "r1", [], token)
             for name in kept:
                 lending.withdraw(here.compute, name)
         return strangers
