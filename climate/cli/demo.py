@@ -5,7 +5,7 @@ from collections.abc import Callable
 import click
 import httpx
 
-from climate.cli import demo_setting, demo_steps
+from climate.cli import demo_setting, demo_steps, demo_tidy
 from climate.cli.demo_play import Play, Unseen, play_on
 from climate.cli.demo_screen import Screen, screen
 from climate.cli.demo_stack import running, surroundings
@@ -86,7 +86,7 @@ def perform(play: Play, steps: tuple[Step, ...] = STEPS) -> int:
     for number, step in enumerate(steps):
         if not _verified(play.screen, step, play):
             return number
-    demo_setting.visitor_goes(play)
+    demo_tidy.visitor_goes(play)
     return len(steps)
 
 

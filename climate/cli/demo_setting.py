@@ -4,6 +4,7 @@ from secrets import token_urlsafe
 from typing import Any
 from uuid import uuid4
 
+from climate.cli import demo_tidy
 from climate.cli.demo_play import MARK, Play, Unseen, person, require
 
 VISITORS = f"{MARK}visitors"
@@ -15,29 +16,10 @@ GPUS = {"gpu-1": "1", "gpu-2": "2", "gpu-3": "4", "gpu-4": "4"}
 
 def stack_answers(play: Play) -> str:
     """Everything runs"""
-    _clear(play)
+    demo_tidy.clear(play)
     said = play.stack.readiness
     checks = said.get("checks", said)
     return f"{play.stack.url} is ready ({', '.join(checks) if isinstance(checks, dict) else checks})"
-
-
-def _clear(play: Play) -> None:
-    """Forget what a demo has left that was interrupted."""
-    for server in play.admin.pages("compute", "/servers/detail", "servers", {"all_tenants": "True"}):
-        if server["name"].startswith(MARK):
-            play.admin.call("compute", "DELETE", f"/servers/{server['id']}")
-    for lease in play.admin.pages("reservation", "/leases", "leases"):
-        if lease["name"].startswith(MARK) and lease["status"] != "DELETING":
-            play.admin.call("reservation", "DELETE", f"/leases/{lease['id']}")
-    play.until("an earlier demo to be cleared away", lambda: _left(play), lambda left: not left, 60.0)
-    for flavor in play.admin.json("compute", "GET", "/flavors/detail")["flavors"]:
-        if flavor["name"].startswith(MARK):
-            play.admin.call("compute", "DELETE", f"/flavors/{flavor['id']}")
-
-
-def _left(play: Play) -> list[str]:
-    leases = play.admin.pages("reservation", "/leases", "leases")
-    return [f"{one['name']} {one['status']}" for one in leases if one["name"].startswith(MARK)]
 
 
 def hosts_are_kept(play: Play) -> str:
@@ -71,7 +53,7 @@ def sizes_are_known(play: Play) -> str:
     flavors = play.member.json("compute", "GET", "/flavors/detail")["flavors"]
     require(play.flavor in [str(flavor["id"]) for flavor in flavors], "the new flavor is not listed")
     play.small = str(min(flavors, key=lambda flavor: (flavor["ram"], flavor["vcpus"]))["id"])
-    images = list(play.member.pages("image", "/v2/images", "images"))
+    images = [one for one in play.member.pages("image", "/v2/images", "images") if one["status"] == "active"]
     require(bool(images), "there is no image")
     play.image = str(images[0]["id"])
     return f"{size['vcpus']} CPUs, {size['ram']} MB; {len(others)} other hosts are smaller"
@@ -98,11 +80,3 @@ def visitor_comes(play: Play) -> str:
 
 def _make(play: Play, noun: str, wanted: dict[str, Any]) -> str:
     return str(play.admin.json("identity", "POST", f"/{noun}s", json={noun: wanted})[noun]["id"])
-
-
-def visitor_goes(play: Play) -> None:
-    """Leave no users and sizes behind."""
-    if play.visitor is not None:
-        play.admin.call("identity", "DELETE", f"/users/{play.visitor.token.body['user']['id']}")
-    if play.flavor:
-        play.admin.call("compute", "DELETE", f"/flavors/{play.flavor}")

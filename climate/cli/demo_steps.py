@@ -15,6 +15,8 @@ AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=60)
 """How far ahead the first lease starts, and how long it lasts unless it is ended."""
 SLEEP, WAKE = timedelta(seconds=8), timedelta(seconds=8)
 """How long the second server sleeps, and how long it then runs."""
+IMAGE = f"reserved_{MARK}sleeper"
+"""What is made of the second server before it is deleted: a default action at the end of a lease."""
 LATE = 3.0
 """Seconds after which something is not on time any more."""
 
@@ -156,11 +158,20 @@ def sleeper_wakes(play: Play) -> str:
     wait = SLEEP.total_seconds() + 30
     server = play.until("the second server to wake", look, lambda now: status(now) not in ("RESERVED", "BUILD"), wait)
     require(status(server) == "ACTIVE", f"it is {status(server)}")
-    return f"ACTIVE {max(0.0, after(start, play.member.now())):.1f} s after the start"
+    lease = _settled(play, play.sleeper_lease["id"], "ACTIVE")
+    late = _finished_late(play, lease, "start_lease")
+    require(late <= LATE, f"it was {late:.2f} s late")
+    return f"ACTIVE {late:.2f} s after the start, and so is its lease"
+
+
+def _settled(play: Play, lease_id: str, wanted: str) -> dict[str, Any]:
+    lease = play.until("its lease", lambda: play.lease_now(lease_id), lambda now: now["status"] in (wanted, "ERROR"))
+    require(lease["status"] == wanted, f"the lease is {lease['status']}: {lease.get('status_reason')}")
+    return dict(lease)
 
 
 def sleeper_goes(play: Play) -> str:
-    """It is gone at the end of its lease"""
+    """It is imaged and gone at the end of its lease"""
     lease_id, end = play.sleeper_lease["id"], play.sleeper_lease["end_date"]
 
     def look() -> dict[str, Any] | None:
@@ -170,11 +181,12 @@ def sleeper_goes(play: Play) -> str:
         return server
 
     play.until("the second server to go", look, lambda now: now is None, WAKE.total_seconds() + 30)
-    seen = max(0.0, after(end, play.member.now()))
-    over = ("TERMINATED", "ERROR")
-    lease = play.until("its lease", lambda: play.lease_now(lease_id), lambda now: now["status"] in over)
-    require(lease["status"] == "TERMINATED", f"its lease is {lease['status']}")
-    return f"404 {seen:.1f} s after the end, its lease is TERMINATED"
+    lease = _settled(play, lease_id, "TERMINATED")
+    late = _finished_late(play, lease, "end_lease")
+    require(late <= LATE, f"it was {late:.2f} s late")
+    images = [one for one in play.member.pages("image", "/v2/images", "images") if one["name"] == IMAGE]
+    require(len(images) == 1 and images[0]["status"] == "active", f"its images are {[i['status'] for i in images]}")
+    return f"404, {IMAGE} was made of it, its lease is TERMINATED {late:.2f} s after the end"
 
 
 def lease_ends(play: Play) -> str:
@@ -186,9 +198,7 @@ def lease_ends(play: Play) -> str:
         # On a very slow machine its time may be over by itself.
         if failure.code not in (CONFLICT, USAGE):
             raise
-    over = ("TERMINATED", "ERROR")
-    lease = play.until("the lease to end", lambda: play.lease_now(lease_id), lambda now: now["status"] in over)
-    require(lease["status"] == "TERMINATED", f"it is {lease['status']}")
+    lease = _settled(play, lease_id, "TERMINATED")
     return f"TERMINATED, {_finished_late(play, lease, 'end_lease'):.2f} s after its end"
 
 
