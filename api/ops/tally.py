@@ -8,6 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 from threading import Lock
 from typing import Any, cast
+from weakref import finalize
 
 import structlog
 from flask import Flask
@@ -46,6 +47,7 @@ class Tally:
         self._pid = 0
         self._files: dict[str, Any] = {}
         self._begun: set[Sequence[str]] = set()
+        finalize(self, _close, self._files)
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """One more request, answered after so many seconds; a disk that is full costs figures, not answers."""
@@ -85,9 +87,8 @@ class Tally:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         _forget_the_dead(self._folder)
-        self._files = {
-            kind: MmapedDict(str(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")) for kind in ("counter", "histogram")
-        }
+        for kind in ("counter", "histogram"):
+            self._files[kind] = MmapedDict(str(self._folder / f"{kind}_{token_hex(4)}_{pid}.db"))
         self._begun = set()
         self._pid = pid
 
@@ -120,6 +121,11 @@ def _buckets(labels: Labels) -> tuple[str, ...]:
 def _key(metric: str, name: str, labels: Labels, **more: str) -> str:
     found = {"route": labels[0], "method": labels[1], **more}
     return mmap_dict.mmap_key(metric, name, list(found), list(found.values()), HELP[metric])
+
+
+def _close(files: dict[str, Any]) -> None:
+    for file in files.values():
+        file.close()
 
 
 def _forget_the_dead(folder: Path) -> None:

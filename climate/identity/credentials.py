@@ -9,7 +9,7 @@ from uuid import uuid4
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.identity.directory import check_name, check_text
 from climate.identity.passwords import LONGEST, SHORTEST
-from climate.identity.people import Credential
+from climate.identity.people import Credential, implied
 from climate.identity.store import credentials as store
 from climate.identity.store import unique, users
 from climate.identity.store.revocations import CREDENTIAL
@@ -39,8 +39,8 @@ def create(identity: "Identity", grant: Grant, new: NewCredential) -> tuple[Cred
         raise Forbidden("This application credential may not make others")
     if not grant.project_id:
         raise Forbidden("An application credential is made in a project; ask for a token of one")
-    if set(new.roles) - set(grant.roles):
-        raise InvalidInput(f"roles may only be yours: {', '.join(grant.roles)}")
+    if set(new.roles) - implied(grant.roles):
+        raise InvalidInput(f"roles may only be yours: {', '.join(sorted(implied(grant.roles)))}")
     credential = Credential(
         id=uuid4().hex,
         name=check_name(new.name, LONGEST_NAME),

@@ -1,15 +1,21 @@
 """Projects, users, roles and credentials as plain values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from climate.domain.policy import ADMIN, MEMBER, READER
+from climate.domain.policy import ADMIN, IMPLIED, MEMBER, READER
 
 DOMAIN_ID, DOMAIN_NAME = "default", "Default"
 """There is one domain; it has no row of its own."""
 
 ROLES = (ADMIN, MEMBER, READER)
 """A role's id is its name."""
+
+
+def implied(roles: Iterable[str]) -> frozenset[str]:
+    """The roles, and those that they stand for as well."""
+    return frozenset(inner for role in roles for inner in IMPLIED[role])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlalchemy import Connection
 
 from climate.domain.errors import Forbidden, NotAuthenticated, TooManyAttempts
-from climate.identity.people import Credential, User, Who
+from climate.identity.people import Credential, User, Who, implied
 from climate.identity.store import assignments, attempts, credentials, projects, revocations, users
 from climate.identity.tokens import Grant
 
@@ -77,7 +77,7 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
 
 
 def _limited(granted: Grant, credential: Credential, now: datetime) -> Grant:
-    roles = tuple(role for role in granted.roles if role in credential.roles)
+    roles = tuple(role for role in credential.roles if role in implied(granted.roles))
     if not roles or (credential.expires_at is not None and credential.expires_at <= now):
         raise NotAuthenticated()
     end = credential.expires_at.timestamp() if credential.expires_at else granted.expires_at

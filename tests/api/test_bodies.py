@@ -4,7 +4,9 @@ import io
 import json
 import socket
 from contextlib import suppress
+from threading import Thread
 from typing import Any
+from wsgiref.simple_server import make_server
 
 import pytest
 from flask import Flask
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from api.body import DEEPEST, LONGEST, parse
 from climate.domain.errors import InvalidInput
 from tests.api.echo import APIS
-from tests.identity.place import Asker, served
+from tests.identity.place import Asker
 
 ECHO = "/reservation/v1/echo"
 
@@ -103,11 +105,15 @@ def test_too_large_a_body_is_413_in_every_api(demo: Asker, path: str) -> None:
 
 
 def test_a_client_that_sends_too_much_gets_to_see_the_answer(app: Flask, demo: Asker) -> None:
-    size = 4 * LONGEST
+    size = 12 * LONGEST
     head = f"POST {ECHO} HTTP/1.0\r\nX-Auth-Token: {demo.token}\r\nContent-Type: application/json\r\n"
-    with served(app) as port, socket.create_connection(("127.0.0.1", port)) as client:
-        client.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode() + b" " * size)
-        assert b" 413 " in client.makefile("rb").readline()
+    with make_server("127.0.0.1", 0, app) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        with socket.create_connection(server.server_address) as client:
+            client.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode() + b" " * size)
+            assert b" 413 " in client.makefile("rb").readline()
+        thread.join()
 
 
 def test_a_body_in_pieces_has_the_same_limit(demo: Asker) -> None:

@@ -76,7 +76,8 @@ def test_harmless_words_stay(log: io.StringIO) -> None:
 def test_nobody_writes_lines_of_his_own(demo: Asker, log: io.StringIO, form: str) -> None:
     logs.configure(form, "DEBUG", log)
     demo.ask("GET", "/v1/nowhere%0a2030-01-01 [info] forged%1b[2J")
-    assert log.getvalue().count("\n") == 1
+    logging.getLogger("library").info("a text\nof two lines \x1b[2J")
+    assert log.getvalue().count("\n") == 2
     assert "\x1b" not in log.getvalue()
 
 

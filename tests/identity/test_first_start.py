@@ -69,6 +69,18 @@ def test_a_broken_clouds_yaml_is_left_alone(here: Place) -> None:
         assert "cannot be read" in here.said[-1]
 
 
+def test_a_new_password_replaces_the_one_in_clouds_yaml(here: Place) -> None:
+    metadata.drop_all(here.identity.engine)
+    metadata.create_all(here.identity.engine)
+    (here.settings.home / "admin-password").unlink()
+    before = clouds(here)
+    first_start(here.identity, here.settings, here.said.append)
+    assert clouds(here)["climate-demo"] == before["climate-demo"]
+    assert clouds(here)["climate"] != before["climate"]
+    assert here.password("admin") in str(clouds(here)["climate"])
+    assert here.password("admin") in here.said[-1]
+
+
 def test_a_new_database_under_an_old_home_gets_the_old_passwords(here: Place) -> None:
     before = clouds(here)
     metadata.drop_all(here.identity.engine)

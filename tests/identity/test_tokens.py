@@ -169,6 +169,12 @@ def test_tokens_end_when_what_they_say_ends(here: Place, admin: Asker) -> None:
     ]
 
 
+def somebody_waits(here: Place) -> bool:
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with here.identity.engine.connect() as conn:
+        return bool(conn.execute(text(waiting)).scalar_one())
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -185,10 +191,7 @@ def test_who_signs_in_while_a_change_is_under_way_does_not_get_past_it(here: Pla
         here.identity.revoke(conn, kind, subject)
         signing_in = Thread(target=asker.sign_in, args=("demo", here.password("demo"), "demo"))
         signing_in.start()
-        waiting = text(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        while signing_in.is_alive() and not conn.execute(waiting).scalar_one():
+        while signing_in.is_alive() and not somebody_waits(here):
             signing_in.join(0.01)
     signing_in.join()
     here.identity.watch.forget()
