@@ -3,16 +3,45 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, case, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.sql.selectable import Subquery
 
 from climate.domain.status import EventKind
-from climate.store.tables import allocations, claims, epochs, events, fence_seq, has, in_force, leases, reservations
+from climate.store.tables import (
+    Time,
+    allocations,
+    claims,
+    epochs,
+    events,
+    fence_seq,
+    has,
+    in_force,
+    leases,
+    reservations,
+)
 
 FAIR_AMONG = 5000
 """How many due events are looked at to give each project its turn."""
+
+SECONDS_EACH = 0.01
+"""Time that workers may need for an event that waits before others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +122,14 @@ def open_many(conn: Connection, messages: Sequence[Message], by: str, now: datet
 
 
 def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
-    """Claims to ring for: never sent, or sent a while ago and not started.  The pause doubles from 0.5 to 30 s.
+    """Claims to ring for: never sent, or sent a while ago and not started.
 
-    A message that is sent again keeps its token: a backlog longer than the
-    pause must not make every message stale before a worker reaches it.
+    The pause doubles from 0.5 to 30 s, and is longer when many are waiting: a
+    message is not missed while workers may still be at those before it.  One
+    that is sent again keeps its token: it must not become stale in a queue.
     """
-    pause = func.make_interval(
-        0, 0, 0, 0, 0, 0, func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6)))
-    )
-    silent = (
-        select(claims.c.event_id)
-        .where(claims.c.started_at.is_(None))
-        .where(claims.c.dispatched_at.is_(None) | (claims.c.dispatched_at < now - pause))
-        .limit(limit)
-        .with_for_update(key_share=True, skip_locked=True)
-        .cte("silent")
-    )
-    ring = (
-        update(claims)
-        .where(claims.c.event_id == silent.c.event_id)
-        .values(dispatched_at=now, dispatches=claims.c.dispatches + 1)
-        .returning(claims.c.event_id, claims.c.token, claims.c.queue)
-    )
-    return [Message(*row) for row in conn.execute(ring)]
+    rung = conn.execute(_RING, {"now": now, "limit": limit})
+    return [Message(*row) for row in rung]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +142,9 @@ class Limits:
 
 def start(conn: Connection, message: Message, worker: str, now: datetime, limits: Limits) -> bool:
     """Compare and set: the first worker to come with the right token begins; all others are told to stop."""
-    begin = (
-        update(claims)
-        .where(claims.c.event_id == message.event_id, claims.c.token == message.token, claims.c.started_at.is_(None))
-        .values(started_at=now, worker=worker, live_until=now + limits.live, step_deadline=now + limits.step)
-    )
-    return conn.execute(begin).rowcount == 1
+    given = {"id": message.event_id, "held": message.token, "now": now, "who": worker}
+    more = {"live": now + limits.live, "deadline": now + limits.step}
+    return conn.execute(_START, given | more).rowcount == 1
 
 
 def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live: timedelta) -> bool:
@@ -147,14 +158,12 @@ def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live
 
 
 def is_mine(conn: Connection, event_id: UUID, token: int) -> bool:
-    mine = select(claims.c.token).where(claims.c.event_id == event_id, claims.c.token == token)
-    return conn.scalar(mine.with_for_update(read=True)) is not None
+    return conn.scalar(_HOLD, {"id": event_id, "held": token}) is not None
 
 
 def settle(conn: Connection, event_id: UUID, token: int) -> bool:
     """Give the claim up, which is the right to say how it went; False when it was taken away."""
-    mine = and_(claims.c.event_id == event_id, claims.c.token == token)
-    return conn.execute(delete(claims).where(mine)).rowcount == 1
+    return conn.execute(_SETTLE, {"id": event_id, "held": token}).rowcount == 1
 
 
 def lost(conn: Connection, now: datetime, limit: int = 100) -> list[tuple[UUID, UUID, int]]:
@@ -183,3 +192,41 @@ def wake_poller(conn: Connection) -> None:
 
 
 CHANNEL = "climate_due"
+
+
+def _ring() -> Any:
+    unstarted = claims.c.started_at.is_(None)
+    now = bindparam("now", type_=Time)
+    waiting = select(func.count()).where(unstarted).scalar_subquery()
+    seconds = func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6)) + SECONDS_EACH * waiting)
+    silent = (
+        select(claims.c.event_id)
+        .where(unstarted)
+        .where(
+            claims.c.dispatched_at.is_(None)
+            | (claims.c.dispatched_at < now - func.make_interval(0, 0, 0, 0, 0, 0, seconds))
+        )
+        .limit(bindparam("limit", type_=Integer))
+        .with_for_update(key_share=True, skip_locked=True)
+        .cte("silent")
+    )
+    ring = update(claims).where(claims.c.event_id == silent.c.event_id)
+    ring = ring.values(dispatched_at=now, dispatches=claims.c.dispatches + 1)
+    return ring.returning(claims.c.event_id, claims.c.token, claims.c.queue)
+
+
+# Made once: each of them runs for every event.
+_MINE = and_(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))
+_RING = _ring()
+_START = (
+    update(claims)
+    .where(_MINE, claims.c.started_at.is_(None))
+    .values(
+        started_at=bindparam("now"),
+        worker=bindparam("who"),
+        live_until=bindparam("live"),
+        step_deadline=bindparam("deadline"),
+    )
+)
+_HOLD = select(claims.c.token).where(_MINE).with_for_update(read=True)
+_SETTLE = delete(claims).where(_MINE)

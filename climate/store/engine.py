@@ -34,9 +34,12 @@ def connect(url: str, *, pool_size: int = 10, application: str = "climate") -> E
     )
 
 
+_CLOCK = select(func.clock_timestamp())
+
+
 def database_time(conn: Connection) -> datetime:
     """Now, by the database's clock, in UTC."""
-    return conn.scalar(select(func.clock_timestamp())) or _never()
+    return conn.scalar(_CLOCK) or _never()
 
 
 def _never() -> datetime:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
@@ -106,7 +106,7 @@ def names(conn: Connection, ids: Collection[int]) -> dict[int, str]:
     """Names by number; of removed hosts too."""
     if not ids:
         return {}
-    found = conn.execute(select(hosts.c.id, hosts.c.hypervisor_hostname).where(hosts.c.id.in_(list(ids))))
+    found = conn.execute(_NAMES, {"ids": list(ids)})
     return {row.id: row.hypervisor_hostname for row in found}
 
 
@@ -178,3 +178,8 @@ def _property(row: Any, values: tuple[str, ...]) -> Property:
 def _host(row: Any) -> Host:
     own = {name: getattr(row, name) for name in COLUMNS}
     return Host(row.id, own, row.extra, row.created_at, row.updated_at)
+
+
+_NAMES = select(hosts.c.id, hosts.c.hypervisor_hostname).where(
+    hosts.c.id == func.any(bindparam("ids", type_=postgresql.ARRAY(BigInteger)))
+)

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, Table, delete, func, select, tuple_
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import Connection, Select, Table, Uuid, bindparam, delete, func, select, tuple_
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.facts import Fact, Hold
@@ -48,8 +48,8 @@ def record_many(conn: Connection, author: Caller, changes: Sequence[Change]) -> 
 def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:
     """A lease that is not gone; NotFound also where it is another project's."""
     if lock:
-        _lock(conn, lease_id)
-    query = _leases().where(leases.c.id == lease_id, ~leases.c.gone)
+        conn.execute(_LOCK, {"lease_id": lease_id})
+    query = _WHOLE.where(leases.c.id == lease_id, ~leases.c.gone)
     if project_id is not None:
         query = query.where(leases.c.project_id == project_id)
     row = conn.execute(query).one_or_none()
@@ -60,19 +60,18 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
 
 def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
     """Leases by id, gone ones too."""
-    return {row.id: _lease(row) for row in conn.execute(_leases().where(leases.c.id.in_(list(ids))))}
+    return {row.id: _lease(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
 
 
 def all_of(conn: Connection) -> Iterable[Lease]:
     """Every lease there ever was, in the order of their ids; read in portions."""
-    for row in conn.execute(_leases().order_by(leases.c.id), execution_options={"yield_per": 500}):
+    for row in conn.execute(_WHOLE.order_by(leases.c.id), execution_options={"yield_per": 500}):
         yield _lease(row)
 
 
 def of_event(conn: Connection, event_id: UUID) -> Lease:
     """The lease of an event, not locked."""
-    owner = select(events.c.lease_id).where(events.c.id == event_id).scalar_subquery()
-    return _lease(conn.execute(_leases().where(leases.c.id == owner)).one())
+    return _lease(conn.execute(_OF_EVENT, {"event_id": event_id}).one())
 
 
 def events_with(
@@ -98,15 +97,10 @@ def forget_allocations(conn: Connection) -> None:
 
 def holding(conn: Connection, event_id: UUID) -> Lease:
     """The lease of an event, locked."""
-    lease_id = _lock(conn, select(events.c.lease_id).where(events.c.id == event_id).scalar_subquery())
+    lease_id = conn.scalar(_LOCK_OF_EVENT, {"event_id": event_id})
     if lease_id is None:
         raise NotFound(f"no event {event_id}")
     return get_many(conn, [lease_id])[lease_id]
-
-
-def _lock(conn: Connection, lease_id: Any) -> UUID | None:
-    """Wait for the lease's row.  Only a statement after this one sees what its last holder did to the other tables."""
-    return conn.scalar(select(leases.c.id).where(leases.c.id == lease_id).with_for_update(key_share=True))
 
 
 def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[str]:
@@ -120,7 +114,7 @@ def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[st
 def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:
     """The lease that a reservation belongs to, gone or not."""
     owner = select(reservations.c.lease_id).where(reservations.c.id == reservation_id).scalar_subquery()
-    row = conn.execute(_leases().where(leases.c.id == owner)).one_or_none()
+    row = conn.execute(_WHOLE.where(leases.c.id == owner)).one_or_none()
     return _lease(row) if row else None
 
 
@@ -139,7 +133,7 @@ class Listing:
 
 def listed(conn: Connection, wanted: Listing) -> list[Lease]:
     """Leases oldest first, in one statement however many; InvalidInput for a marker that is not among them."""
-    query = _leases().where(~leases.c.gone).order_by(leases.c.created_at, leases.c.id)
+    query = _WHOLE.where(~leases.c.gone).order_by(leases.c.created_at, leases.c.id)
     conditions = {
         leases.c.project_id: wanted.project_id,
         leases.c.status: wanted.status,
@@ -184,14 +178,21 @@ def _gathered_holds() -> Any:
     return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
 
 
-def _leases() -> Select[Any]:
-    """Whole leases in one statement: their parts come along as JSON."""
-    return select(
-        leases,
-        _gathered(reservations, reservations.c.position).label("reservations"),
-        _gathered(events, events.c.seq).label("events"),
-        _gathered_holds().label("holds"),
-    )
+_WHOLE: Select[Any] = select(
+    leases,
+    _gathered(reservations, reservations.c.position).label("reservations"),
+    _gathered(events, events.c.seq).label("events"),
+    _gathered_holds().label("holds"),
+)
+"""Whole leases in one statement: their parts come along as JSON."""
+
+_OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
+_BY_IDS = _WHOLE.where(leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
+_OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
+
+# They wait for the lease's row.  Only a statement after them sees what its last holder did to the other tables.
+_LOCK = select(leases.c.id).where(leases.c.id == bindparam("lease_id", type_=Uuid)).with_for_update(key_share=True)
+_LOCK_OF_EVENT = select(leases.c.id).where(leases.c.id == _OWNER).with_for_update(key_share=True)
 
 
 def _lease(row: Any) -> Lease:
