@@ -217,6 +217,7 @@ class Machine(RuleBasedStateMachine):
         self.world.heal()
         self.world.come_to_rest()
         boot.sweep(self.climate)
+        self.world.look_until_gone()
         when_all_is_quiet(self.world)
 
     # Means.

@@ -168,6 +168,11 @@ class World:
                 return
         raise AssertionError("the engine does not come to rest")
 
+    def look_until_gone(self) -> None:
+        """Servers whose deletion was asked for go after a few looks."""
+        for server in self.cloud.sleeping() * 5:
+            self.cloud.server(server.id)
+
     def _claimed(self) -> bool:
         with self.engine.connect() as conn:
             return conn.scalar(text("SELECT count(*) FROM claims")) > 0  # type: ignore[operator]

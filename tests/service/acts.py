@@ -8,7 +8,8 @@ from sqlalchemy import Engine, text
 
 from climate.context import Climate
 from climate.domain.facts import Fact
-from climate.domain.lease import Event, EventKind, Lease
+from climate.domain.lease import Event, Lease
+from climate.domain.status import EventKind
 from climate.service import events, leases
 from climate.service.leases import Order
 from climate.store.claims import Message

@@ -82,9 +82,7 @@ def test_a_shortage_says_how_many_match_how_many_are_free_and_when_it_would_fit(
     gpu = {"resource_properties": '[">", "$gpu_count", "1"]'}
     make(climate, clock, hosts_wanted(3, **gpu), start=1, hours=2)
     before = rows(engine)
-    with pytest.raises(
-        NotEnoughHosts, match=r"2 wanted, 4 match, 1 of them free; .* from 2030-01-01 15:00"
-    ):
+    with pytest.raises(NotEnoughHosts, match=r"2 wanted, 4 match, 1 of them free; .* from 2030-01-01 15:00"):
         make(climate, clock, hosts_wanted(2, **gpu), start=2, hours=1)
     with pytest.raises(NotEnoughHosts, match="5 wanted, 4 match"):
         make(climate, clock, hosts_wanted(5, **gpu), start=2, hours=1)
