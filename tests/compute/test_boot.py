@@ -10,6 +10,7 @@ from climate.compute import asking, boot, lending, services
 from climate.compute.errors import BadRequest, NoMoreAddresses, NotFound, NoValidHost, QuotaExceeded
 from climate.compute.network import addresses
 from climate.compute.server import ACTIVE, BUILD, DELETE, ERROR, RESERVED
+from climate.compute.store import addresses as store
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.place import HALF, Place, node, place, request
 
@@ -176,3 +177,19 @@ def test_sixteen_at_once_never_exceed_a_quota(here: Place) -> None:
         assert sum(pool.map(one, range(16))) == 10
     assert here.count("compute_servers") == 50
     assert here.count("(SELECT address FROM compute_addresses WHERE server_id IS NOT NULL) AS a") == 50
+
+
+def test_no_two_at_once_get_one_address(here: Place) -> None:
+    with here.compute.engine.connect() as conn:
+        network = store.networks(conn)[0]["id"]
+    made = [
+        server.id for number in range(3) for server in here.boot(count=16, least=16, networks=(), name=f"s{number}")
+    ]
+
+    def one(server_id: str) -> None:
+        with here.compute.engine.begin() as conn:
+            addresses.allocate(conn, [network], [server_id])
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(one, made))
+    assert [len(here.look(server_id).addresses) for server_id in made] == [1] * 48
