@@ -72,6 +72,8 @@ def command() -> None:
         with running(environ, lambda spent: shown.waiting("the stack to start", spent=spent)) as stack:
             with play_on(stack, shown) as play:
                 verified = perform(play)
+                if verified == len(STEPS):
+                    demo_tidy.visitor_goes(play)
             shown.waiting("the stack to stop")
     finally:
         shown.close()
@@ -86,7 +88,6 @@ def perform(play: Play, steps: tuple[Step, ...] = STEPS) -> int:
     for number, step in enumerate(steps):
         if not _verified(play.screen, step, play):
             return number
-    demo_tidy.visitor_goes(play)
     return len(steps)
 
 

@@ -156,4 +156,4 @@ def person(play: Play, name: str, password: str, project: str) -> Client:
 def _brief(thing: Any) -> str:
     if thing is None or isinstance(thing, Mapping):
         return status(thing) if thing is None or "status" in thing else ", ".join(thing)
-    return str(thing)[:60]
+    return ", ".join(map(str, thing)) if isinstance(thing, list) else str(thing)[:60]

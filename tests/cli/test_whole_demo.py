@@ -1,0 +1,26 @@
+"""`climate demo` itself: every step verified on a stack of its own, and nothing left of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from climate.cli.demo import STEPS
+from climate.embedded import running
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_step_is_verified_and_again_in_the_same_home(tmp_path: Path) -> None:
+    own = {"CLIMATE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    for _ in range(2):
+        demo = subprocess.run(
+            [sys.executable, "-m", "climate", "demo"], env=own, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert demo.returncode == 0, demo.stdout + demo.stderr
+        assert f"{len(STEPS)} of {len(STEPS)} steps verified" in demo.stdout
+        assert running(tmp_path / "home") is None
