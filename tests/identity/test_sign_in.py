@@ -177,17 +177,26 @@ def test_a_credential_gives_no_more_than_its_maker_has(here: Place, demo: Asker)
 def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here: Place, admin: Asker) -> None:
     me = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]["user"]["id"]
     made = directory.create_project(here.identity, "lab")
-    directory.give_role(here.identity, me, made.id, "member")
+    for role in ("member", "reader"):
+        directory.give_role(here.identity, me, made.id, role)
     maker = Asker(app_of(here))
     maker.sign_in("admin", here.password("admin"), "lab")
-    wanted = {"name": "reads", "roles": [{"id": "reader"}]}
     path = f"/identity/v3/users/{me}/application_credentials"
-    credential = maker.ask("POST", path, json={"application_credential": wanted}).json["application_credential"]
-    proof = {"id": credential["id"], "secret": credential["secret"]}
-    body = {"auth": {"identity": {"methods": ["application_credential"], "application_credential": proof}}}
-    assert maker.ask("POST", TOKENS, json=body).json["token"]["roles"] == [{"id": "reader", "name": "reader"}]
+
+    def credential(*roles: str) -> dict[str, Any]:
+        wanted = {"name": "-".join(roles), "roles": [{"id": role} for role in roles]}
+        new = maker.ask("POST", path, json={"application_credential": wanted}).json["application_credential"]
+        proof = {"id": new["id"], "secret": new["secret"]}
+        return {"auth": {"identity": {"methods": ["application_credential"], "application_credential": proof}}}
+
+    def roles_by(body: dict[str, Any]) -> list[str]:
+        answer = Asker(app_of(here)).ask("POST", TOKENS, json=body)
+        return [role["id"] for role in answer.json["token"]["roles"]] if answer.status_code == 201 else []
+
+    reads, writes, both = credential("reader"), credential("member"), credential("member", "reader")
+    assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], ["member"], ["member", "reader"]]
     directory.take_role(here.identity, me, made.id, "member")
-    assert Asker(app_of(here)).ask("POST", TOKENS, json=body).status_code == 401
+    assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], [], ["reader"]]
 
 
 def test_a_credential_ends_when_it_says(here: Place, demo: Asker) -> None:
