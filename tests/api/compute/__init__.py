@@ -1,1 +1,0 @@
-"""Compute, image and network over HTTP, and the reservation engine behind them."""

@@ -1,0 +1,74 @@
+"""Servers on leases: booted on lent hosts, or asleep until a lease of their own."""
+
+from typing import Any
+
+from tests.api.compute.world import Person, World, done, hours_away, message
+
+SERVERS = "/compute/v2.1/servers"
+
+
+def test_a_lease_of_hosts_from_boot_to_end(there: World, member: Person, stranger: Person) -> None:
+    body = {
+        "name": "l",
+        "start_date": "now",
+        "end_date": hours_away(2),
+        "reservations": [
+            {
+                "resource_type": "physical:host",
+                "min": 1,
+                "max": 1,
+                "hypervisor_properties": "",
+                "resource_properties": "",
+            }
+        ],
+        "events": [],
+    }
+    lease = done(member("POST", "/reservation/v1/leases", body), 201)["lease"]
+    reservation = lease["reservations"][0]["id"]
+    assert "starts at" in message(member.boot({"reservation": reservation}), 409, "conflictingRequest")
+    there.settle()
+    assert member.get(f"/reservation/v1/leases/{lease['id']}")["lease"]["status"] == "ACTIVE"
+    mine = member.booted({"reservation": reservation})
+    ordinary = member.booted()
+    assert message(stranger.boot({"reservation": reservation}), 404, "itemNotFound")
+    there.settle()
+    admin = Person(there.app, "admin")
+    where = {one["id"]: one["OS-EXT-SRV-ATTR:hypervisor_hostname"] for one in _all(admin)}
+    assert where[mine].startswith("gpu-")
+    assert where[ordinary] == "std-1"
+    pools = {one["name"]: one["hosts"] for one in admin.get("/compute/v2.1/os-aggregates")["aggregates"]}
+    assert pools[reservation] == [where[mine]]
+    assert done(member("DELETE", f"/reservation/v1/leases/{lease['id']}"), 204) is None
+    for _ in range(3):
+        there.at_once("end_lease")
+    assert message(member("GET", f"{SERVERS}/{mine}"), 404, "itemNotFound")
+    assert member.status(ordinary) == "ACTIVE"
+    pools = {one["name"]: one["hosts"] for one in admin.get("/compute/v2.1/os-aggregates")["aggregates"]}
+    assert pools == {"freepool": ["gpu-1", "gpu-2"]}
+
+
+def test_a_server_that_sleeps_until_its_lease(there: World, member: Person) -> None:
+    server_id = member.booted({"reserved": "True", "lease_params": f'{{"name": "nap", "end": "{hours_away(2)}"}}'})
+    there.here.settle()
+    shown = member.get(f"{SERVERS}/{server_id}")["server"]
+    assert (shown["status"], shown["OS-EXT-STS:vm_state"]) == ("RESERVED", "reserved")
+    assert shown["addresses"]["private"]
+    assert message(member.act(server_id, "os-start"), 409, "conflictingRequest")
+    leases = member.get("/reservation/v1/leases")["leases"]
+    assert [(lease["name"], lease["reservations"][0]["resource_id"]) for lease in leases] == [("nap", server_id)]
+    there.at_once("start_lease")
+    assert member.status(server_id) == "ACTIVE"
+
+
+def test_a_sleeping_server_needs_room_now(there: World, member: Person) -> None:
+    params = f'{{"end": "{hours_away(2)}"}}'
+    answer = member.boot({"reserved": True, "lease_params": params}, flavorRef="5")
+    assert "filter" in message(answer, 409, "conflictingRequest")
+    assert there.here.count("compute_servers") == 0
+    assert there.here.count("compute_addresses", "server_id IS NOT NULL") == 0
+    assert member.get("/reservation/v1/leases")["leases"] == []
+
+
+def _all(admin: Person) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = admin.get(f"{SERVERS}/detail?all_tenants=1")["servers"]
+    return found
