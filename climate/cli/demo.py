@@ -1,6 +1,6 @@
 """climate demo: the life of a lease on a stack of its own, every step verified through the API."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import click
 import httpx
@@ -67,20 +67,24 @@ def command() -> None:
     environ = surroundings(session.environ)
     shown = screen(session.colourful)
     shown.say(f"climate demo, in {environ['CLIMATE_HOME']}")
-    verified = 0
     try:
-        with running(environ, lambda spent: shown.waiting("the stack to start", spent=spent)) as stack:
-            with play_on(stack, shown) as play:
-                verified = perform(play)
-                if verified == len(STEPS):
-                    demo_tidy.visitor_goes(play)
-            shown.waiting("the stack to stop")
+        verified = _perform_on_a_stack(environ, shown)
     finally:
         shown.close()
     shown.say(f"{verified} of {len(STEPS)} steps verified in {shown.spent:.0f} s")
     if verified < len(STEPS):
         logs = f"look into {environ['CLIMATE_HOME']}/logs"
         raise Failure("the demo stopped at a step that it could not verify", hint=logs)
+
+
+def _perform_on_a_stack(environ: Mapping[str, str], shown: Screen) -> int:
+    with running(environ, lambda spent: shown.waiting("the stack to start", spent=spent)) as stack:
+        with play_on(stack, shown) as play:
+            verified = perform(play)
+            if verified == len(STEPS):
+                demo_tidy.visitor_goes(play)
+        shown.waiting("the stack to stop")
+    return verified
 
 
 def perform(play: Play, steps: tuple[Step, ...] = STEPS) -> int:
