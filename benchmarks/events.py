@@ -51,9 +51,12 @@ def now(engine: Engine) -> datetime:
 
 
 def make(deployment: Deployment, starts: list[datetime]) -> None:
-    """One lease of one host for each start, an hour long.  They have to be made before the first of them is due."""
+    """One lease of one host for each start, which have to be made before the first of them is due.
+
+    They last so long that before_end_lease is not due together with the start.
+    """
     for number, start in enumerate(starts):
-        end = start + timedelta(hours=1)
+        end = start + timedelta(hours=4)
         leases.create(deployment.climate, CALLER, Order(f"due-{number}", start, end, reservations=(SPEC,)))
     if now(deployment.climate.engine) > starts[0]:
         print(" the leases were not made in time, which spoils the figure:", end="")
