@@ -14,3 +14,4 @@ def register(app: Flask) -> None:
     described.prepare(app)
     for noun in NOUNS:
         document(app).register_blueprint(noun.blueprint, parameters=described.PARAMETERS)
+    described.finish(app)

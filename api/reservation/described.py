@@ -7,9 +7,11 @@ from marshmallow import Schema, fields
 
 from api.current import DEPLOYMENT
 from api.document import document
+from api.reservation.host_schema import LONGEST_VALUE
 from api.reservation.lease_schema import AskedChange, AskedReservation
 from api.reservation.microversion import HEADER
 from api.reservation.resources import change_schema, request_schema
+from climate.service.hosts import LONGEST_NAME
 
 PARAMETERS = [
     {
@@ -17,7 +19,7 @@ PARAMETERS = [
         "name": HEADER,
         "required": False,
         "description": "`reservation 1.0` or `reservation latest`; there is one version.",
-        "schema": {"type": "string"},
+        "schema": {"type": "string", "pattern": r"^reservation (1\.0|latest)$"},
     }
 ]
 
@@ -42,6 +44,16 @@ def prepare(app: Flask) -> None:
         return {}
 
     described.ma_plugin.converter.add_attribute_function(parts)
+
+
+def finish(app: Flask) -> None:
+    """Say what schemas cannot: a host's keys beyond the known ones are its extra capabilities."""
+    schemas = document(app).spec.components.schemas
+    text = {"type": ["string", "number", "boolean"], "maxLength": LONGEST_VALUE, "pattern": r"\S"}
+    removable = {**text, "type": [*text["type"], "null"]}
+    names = {"pattern": f"^[A-Za-z0-9_:.-]{{1,{LONGEST_NAME}}}$"}
+    schemas["HostOrder"].update(additionalProperties=text, propertyNames=names)
+    schemas["HostChanges"].update(additionalProperties=removable, propertyNames=names, minProperties=1)
 
 
 def _one_of(converter: Any, schemas: list[Schema], types: list[str]) -> dict[str, Any]:

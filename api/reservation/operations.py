@@ -6,7 +6,7 @@ from functools import wraps
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from marshmallow import RAISE, Schema
+from marshmallow import RAISE, Schema, fields
 
 from api.auth import public
 from api.current import caller
@@ -31,6 +31,18 @@ class Strict(Schema):
         names = sorted(known.data_key or name for name, known in self.load_fields.items())
         told = f"known are {', '.join(names)}" if names else "nothing is known here"
         self.error_messages = {**self.error_messages, "unknown": f"Unknown parameter; {told}"}
+
+
+class NotSignedIn(Schema):
+    """What is wrong with a token, in the words of Keystone's middleware."""
+
+    code = fields.Integer(required=True)
+    title = fields.String(required=True)
+    message = fields.String(required=True)
+
+
+class Unauthorized(Schema):
+    error = fields.Nested(NotSignedIn, required=True)
 
 
 class NoQuery(Strict):
@@ -88,10 +100,11 @@ def _for_allowed(action: str, view: Any) -> Any:
 
 def _described(operation: Operation) -> dict[str, Any]:
     responses: dict[int, Any] = {}
-    for status, schema in operation.answers.items():
-        content = {"content": {"application/json": {"schema": schema}}} if schema else {}
-        responses[status] = {"description": HTTPStatus(status).phrase, **content}
     always = (400, 406) if operation.action is None else ALWAYS
     refusals = {*always, *operation.refuses, *(WITH_BODY if operation.body else ())}
     responses.update({status: HTTPStatus(status).name for status in sorted(refusals)})
+    own = {**operation.answers, **({401: Unauthorized} if 401 in refusals else {})}
+    for status, schema in own.items():
+        content = {"content": {"application/json": {"schema": schema}}} if schema else {}
+        responses[status] = {"description": HTTPStatus(status).phrase, **content}
     return {"responses": responses, **({"security": []} if operation.action is None else {})}

@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
+from tests.api.reservation.face import Person
 from tests.api.reservation.test_leaks import routes
 
 
@@ -60,3 +61,21 @@ def test_reservations_are_what_the_plugins_say(described: Any) -> None:
 def test_no_secret_is_shown(standing: tuple[Flask, Climate]) -> None:
     told = standing[0].test_client().get("/openapi.json").get_data(as_text=True).lower()
     assert not [word for word in ("password", "secret", "gaaaaa") if word in told]
+
+
+def test_the_examples_are_true(described: Any, member: Person, admin: Person) -> None:
+    examples = {}
+    for (method, route), operation in operations(described).items():
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        examples[method, route.removeprefix("/reservation/v1")] = content.get("example")
+    admin("DELETE", "/os-hosts/8")
+    admin("POST", "/os-hosts", {"name": "h8", "gpu": "h100", "rack": "4"})
+    made = member("POST", "/leases", examples["POST", "/leases"])
+    assert made.status_code == 201, made.json
+    path = f"/leases/{made.json['lease']['id']}"
+    assert member("PUT", path, examples["PUT", "/leases/<lease_id>"]).status_code == 200
+    assert member("DELETE", path).status_code == 204
+    assert admin("POST", "/os-hosts", examples["POST", "/os-hosts"]).status_code == 404
+    assert admin("PUT", "/os-hosts/9", examples["PUT", "/os-hosts/<host_id>"]).status_code == 200
+    change = examples["PATCH", "/os-hosts/properties/<name>"]
+    assert admin("PATCH", "/os-hosts/properties/gpu", change).status_code == 200
