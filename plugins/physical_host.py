@@ -74,8 +74,12 @@ class PhysicalHost:
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         if lent.reservation.spec.get("before_end") == "snapshot":
-            for server in cloud.servers_in(str(lent.reservation.id)):
+            pool = str(lent.reservation.id)
+            for server in cloud.servers_in(pool):
                 cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", lent.token)
+            # The end must not overtake them: it deletes the servers.
+            if any(server.busy for server in cloud.servers_in(pool)):
+                raise NotYet("images are still being made")
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
         pool = str(lent.reservation.id)
