@@ -22,7 +22,7 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 class SlowImages(FakeCloud):
     """A cloud in which a server is busy for some looks after an image of it was asked for."""
 
-    looks_until_imaged: int = 3
+    looks_until_imaged: int = 5
 
     def server(self, server_id: str) -> CloudServer | None:
         return self._imaging(super().server(server_id))
