@@ -1,0 +1,234 @@
+"""Many at once, on a real Postgres: nothing is promised twice, nothing hangs, nobody is refused without need."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from itertools import pairwise
+from threading import Barrier
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from climate.context import Climate
+from climate.domain.errors import Busy, ClimateError, Conflict, NotEnoughHosts
+from climate.domain.lease import HoldState, Lease
+from climate.service import changes, events, hosts, leases, replay
+from climate.service.changes import Changes
+from climate.service.leases import Listing, Order
+from climate.store.idempotency import Key
+from tests.conftest import ADMIN, MEMBER, Clock
+from tests.service.acts import START, claim, get, hosts_wanted, make, reservation, run_due
+
+WRITERS = 16
+
+
+def at_once(*acts: Callable[[], Any]) -> list[Any]:
+    """Run all at the same moment, each in a thread of its own; what each returned or, if a ClimateError, raised."""
+    barrier = Barrier(len(acts))
+
+    def start(act: Callable[[], Any]) -> Any:
+        barrier.wait()
+        try:
+            return act()
+        except ClimateError as error:
+            return error
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return [done.result() for done in [pool.submit(start, act) for act in acts]]
+
+
+def nothing_is_promised_twice(climate: Climate) -> bool:
+    """By the leases themselves, not by the constraint."""
+    taken: dict[int, list[tuple[datetime, datetime]]] = {}
+    for lease in leases.listed(climate, ADMIN, Listing()):
+        if lease.hold_state is not HoldState.RELEASED:
+            for hold in (hold for r in lease.reservations for hold in r.holds):
+                taken.setdefault(hold.host, []).append((hold.during.start, hold.during.end))
+    in_order = [sorted(periods) for periods in taken.values()]
+    return all(one[1] <= other[0] for periods in in_order for one, other in pairwise(periods))
+
+
+def kinds_of(results: Sequence[Any]) -> set[type]:
+    return {type(result) for result in results}
+
+
+def test_one_host_many_writers(climate: Climate, clock: Clock) -> None:
+    make(climate, clock, hosts_wanted(7))
+    results = at_once(*[lambda: make(climate, clock)] * WRITERS)
+    assert len([one for one in results if isinstance(one, Lease)]) == 1
+    assert kinds_of(results) == {Lease, NotEnoughHosts}
+    assert nothing_is_promised_twice(climate)
+
+
+@pytest.mark.parametrize("wanted", [2, 3, 4])
+def test_all_are_given_out_and_nobody_is_refused_without_need(climate: Climate, clock: Clock, wanted: int) -> None:
+    results = at_once(*[lambda: make(climate, clock, hosts_wanted(wanted))] * 10)
+    assert len([one for one in results if isinstance(one, Lease)]) == 8 // wanted
+    assert kinds_of(results) == {Lease, NotEnoughHosts}
+    assert nothing_is_promised_twice(climate)
+
+
+def test_what_is_given_up_is_booked_again_without_end(climate: Climate, clock: Clock) -> None:
+    def churn(wanted: int) -> list[type]:
+        seen: list[type] = []
+        for _ in range(12):
+            try:
+                lease = make(climate, clock, hosts_wanted(wanted))
+                seen.append(Lease)
+                leases.delete(climate, MEMBER, lease.id)
+            except NotEnoughHosts:
+                seen.append(NotEnoughHosts)
+        return seen
+
+    results = at_once(*[lambda wanted=wanted: churn(wanted) for wanted in (1, 2, 3, 4, 5, 8)])  # type: ignore[misc]
+    assert {kind for seen in results for kind in seen} <= {Lease, NotEnoughHosts}, results
+    assert make(climate, clock, hosts_wanted(8))
+    assert replay.differences(climate) == []
+
+
+def test_prolonging_against_booking(climate: Climate, clock: Clock) -> None:
+    first = [make(climate, clock, hosts_wanted(2), start=1, hours=1) for _ in range(4)]
+    end = first[0].period.end + timedelta(hours=1)
+    longer = [lambda lease=lease: changes.update(climate, MEMBER, lease.id, Changes(end=end)) for lease in first]  # type: ignore[misc]
+    results = at_once(*longer, *[lambda: make(climate, clock, hosts_wanted(3), start=2, hours=1)] * 4)
+    assert kinds_of(results) <= {Lease, NotEnoughHosts}
+    assert nothing_is_promised_twice(climate)
+    assert replay.differences(climate) == []
+
+
+def test_pollers_share_the_work(climate: Climate, clock: Clock) -> None:
+    made = [make(climate, clock, start=0.5 + 0.1 * place, hours=0.1) for place in range(30)]
+    clock.forward(hours=5)
+
+    def poll() -> int:
+        count = 0
+        while claimed := events.claim_due(climate, "poller", limit=3):
+            count += claimed
+        return count
+
+    results = at_once(*[poll] * 4)
+    assert sum(results) == len(made)
+    sent = at_once(*[lambda: events.to_send(climate)] * 4)
+    assert sorted(m.event_id for part in sent for m in part) == sorted(lease.event(START).id for lease in made)
+    assert replay.differences(climate) == []
+
+
+def test_a_message_for_many_workers_is_run_by_one(climate: Climate, clock: Clock) -> None:
+    lease = make(climate, clock, hosts_wanted(2), start=0)
+    (message,) = claim(climate)
+    by_itself = [lambda: events.run(climate, message.event_id, message.token, "worker")] * 4
+    climate.cloud.watch = None  # type: ignore[attr-defined]  # other workers' transactions are open, and may be
+    at_once(*by_itself)
+    assert climate.cloud.effects["lend", reservation(lease), message.token] == 1  # type: ignore[attr-defined]
+    assert climate.cloud.calls.count(("lend", reservation(lease))) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_an_edit_against_the_claim(climate: Climate, clock: Clock, turn: int) -> None:
+    lease = make(climate, clock, start=0)
+    end = lease.period.end + timedelta(hours=1)
+    acts = [
+        lambda: events.claim_due(climate, "poller"),
+        lambda: changes.update(climate, MEMBER, lease.id, Changes(end=end)),
+    ]
+    claimed, edited = at_once(*(acts if turn % 2 else acts[::-1]))[:: 1 if turn % 2 else -1]
+    assert claimed in (0, 1)
+    assert isinstance(edited, Lease | Busy)
+    assert replay.differences(climate) == []
+    run_due(climate)
+    assert get(climate, lease).period.end == (end if isinstance(edited, Lease) else lease.period.end)
+
+
+def test_a_deletion_against_the_claim(climate: Climate, clock: Clock) -> None:
+    lease = make(climate, clock, start=0)
+    claimed, deleted = at_once(
+        lambda: events.claim_due(climate, "poller"), lambda: leases.delete(climate, MEMBER, lease.id)
+    )
+    assert (claimed, type(deleted)) in ((0, Lease), (1, Busy))
+    assert replay.differences(climate) == []
+
+
+def test_the_same_key_at_once_makes_one_lease(climate: Climate, clock: Clock) -> None:
+    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(2)])
+    key = Key("k", "f")
+    results = at_once(*[lambda: leases.create(climate, MEMBER, order, key)] * 8)
+    assert kinds_of(results) <= {Lease, Busy}
+    assert len({one.id for one in results if isinstance(one, Lease)}) == 1
+    assert len(leases.listed(climate, MEMBER, Listing())) == 1
+
+
+WAITING = "SELECT pid, pg_sleep(0.01) FROM pg_locks WHERE NOT granted LIMIT 1"
+
+
+def test_a_host_is_removed_while_a_booking_waits_for_its_row(climate: Climate, clock: Clock, engine: Engine) -> None:
+    with engine.connect() as other, engine.connect() as probe, ThreadPoolExecutor(1) as pool:
+        with other.begin():
+            other.execute(text("UPDATE hosts SET removed_at = now() WHERE id = 1"))
+            booking = pool.submit(make, climate, clock, hosts_wanted(8))
+            while not probe.execute(text(WAITING)).first():
+                assert not booking.done()
+        with pytest.raises(NotEnoughHosts):
+            booking.result()
+
+
+def test_a_host_that_is_booked_is_not_removed(climate: Climate, clock: Clock) -> None:
+    climate.cloud.watch = None  # type: ignore[attr-defined]  # the other's transaction may be open
+    for _ in range(3):
+        removed, made = at_once(
+            lambda: hosts.remove(climate, ADMIN, "1"), lambda: make(climate, clock, hosts_wanted(8))
+        )
+        if isinstance(made, Lease):
+            assert isinstance(removed, Conflict)
+            leases.delete(climate, MEMBER, made.id)
+        else:
+            assert isinstance(made, NotEnoughHosts)
+            assert removed is None
+            return
+
+
+INSERT = "INSERT INTO allocations (host, during, kind, state) VALUES ({}, {}, 'hold', 'held')"
+
+
+@pytest.mark.parametrize(
+    ("during", "host"),
+    [
+        ("tstzrange('2030-01-01 13:30Z', '2030-01-01 14:30Z')", "1"),
+        ("tstzrange('2030-01-01 12:30Z', '2030-01-01 13:00:00.000001Z')", "1"),
+        ("'empty'", "1"),
+        ("tstzrange('2031-01-01Z', '2031-01-01Z')", "1"),
+        ("tstzrange('2031-01-01Z', NULL)", "1"),
+        ("tstzrange(NULL, '2031-01-01Z')", "1"),
+        ("tstzrange('2031-01-01Z', 'infinity')", "1"),
+        ("tstzrange('2031-01-01Z', '2032-01-01Z', '[]')", "1"),
+        ("tstzrange('2031-01-01Z', '2032-01-01Z', '(]')", "1"),
+        ("NULL", "1"),
+        ("tstzrange('2031-01-01Z', '2032-01-01Z')", "NULL"),
+        ("tstzrange('2031-01-01Z', '2032-01-01Z')", "99"),
+    ],
+)
+def test_the_database_itself_refuses(climate: Climate, clock: Clock, engine: Engine, during: str, host: str) -> None:
+    make(climate, clock, hosts_wanted(8))
+    with engine.connect() as conn, pytest.raises(IntegrityError):
+        conn.execute(text(INSERT.format(host, during)))
+    back_to_back = "tstzrange('2030-01-01 15:00Z', '2030-01-01 16:00Z')"
+    with engine.begin() as conn:
+        conn.execute(text(INSERT.format(1, back_to_back)))
+
+
+def test_what_is_released_may_not_become_valid_again_over_others(
+    climate: Climate, clock: Clock, engine: Engine
+) -> None:
+    first = make(climate, clock, hosts_wanted(8))
+    leases.delete(climate, MEMBER, first.id)
+    make(climate, clock, hosts_wanted(8))
+    with engine.connect() as conn, pytest.raises(IntegrityError):
+        conn.execute(text("UPDATE allocations SET state = 'held'"))
+
+
+@pytest.mark.parametrize("forbidden", ["UPDATE journal SET kind = 'x'", "DELETE FROM journal", "TRUNCATE journal"])
+def test_the_journal_is_append_only(climate: Climate, clock: Clock, engine: Engine, forbidden: str) -> None:
+    make(climate, clock)
+    with engine.connect() as conn, pytest.raises(DBAPIError, match="append-only"):
+        conn.execute(text(forbidden))
