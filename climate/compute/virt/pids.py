@@ -61,13 +61,16 @@ def state(pid: Pid | None) -> str | None:
 def carrying(variable: str, value: str) -> Pid | None:
     """The live process that has `variable=value` in its environment."""
     wanted = f"{variable}={value}".encode()
-    for folder in _PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found = of(int(folder.name))
-                if found is not None:
-                    return found
-    return None
+    bearers = (folder for folder in _PROC.glob("[0-9]*") if wanted in _environment(folder))
+    return next((pid for folder in bearers if (pid := of(int(folder.name)))), None)
+
+
+def _environment(folder: Path) -> list[bytes]:
+    """What a process was started with; nothing when it is gone or another user's."""
+    try:
+        return (folder / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def signal_group(pid: Pid, number: signal.Signals) -> None:
