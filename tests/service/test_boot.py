@@ -1,0 +1,136 @@
+"""Servers on what is lent, and servers that sleep until their lease."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Engine
+
+from climate.cloud import ACTIVE, ERROR, RESERVED, SUSPENDED, CloudError
+from climate.cloud.fake import FakeCloud
+from climate.context import Climate
+from climate.domain.errors import ClimateError, Conflict, InvalidInput, InvalidPeriod, NotFound, Unavailable
+from climate.domain.lease import Lease, LeaseStatus
+from climate.service import boot, leases, replay
+from climate.service.leases import Listing
+from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
+from tests.service import acts
+from tests.service.acts import START, get, make, reservation, rows, run_due
+
+LATER: Mapping[str, Any] = {"start": "2030-01-01 13:00", "end": "2030-01-01 15:00"}
+
+
+def reserve(climate: Climate, cloud: FakeCloud, **params: Any) -> Lease:
+    def sleeping(server_id: str) -> None:
+        cloud.boot("project", status=RESERVED, server_id=server_id)
+
+    return boot.reserve(climate, MEMBER, {**LATER, **params}, sleeping)
+
+
+def status(cloud: FakeCloud, lease: Lease) -> str | None:
+    server = cloud.server(str(lease.reservations[0].resource_id))
+    return server and server.status
+
+
+def test_only_on_an_active_lease_of_ones_own(climate: Climate, clock: Clock) -> None:
+    lease = make(climate, clock)
+    with pytest.raises(Conflict, match="is PENDING: it starts at 2030-01-01 13:00:00 UTC"):
+        boot.admit(climate, MEMBER, reservation(lease))
+    clock.forward(hours=1)
+    run_due(climate)
+    assert boot.admit(climate, MEMBER, reservation(lease)).id == lease.id
+    for caller in (STRANGER, ADMIN):
+        with pytest.raises(NotFound):
+            boot.admit(climate, caller, reservation(lease))
+    with pytest.raises(InvalidInput):
+        boot.admit(climate, MEMBER, "r1")
+    with pytest.raises(NotFound):
+        boot.admit(climate, MEMBER, str(uuid4()))
+    clock.forward(hours=2)
+    run_due(climate)
+    with pytest.raises(Conflict, match="TERMINATED: nothing can boot on it"):
+        boot.admit(climate, MEMBER, reservation(lease))
+
+
+@pytest.mark.parametrize(
+    ("on_end", "after"), [("delete", None), ("suspend", SUSPENDED), ("create_image, suspend", SUSPENDED), ("", ACTIVE)]
+)
+def test_a_server_sleeps_wakes_and_ends_as_asked(
+    climate: Climate, clock: Clock, cloud: FakeCloud, on_end: str, after: str | None
+) -> None:
+    quiet = replace(climate, settings=replace(climate.settings, on_end=""))
+    lease = reserve(quiet, cloud, on_end=on_end)
+    assert status(cloud, lease) == RESERVED
+    clock.forward(hours=1)
+    cloud.looks_until_awake = 2
+    acts.settle(climate, clock, hours=0.1)
+    assert (status(cloud, lease), get(climate, lease).status) == (ACTIVE, LeaseStatus.ACTIVE)
+    clock.time = lease.period.end
+    cloud.looks_until_gone = 2
+    acts.settle(climate, clock, hours=0.1)
+    assert (status(cloud, lease), get(climate, lease).status) == (after, LeaseStatus.TERMINATED)
+    assert len(cloud.images) == ("image" in on_end)
+    assert replay.differences(climate) == []
+
+
+def test_a_lease_that_is_deleted_before_its_start_takes_its_server_along(climate: Climate, cloud: FakeCloud) -> None:
+    lease = reserve(climate, cloud, on_end="suspend")
+    assert leases.delete(climate, MEMBER, lease.id).status is LeaseStatus.DELETING
+    run_due(climate)
+    assert status(cloud, lease) is None
+    with pytest.raises(NotFound):
+        get(climate, lease)
+
+
+def test_a_server_in_error_says_why(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    lease = reserve(climate, cloud)
+    cloud.change(str(lease.reservations[0].resource_id), ERROR, "no valid host")
+    clock.forward(hours=1)
+    run_due(climate)
+    assert "no valid host" in str(acts.event(climate, lease, START).reason)
+
+
+@pytest.mark.parametrize(
+    ("params", "error"),
+    [
+        ({"end": "2030-01-01 12:30"}, InvalidPeriod),
+        ({"start": "2029-01-01 12:30"}, InvalidPeriod),
+        ({"before_end": "2031-01-01 12:30"}, InvalidInput),
+        ({"end": None}, InvalidInput),
+        ({"colour": "red"}, InvalidInput),
+        ({"name": ""}, InvalidInput),
+        ({"end": "soon"}, InvalidInput),
+    ],
+)
+def test_a_refused_lease_leaves_no_server(
+    climate: Climate, engine: Engine, cloud: FakeCloud, params: dict[str, Any], error: type[ClimateError]
+) -> None:
+    before = rows(engine)
+    with pytest.raises(error):
+        reserve(climate, cloud, **params)
+    assert cloud.sleeping() == []
+    assert rows(engine) == before
+
+
+@pytest.mark.parametrize("verb", ["server", "delete_server"])
+def test_neither_server_nor_lease_when_it_fails_half_way(
+    climate: Climate, clock: Clock, cloud: FakeCloud, verb: str
+) -> None:
+    cloud.failures = {"server": CloudError("away"), verb: CloudError("away")}
+    with pytest.raises(Unavailable):
+        reserve(climate, cloud)
+    assert leases.listed(climate, MEMBER, Listing()) == []
+    cloud.failures = {}
+    assert len(cloud.sleeping()) == (verb == "delete_server"), "what could not be deleted is left to the sweep"
+    clock.forward(minutes=2)
+    boot.sweep(climate)
+    assert cloud.sleeping() == []
+
+
+def test_the_sweep_leaves_alone_what_has_a_lease(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    lease = reserve(climate, cloud)
+    clock.forward(minutes=5)
+    assert boot.sweep(climate) == []
+    assert status(cloud, lease) == RESERVED

@@ -1,0 +1,134 @@
+"""The journal knows everything: rows can be checked against it, made anew from it, and looked back on."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Engine, text
+
+from climate.cloud import Refused
+from climate.cloud.fake import FakeCloud
+from climate.context import Climate
+from climate.domain.errors import KeyReused, NotFound
+from climate.domain.lease import LeaseStatus
+from climate.service import changes, chores, leases, replay
+from climate.service.changes import Changes
+from climate.service.leases import Listing, Order
+from climate.store.idempotency import Key
+from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
+from tests.service.acts import hosts_wanted, make, rows, run_due
+
+
+@pytest.fixture
+def busy(climate: Climate, clock: Clock, cloud: FakeCloud) -> Climate:
+    """An engine that has been through much: leases of every status."""
+    for wanted in (1, 2):
+        make(climate, clock, hosts_wanted(wanted), start=0, hours=1)
+    run_due(climate)
+    leases.delete(climate, MEMBER, make(climate, clock).id)
+    changes.update(climate, MEMBER, make(climate, clock).id, Changes(name="ü", end=clock.time + timedelta(hours=5)))
+    clock.forward(hours=1)
+    cloud.failures["lend"] = Refused("no")
+    run_due(climate)
+    return climate
+
+
+def test_rows_and_journal_agree(busy: Climate) -> None:
+    assert replay.differences(busy) == []
+    assert {lease.status for lease in leases.listed(busy, ADMIN, Listing())} == {
+        LeaseStatus.TERMINATED,
+        LeaseStatus.ERROR,
+    }
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ("UPDATE leases SET name = 'x' WHERE name = 'ü'", "name: rows say 'x'"),
+        ("UPDATE leases SET end_date = end_date + interval '1 hour' WHERE name = 'ü'", "period"),
+        ("UPDATE events SET status = 'UNDONE' WHERE kind = 'start_lease' AND status = 'ERROR'", "events"),
+        ("UPDATE reservations SET spec = '{}'", "reservations"),
+        ("DELETE FROM allocations WHERE state = 'active'", "reservations"),
+        ("UPDATE leases SET gone = NOT gone", "gone"),
+    ],
+)
+def test_damaged_rows_are_found_and_made_anew(busy: Climate, engine: Engine, damage: str, says: str) -> None:
+    before = rows(engine)
+    with engine.begin() as conn:
+        assert conn.execute(text(damage)).rowcount
+    found = replay.differences(busy)
+    assert found
+    assert all(says in one.what for one in found)
+    assert replay.rebuild(busy) == 4
+    assert replay.differences(busy) == []
+    after = rows(engine)
+    changed = {name for name in after if name != "allocations" and after[name] != before[name]}
+    assert changed == set()
+
+
+def test_lost_rows_and_rows_from_nowhere_are_found(busy: Climate, engine: Engine) -> None:
+    with engine.begin() as conn:
+        conn.execute(text("ALTER TABLE journal DISABLE TRIGGER USER"))
+        conn.execute(text("DELETE FROM journal WHERE stream = (SELECT id FROM leases WHERE name = 'ü')"))
+        holed = text("DELETE FROM journal WHERE version = 2 AND kind = 'EventClaimed' RETURNING stream")
+        streams = {row.stream for row in conn.execute(holed)}
+        conn.execute(text("ALTER TABLE journal ENABLE TRIGGER USER"))
+    said = {(one.lease_id in streams, one.what) for one in replay.differences(busy)}
+    assert (False, "has rows but no journal") in said
+    assert (True, "versions are not 1..n") in said
+
+
+def test_an_empty_engine_is_healthy(climate: Climate) -> None:
+    assert replay.differences(climate) == []
+    assert replay.rebuild(climate) == 0
+
+
+def test_looking_back(climate: Climate, clock: Clock) -> None:
+    lease = make(climate, clock)
+    made = clock.time
+    clock.forward(minutes=10)
+    changes.update(climate, MEMBER, lease.id, Changes(name="later"))
+    clock.forward(minutes=50)
+    run_due(climate)
+    clock.forward(minutes=1)
+    leases.delete(climate, MEMBER, lease.id)
+    run_due(climate)
+    assert leases.get(climate, MEMBER, lease.id, at=made) == lease
+    assert leases.get(climate, MEMBER, lease.id, at=made + timedelta(minutes=59)).name == "later"
+    assert leases.get(climate, MEMBER, lease.id, at=made + timedelta(minutes=60)).status is LeaseStatus.ACTIVE
+    for moment in (made - timedelta(seconds=1), clock.time):
+        with pytest.raises(NotFound):
+            leases.get(climate, MEMBER, lease.id, at=moment)
+    with pytest.raises(NotFound):
+        leases.get(climate, STRANGER, lease.id, at=made)
+    folded, entries = replay.story(climate, lease.id)
+    assert folded.gone
+    assert [entry.version for entry in entries] == list(range(1, len(entries) + 1))
+    assert entries[0].actor == {"user_id": "user", "project_id": "project"}
+
+
+def test_the_same_key_gives_the_same_lease(climate: Climate, clock: Clock) -> None:
+    order = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    first = leases.create(climate, MEMBER, order, Key("k", "one"))
+    run_due(climate)
+    assert leases.create(climate, MEMBER, order, Key("k", "one")) == first, "as it was when it was made"
+    with pytest.raises(KeyReused):
+        leases.create(climate, MEMBER, order, Key("k", "other"))
+    clock.forward(hours=2)
+    run_due(climate)
+    again = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    assert leases.create(climate, STRANGER, again, Key("k", "one")).id != first.id, "each project has its own keys"
+    clock.forward(hours=23)
+    chores.tidy(climate)
+    assert leases.create(climate, MEMBER, order, Key("k", "one")) == first
+    clock.forward(hours=2)
+    chores.tidy(climate)
+    third = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    assert leases.create(climate, MEMBER, third, Key("k", "other")).id != first.id
+
+
+def test_a_refused_request_does_not_use_its_key_up(climate: Climate, clock: Clock) -> None:
+    too_many = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(9)])
+    with pytest.raises(Exception, match="Not enough hosts"):
+        leases.create(climate, MEMBER, too_many, Key("k", "one"))
+    fewer = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
+    assert leases.create(climate, MEMBER, fewer, Key("k", "other"))

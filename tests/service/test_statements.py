@@ -1,0 +1,82 @@
+"""How many statements a verb takes does not depend on how much there is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event
+
+from climate.context import Climate
+from climate.service import events, hosts, leases
+from climate.service.leases import Listing
+from tests.conftest import ADMIN, MEMBER, Clock
+from tests.service.acts import hosts_wanted, make, run_due
+
+
+@contextmanager
+def counted(engine: Engine) -> Iterator[list[str]]:
+    seen: list[str] = []
+
+    def note(*executed: Any) -> None:
+        seen.append(executed[2])
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+def cost(engine: Engine, act: Callable[[], object]) -> int:
+    with counted(engine) as seen:
+        act()
+    return len(seen)
+
+
+def test_creating(climate: Climate, clock: Clock, engine: Engine) -> None:
+    one = cost(engine, lambda: make(climate, clock, hosts_wanted(1), start=1, hours=1))
+    assert cost(engine, lambda: make(climate, clock, hosts_wanted(6), start=2, hours=1)) == one
+    for place in range(10):
+        make(climate, clock, start=10 + place, hours=1)
+    assert cost(engine, lambda: make(climate, clock, hosts_wanted(6), start=3, hours=1)) == one <= 8
+
+
+def test_claiming_and_sending(climate: Climate, clock: Clock, engine: Engine) -> None:
+    make(climate, clock, start=0, hours=1)
+    one = cost(engine, lambda: (events.claim_due(climate, "poller"), events.to_send(climate)))
+    for place in range(12):
+        make(climate, clock, hosts_wanted(2), start=2 + place, hours=0.5)
+    clock.forward(hours=40)
+    assert cost(engine, lambda: (events.claim_due(climate, "poller"), events.to_send(climate))) == one
+
+
+def test_rescuing(climate: Climate, clock: Clock, engine: Engine) -> None:
+    def lose(count: int) -> int:
+        for _ in range(count):
+            make(climate, clock, start=0, hours=1)
+        events.claim_due(climate, "poller")
+        climate.cloud.failures["lend"] = ZeroDivisionError()  # type: ignore[attr-defined]
+        for message in events.to_send(climate):
+            with pytest.raises(ZeroDivisionError):
+                events.run(climate, message.event_id, message.token, "worker")
+        clock.forward(seconds=30)
+        return cost(engine, lambda: events.rescue(climate, "poller"))
+
+    assert lose(5) - lose(1) == 4, "one for each claim that is settled, all else together"
+
+
+def test_listing(climate: Climate, clock: Clock, engine: Engine) -> None:
+    for verb in (
+        lambda: leases.listed(climate, MEMBER, Listing()),
+        lambda: hosts.listed(climate, ADMIN),
+        lambda: hosts.allocations(climate, ADMIN),
+        lambda: events.listed(climate, ADMIN, None, 100),
+    ):
+        make(climate, clock, start=0, hours=0.1)
+        few = cost(engine, verb)
+        for _ in range(3):
+            make(climate, clock, hosts_wanted(2), start=0, hours=0.1)
+        assert cost(engine, verb) == few <= 2
+        clock.forward(hours=1)
+        run_due(climate)
