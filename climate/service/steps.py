@@ -11,7 +11,7 @@ from uuid import UUID
 
 from climate.cloud import Cloud, CloudHost, CloudServer, Fenced
 from climate.context import Climate
-from climate.store import actions, claims
+from climate.store import actions
 
 
 @dataclass
@@ -35,12 +35,12 @@ class Steps:
         if self.is_lost():
             raise Fenced(f"the claim on event {self.event_id} was lost")
         with self.climate.engine.begin() as conn:
-            if not claims.is_mine(conn, self.event_id, self.token):
-                raise Fenced(f"event {self.event_id} belongs to another worker")
             actions.tick_off(conn, self.event_id, self.due_at, self.done)
-            wanted = actions.plan(conn, self.event_id, self.due_at, step, self.token)
+            state = actions.plan(conn, self.event_id, self.due_at, step, self.token)
+            if state is None:
+                raise Fenced(f"event {self.event_id} belongs to another worker")
         self.done.clear()
-        if wanted or again:
+        if state != "DONE" or again:
             act()
             self.done.append(step)
 

@@ -157,10 +157,6 @@ def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live
     return conn.execute(beat).rowcount == 1
 
 
-def is_mine(conn: Connection, event_id: UUID, token: int) -> bool:
-    return conn.scalar(_HOLD, {"id": event_id, "held": token}) is not None
-
-
 def settle(conn: Connection, event_id: UUID, token: int) -> bool:
     """Give the claim up, which is the right to say how it went; False when it was taken away."""
     return conn.execute(_SETTLE, {"id": event_id, "held": token}).rowcount == 1
@@ -228,5 +224,4 @@ _START = (
         step_deadline=bindparam("deadline"),
     )
 )
-_HOLD = select(claims.c.token).where(_MINE).with_for_update(read=True)
 _SETTLE = delete(claims).where(_MINE)

@@ -26,3 +26,8 @@ def unusable_value(error: BaseException) -> bool:
 def sqlstate(error: DBAPIError) -> str:
     """The five characters by which Postgres names its errors, or an empty text."""
     return getattr(error.orig, "sqlstate", None) or ""
+
+
+def constraint(error: DBAPIError) -> str:
+    """The name of the constraint that was violated, or an empty text."""
+    return getattr(getattr(error.orig, "diag", None), "constraint_name", None) or ""

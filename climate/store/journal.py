@@ -6,17 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, select, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, select
 
-from climate.domain.errors import Conflict
 from climate.domain.facts import Fact
 from climate.domain.policy import Caller
 from climate.store import codec
-from climate.store.lease_rows import as_json, from_json
 from climate.store.tables import journal
-
-_APPEND = text(from_json(journal, ("stream", "version", "kind", "body", "actor", "request_id")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +26,10 @@ class Entry:
     recorded_at: datetime
 
 
-def append(conn: Connection, facts: Sequence[tuple[UUID, int, Fact]], author: Caller) -> None:
-    """Append facts, each with its stream and version; Conflict if someone was quicker."""
+def rows(facts: Sequence[tuple[UUID, int, Fact]], author: Caller) -> list[dict[str, Any]]:
+    """Facts, each with its stream and version, as lines to be appended."""
     actor = {"user_id": author.user_id, "project_id": author.project_id}
-    rows = [
+    return [
         {
             "stream": stream,
             "version": version,
@@ -45,10 +40,6 @@ def append(conn: Connection, facts: Sequence[tuple[UUID, int, Fact]], author: Ca
         }
         for stream, version, fact in facts
     ]
-    try:
-        conn.execute(_APPEND, {journal.name: as_json(rows)})
-    except IntegrityError as error:
-        raise Conflict("Someone else changed the lease at the same moment") from error
 
 
 def read(conn: Connection, stream: UUID) -> list[Entry]:

@@ -1,7 +1,7 @@
 """What leases look like in the tables, and how the tables are brought there: one statement for any number of leases."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, delete, text, tuple_
 
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
-from climate.store.tables import allocations, events, leases, reservations
+from climate.store.tables import allocations, events, journal, leases, reservations
 
 SEQ = {kind: 10 * place for place, kind in enumerate(EventKind, start=1)}
 
@@ -18,24 +18,13 @@ Changed = Sequence[tuple[Lease | None, Lease]]
 """Leases as they were, None for new ones, and as they are now."""
 
 
-def save(conn: Connection, changed: Changed) -> None:
-    """Write the rows in which each pair of leases differs."""
+def save(conn: Connection, changed: Changed, lines: Sequence[Row] = ()) -> None:
+    """Write the rows in which each pair of leases differs, and append the lines to the journal."""
     dropped = [key for before, after in changed for key in _held(before) - _held(after)]
     if dropped:
         conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
-    conn.execute(_SAVE, {table.name: as_json(_new_rows(changed, rows_of)) for table, _, rows_of in _PARTS})
-
-
-def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as one value for `from_json`."""
-    return json.dumps(rows, default=str)
-
-
-def from_json(table: Table, columns: Sequence[str]) -> str:
-    """SQL that inserts into `table` the rows of a parameter of its name: one value, one plan, however many they are."""
-    listed = ", ".join(columns)
-    rows = f"jsonb_populate_recordset(NULL::{table.name}, CAST(:{table.name} AS jsonb))"
-    return f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {rows}"  # noqa: S608
+    written = {table.name: _new_rows(changed, rows_of) for table, _, rows_of in _PARTS} | {journal.name: list(lines)}
+    conn.execute(_SAVE, {name: json.dumps(rows, default=str) for name, rows in written.items()})
 
 
 def _new_rows(changed: Changed, rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
@@ -132,12 +121,22 @@ _PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] 
 """The tables, what a row is known by, and the rows of a lease.  Foreign keys are looked at after the statement."""
 
 
+def _insert(table: Table, columns: Sequence[str]) -> str:
+    """Inserts the rows of a parameter named like the table: one value and one plan, however many they are."""
+    listed = ", ".join(columns)
+    rows = f"jsonb_populate_recordset(NULL::{table.name}, CAST(:{table.name} AS jsonb))"
+    return f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {rows}"  # noqa: S608
+
+
 def _upsert(table: Table, key: Sequence[str]) -> str:
     columns = [column.name for column in table.columns if column.identity is None]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    return f"{from_json(table, columns)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+    return f"{_insert(table, columns)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
 _SAVE = text(
-    "WITH " + ", ".join(f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in _PARTS) + " SELECT"
+    "WITH "
+    + ", ".join(f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in _PARTS)
+    + " "
+    + _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
 )

@@ -8,14 +8,16 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, Table, Uuid, bindparam, delete, func, select, tuple_
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
+from sqlalchemy.exc import IntegrityError
 
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import Fact, Hold
 from climate.domain.lease import Event, Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind, EventStatus
 from climate.store import journal, lease_rows
+from climate.store.failures import constraint
 from climate.store.tables import allocations, events, leases, reservations
 
 Change = tuple[Lease | None, Sequence[Fact]]
@@ -39,9 +41,14 @@ def record_many(conn: Connection, author: Caller, changes: Sequence[Change]) -> 
         for lease, (_, happened) in zip(after, changes, strict=True)
         for version, fact in enumerate(happened, start=lease.version - len(happened) + 1)
     ]
+    pairs = [(before, lease) for (before, _), lease in zip(changes, after, strict=True)]
     if entries:
-        journal.append(conn, entries, author)
-        lease_rows.save(conn, [(before, lease) for (before, _), lease in zip(changes, after, strict=True)])
+        try:
+            lease_rows.save(conn, pairs, journal.rows(entries, author))
+        except IntegrityError as error:
+            if constraint(error) != "pk_journal":
+                raise
+            raise Conflict("Someone else changed the lease at the same moment") from error
     return after
 
 
