@@ -76,7 +76,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
 
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     taken = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).quick, wanted.most + SPARE)
-    still = _still_free(conn, taken, wanted)
+    still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
     if len(still) < wanted.most:
         raise TryPatiently()
     return tuple(sorted(still[: wanted.most]))

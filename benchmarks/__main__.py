@@ -1,0 +1,14 @@
+"""All benchmarks, one after the other: in short, or with --long at the length that figures are quoted from."""
+
+import sys
+
+from benchmarks import allocate, create, events, http, lateness, race
+
+
+def main(short: bool) -> None:
+    for measure in (create.main, allocate.main, race.main, http.main, events.main, lateness.main):
+        measure(short)
+
+
+if __name__ == "__main__":
+    main("--long" not in sys.argv)

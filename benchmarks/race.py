@@ -1,0 +1,83 @@
+"""Clients that want one host for the same hour: how soon losers hear so, and that it never goes to two."""
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Engine, text
+
+from benchmarks import peer, scratch, seed
+from benchmarks.figures import head, line, spread
+from benchmarks.orders import SPEC
+from benchmarks.scratch import CALLER
+from climate.bootstrap import Deployment
+from climate.domain.errors import NotEnoughHosts
+from climate.service import leases
+from climate.service.leases import Order
+
+RIVALS = 8
+
+_DOUBLE = text("""
+    SELECT count(DISTINCT a.id) FROM allocations AS a
+    JOIN allocations AS b ON b.host = a.host AND b.during && a.during AND b.id <> a.id
+    WHERE a.state IN ('held', 'active') AND b.state IN ('held', 'active')
+""")
+
+
+def main(short: bool) -> None:
+    windows = 30 if short else 200
+    for hosts in (1, 4):
+        head(f"{RIVALS} clients want one of {hosts} hosts for the same hour, {windows} times, below the API")
+        with scratch.place() as place:
+            deployment = place.deployment(pool_size=RIVALS)
+            seed.hosts(deployment.climate.engine, hosts)
+            _measure(deployment, hosts, windows)
+            deployment.climate.engine.dispose()
+
+
+def _measure(deployment: Deployment, hosts: int, windows: int) -> None:
+    first = datetime.now(UTC) + timedelta(days=1)
+    _race(deployment, first)  # connections are opened and plans made once
+    won, lost = [], []
+    for number in range(1, windows + 1):
+        answers = _race(deployment, first + timedelta(hours=2 * number))
+        won += [seconds for seconds, winner in answers if winner]
+        lost += [seconds for seconds, winner in answers if not winner]
+    line("winners", spread(won))
+    line("losers", spread(lost), "< 50 ms")
+    line("windows with as many winners as hosts", f"{len(won) / hosts:.0f} of {windows}")
+    line("double-booked", _double_booked(deployment.climate.engine), "0", f"{peer.DOUBLE_BOOKED} of windows")
+
+
+def _race(deployment: Deployment, start: datetime) -> Sequence[tuple[float, bool]]:
+    """Seconds until each rival has its answer, and whether it won."""
+    order = Order("race", start, start + timedelta(hours=1), reservations=(SPEC,))
+    together = threading.Barrier(RIVALS)
+    answers: list[tuple[float, bool]] = []
+
+    def want() -> None:
+        together.wait()
+        begun = time.perf_counter()
+        try:
+            leases.create(deployment.climate, CALLER, order)
+            answers.append((time.perf_counter() - begun, True))
+        except NotEnoughHosts:
+            answers.append((time.perf_counter() - begun, False))
+
+    threads = [threading.Thread(target=want) for _ in range(RIVALS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def _double_booked(engine: Engine) -> int:
+    with engine.connect() as conn:
+        return int(conn.execute(_DOUBLE).scalar_one())
+
+
+if __name__ == "__main__":
+    main("--short" in sys.argv)
