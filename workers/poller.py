@@ -57,14 +57,14 @@ class Poller:
             timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
     )
-    rung: threading.Event = field(default_factory=threading.Event)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """Beats come one after the other; one may wait for its turn, so that no ring is lost while another lasts."""
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def beat(self) -> None:
         """One look at all that is due.  A database or broker that is away is met again at the next."""
         try:
-            self._look()
-            while self.rung.is_set() and not self.stopping.is_set():
+            with self.turn:
                 self._look()
         except (SQLAlchemyError, PoolTimeout, psycopg.Error) as error:
             log.warning("no beat: the database is away", error=type(error).__name__)
@@ -73,7 +73,6 @@ class Poller:
         self.last_beat = time.monotonic()
 
     def _look(self) -> None:
-        self.rung.clear()
         climate = self.deployment.climate
         events.rescue(climate, self.name)
         while True:
@@ -135,7 +134,6 @@ class Poller:
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for _ in conn.notifies(timeout=1, stop_after=1):
-                self.rung.set()
                 self._wake_in(timedelta(0))
 
     def watch(self) -> None:
@@ -149,7 +147,8 @@ class Poller:
         """Work until `stopping` is set."""
         seconds = self.deployment.settings.poll_seconds
         now = datetime.now(UTC)
-        self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now)
+        # Two: the one that lasts, and the one that waits for its turn with what became due meanwhile.
+        self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
         self.scheduler.add_job(self.do_chores, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
         self.scheduler.start()
         threads = [threading.Thread(target=target, daemon=True) for target in (self.listen, self.watch)]
@@ -163,7 +162,8 @@ class Poller:
 def main(settings: Settings) -> int:
     """Run until SIGINT or SIGTERM."""
     logs.configure(settings.log_format, settings.log_level)
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every tick
+    # It tells of every tick, and warns of every ring that a waiting beat answers already.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     deployment = bootstrap.build(settings, application="climate-poller", pool_size=4)
     poller = Poller(deployment, doorbell.connect(settings.redis_url))
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,0 +1,91 @@
+"""The poller's beats: in time, one after the other, and none lost."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from climate import bootstrap
+from climate.settings import Settings
+from climate.store import claims
+from tests.system.stack import await_so
+from workers import doorbell
+from workers.poller import Poller
+
+SLOW = 5.0
+"""Seconds between ticks: who looks sooner was woken."""
+
+
+@dataclass
+class Looks(Poller):
+    """Notes when it looks; the first look lasts for a while and does what the test wants done meanwhile."""
+
+    during: Callable[["Looks"], None] = lambda poller: None
+    begun: list[float] = field(default_factory=list)
+    together: int = 0
+    again: threading.Event = field(default_factory=threading.Event)
+
+    def _look(self) -> None:
+        self.begun.append(time.monotonic())
+        self.together += 1
+        assert self.together == 1
+        if len(self.begun) == 1:
+            self.during(self)
+            threading.Event().wait(0.2)
+        else:
+            self.again.set()
+        self.together -= 1
+
+
+@pytest.fixture
+def make(database_url: str) -> Any:
+    settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=SLOW)
+
+    def made(during: Callable[[Looks], None]) -> Looks:
+        deployment = bootstrap.build(settings, pool_size=2)
+        return Looks(deployment, doorbell.connect(settings.redis_url), during=during)
+
+    return made
+
+
+def _seconds_to_the_next_look(poller: Looks) -> float:
+    thread = threading.Thread(target=poller.run)
+    thread.start()
+    try:
+        assert poller.again.wait(2 * SLOW)
+        return poller.begun[1] - poller.begun[0]
+    finally:
+        poller.stopping.set()
+        thread.join()
+        poller.deployment.climate.engine.dispose()
+
+
+def test_what_is_due_while_a_beat_lasts_is_not_put_off_to_the_next_tick(make: Any) -> None:
+    poller = make(lambda poller: poller._wake_in(timedelta(milliseconds=10)))
+    assert _seconds_to_the_next_look(poller) < SLOW / 2
+
+
+def test_a_ring_while_a_beat_lasts_is_answered_after_it(make: Any, engine: Engine) -> None:
+    def ring(poller: Looks) -> None:
+        await_so(lambda: _listens(engine), SLOW, "the poller's listening")
+        with engine.begin() as conn:
+            claims.wake_poller(conn)
+
+    poller = make(ring)
+    assert _seconds_to_the_next_look(poller) < SLOW
+
+
+def _listens(engine: Engine) -> bool:
+    with engine.connect() as conn:
+        found = conn.scalar(
+            text(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND application_name = 'climate-listen' AND state = 'idle' AND query LIKE 'LISTEN%'"
+            )
+        )
+    return bool(found)
