@@ -119,6 +119,11 @@ class Stack:
         assert line, "the stack ended:\n" + self.tail()
         return line
 
+    def hears(self, text: str, seconds: float, after: int) -> bool:
+        """Whether a line with `text` is said within so many seconds, behind the first `after` lines."""
+        with self._news:
+            return self._news.wait_for(lambda: any(text in line for line in self.said[after:]), seconds)
+
     def _alive(self) -> bool:
         return self._reader is not None and self._reader.is_alive()
 
@@ -159,7 +164,7 @@ class Stack:
                 return True
             if one.environ().get("CLIMATE_HOME") == home:
                 return True
-            return one.cwd().startswith(home)
+            return bool(one.cwd().startswith(home))
         return False
 
     def find(self, role: str) -> list[psutil.Process]:

@@ -57,7 +57,7 @@ class Traffic:
         chance = random.Random(self.seed * 1000 + number)
         own: list[Wish] = []
         turn = 0
-        while not self.stopping.wait(chance.uniform(0.1, 0.6)):
+        while not self.stopping.wait(chance.uniform(0.1, 0.9)):
             turn += 1
             dice = chance.random()
             if dice < 0.7 or not own:
@@ -70,7 +70,7 @@ class Traffic:
     def _create(self, chance: random.Random, own: list[Wish], name: str) -> None:
         kind = chance.choices(("host", "ledger", "server"), (10, 8, 2))[0]
         start = int(time.time()) + chance.randint(2, 10)
-        end = start + chance.randint(8, 25)
+        end = start + chance.randint(10, 30)
         wish = Wish(name, kind, ends={moment(end)})
         makers: dict[str, Callable[..., httpx.Response | None]] = {
             "host": self._host,
@@ -93,7 +93,7 @@ class Traffic:
 
     def _ledger(self, wish: Wish, chance: random.Random, start: int, end: int) -> httpx.Response | None:
         trouble = chance.choices(("", "error", "wait"), (6, 1, 1))[0]
-        page = {"resource_type": "test:ledger", "folder": self.folder, "work": chance.choice((0, 0.2, 0.8))}
+        page = {"resource_type": "test:ledger", "folder": self.folder, "work": chance.choice((0, 0, 0.05, 0.3))}
         body = {
             "name": wish.name,
             "start_date": moment(start),
