@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pytest
@@ -22,15 +23,19 @@ from climate.store.tables import metadata
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server_url() -> Iterator[str]:
     """A database server: that of CLIMATE_TEST_DATABASE_URL, or one that is started for this run."""
     given = os.environ.get("CLIMATE_TEST_DATABASE_URL")
     if given:
         yield given
         return
-    home = Path(tmp_path_factory.mktemp("stores"))
-    with embedded.run(home, Settings(home=home, redis_url="redis://unused")) as stores:
-        yield stores.database_url
+    # In memory where that is possible: what survives a crash is for the tests of the stores themselves.
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(prefix="climate-test-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        Path(folder).chmod(0o755)
+        home = Path(folder) / "stores"
+        with embedded.run(home, Settings(home=home, redis_url="redis://unused")) as stores:
+            yield stores.database_url
 
 
 @pytest.fixture(scope="session")
