@@ -77,16 +77,17 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     taken = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).quick, wanted.most + SPARE)
     still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
-    if len(still) < wanted.most:
+    picked = still[: wanted.most]
+    if len(picked) < wanted.most or not set(wanted.must) <= set(picked):
         raise TryPatiently()
-    return tuple(sorted(still[: wanted.most]))
+    return tuple(sorted(picked))
 
 
 def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     conn.execute(select(func.pg_advisory_xact_lock(POOL_LOCK)))
     for _ in range(PATIENT_LOOKS):
         candidates = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).best, wanted.most)
-        if len(candidates) < wanted.least:
+        if len(candidates) < wanted.least or not set(wanted.must) <= set(candidates):
             raise Short(wanted)
         rows = select(hosts.c.id).where(hosts.c.id.in_(candidates)).order_by(hosts.c.id)
         conn.execute(rows.with_for_update(key_share=True))

@@ -8,7 +8,8 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from psycopg.errors import ExclusionViolation
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from climate.context import Climate
@@ -19,7 +20,7 @@ from climate.service.changes import Changes
 from climate.service.leases import Listing, Order
 from climate.store.idempotency import Key
 from tests.conftest import ADMIN, MEMBER, Clock
-from tests.service.acts import START, claim, get, hosts_wanted, make, reservation, run_due
+from tests.service.acts import START, claim, get, held, hosts_wanted, make, reservation, run_due
 
 WRITERS = 16
 
@@ -50,16 +51,30 @@ def nothing_is_promised_twice(climate: Climate) -> bool:
     return all(one[1] <= other[0] for periods in in_order for one, other in pairwise(periods))
 
 
+@pytest.fixture
+def clashes(engine: Engine) -> list[str]:
+    """What the constraint, the last guard, has had to refuse."""
+    seen: list[str] = []
+
+    def note(context: Any) -> None:
+        if isinstance(context.original_exception, ExclusionViolation):
+            seen.append(str(context.original_exception))
+
+    event.listen(engine, "handle_error", note)
+    return seen
+
+
 def kinds_of(results: Sequence[Any]) -> set[type]:
     return {type(result) for result in results}
 
 
-def test_one_host_many_writers(climate: Climate, clock: Clock) -> None:
+def test_one_host_many_writers(climate: Climate, clock: Clock, clashes: list[str]) -> None:
     make(climate, clock, hosts_wanted(7))
     results = at_once(*[lambda: make(climate, clock)] * WRITERS)
     assert len([one for one in results if isinstance(one, Lease)]) == 1
     assert kinds_of(results) == {Lease, NotEnoughHosts}
     assert nothing_is_promised_twice(climate)
+    assert clashes == []
 
 
 @pytest.mark.parametrize("wanted", [2, 3, 4])
@@ -171,6 +186,21 @@ def test_a_host_is_removed_while_a_booking_waits_for_its_row(climate: Climate, c
                 assert not booking.done()
         with pytest.raises(NotEnoughHosts):
             booking.result()
+
+
+def test_an_active_lease_waits_for_its_own_hosts_rather_than_take_others(
+    climate: Climate, clock: Clock, engine: Engine
+) -> None:
+    lease = make(climate, clock, hosts_wanted(2), start=0, hours=1)
+    run_due(climate)
+    longer = Changes(end=lease.period.end + timedelta(hours=1))
+    with engine.connect() as other, engine.connect() as probe, ThreadPoolExecutor(1) as pool:
+        with other.begin():
+            other.execute(text("SELECT 1 FROM hosts WHERE id = :id FOR UPDATE"), {"id": min(held(lease))})
+            prolonged = pool.submit(changes.update, climate, MEMBER, lease.id, longer)
+            while not prolonged.done() and not probe.execute(text(WAITING)).first():
+                pass
+        assert held(prolonged.result()) == held(lease)
 
 
 def test_a_host_that_is_booked_is_not_removed(climate: Climate, clock: Clock) -> None:
