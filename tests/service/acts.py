@@ -79,6 +79,13 @@ def run_due(climate: Climate) -> int:
     return count
 
 
+def lost(climate: Climate, clock: Clock) -> None:
+    """The worker is not heard of any more; its event comes back."""
+    clock.forward(seconds=climate.settings.claim_seconds + 1)
+    assert events.rescue(climate, "poller") == 1
+    clock.forward(seconds=5)
+
+
 def settle(climate: Climate, clock: Clock, *, hours: float = 0) -> None:
     """Let time pass in small steps until nothing that was put back is left before that time."""
     until = clock.time + timedelta(hours=hours)

@@ -12,11 +12,10 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Forbidden, IllegalMove, NotFound
 from climate.domain.lease import ERROR, IN_PROGRESS, UNDONE, Lease, LeaseStatus
-from climate.service import events, leases, replay
-from climate.store.claims import Message
+from climate.service import events, replay
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
-from tests.service.acts import END, START, claim, get, hosts_wanted, make, reservation, run, run_due
+from tests.service.acts import END, START, claim, get, hosts_wanted, lost, make, reservation, run, run_due
 
 
 class Died(BaseException):
@@ -33,13 +32,6 @@ def lease(climate: Climate, clock: Clock) -> Lease:
 
 def die(_: str) -> None:
     raise Died
-
-
-def lost(climate: Climate, clock: Clock, message: Message) -> None:
-    """The worker is not heard of any more; the event comes back."""
-    clock.forward(seconds=climate.settings.claim_seconds + 1)
-    assert events.rescue(climate, "poller") == 1
-    clock.forward(seconds=5)
 
 
 def test_a_duplicate_message_does_nothing(climate: Climate, cloud: FakeCloud, lease: Lease) -> None:
@@ -127,7 +119,7 @@ def _live_through(climate: Climate, clock: Clock, lease: Lease, cloud: FakeCloud
                 run(climate, message)
             except Died:
                 assert acts.get(climate, lease).status in (LeaseStatus.STARTING, LeaseStatus.TERMINATING)
-                lost(climate, clock, message)
+                lost(climate, clock)
         run_due(climate)
         assert get(climate, lease).status is target
         if target is LeaseStatus.ACTIVE:
@@ -145,47 +137,6 @@ def _live_through(climate: Climate, clock: Clock, lease: Lease, cloud: FakeCloud
     assert sorted(seen) == sorted(wanted)
     assert len(cloud.pools()["freepool"]) == 8
     assert replay.differences(climate) == []
-
-
-def test_what_the_late_worker_says_is_not_recorded(
-    climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
-) -> None:
-    watch, done = cloud.watch, iter([True])
-    assert watch
-
-    def stand_still(name: str) -> None:
-        watch(name)
-        if name == "lend" and next(done, False):
-            lost(climate, clock, old)
-            run_due(climate)
-
-    cloud.watch = stand_still
-    (old,) = claim(climate)
-    run(climate, old)
-    assert get(climate, lease).status is LeaseStatus.ACTIVE
-    assert acts.kinds(climate, lease).count("EventFinished") == 1
-    assert cloud.effects["lend", reservation(lease), old.token] == 0, "the cloud refuses the lower token"
-
-
-def test_a_late_worker_cannot_lend_what_was_given_up(
-    climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
-) -> None:
-    watch, done = cloud.watch, iter([True])
-    assert watch
-
-    def stand_still(name: str) -> None:
-        watch(name)
-        if name == "lend" and next(done, False):
-            lost(climate, clock, old)
-            leases.delete(climate, MEMBER, lease.id)
-            run_due(climate)
-
-    cloud.watch = stand_still
-    (old,) = claim(climate)
-    run(climate, old)
-    assert set(cloud.pools()) == {"freepool"}
-    with pytest.raises(NotFound):
-        get(climate, lease)
 
 
 def test_steps_that_are_done_are_passed_over(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
@@ -264,7 +215,7 @@ def test_an_unforeseen_error_leaves_the_event_to_the_rescue(
     with pytest.raises(ZeroDivisionError):
         run(climate, message)
     assert acts.event(climate, lease, START).status is IN_PROGRESS
-    lost(climate, clock, message)
+    lost(climate, clock)
     assert acts.event(climate, lease, START).reason == "worker lost"
 
 
