@@ -60,6 +60,10 @@ def test_an_end_does_not_overtake_a_start_that_was_put_back() -> None:
     late = PERIOD.end - timedelta(seconds=1)
     known = _fall_short(lease(), START, late)
     assert schedule.next_due(known, PERIOD.end) == known.event(START)
+    too_late = PERIOD.end + timedelta(seconds=5)
+    running = claimed(lease(), START, late)
+    known = after(running, schedule.fall_short(running, running.event(START).id, too_late, "slow and flaky", 0))
+    assert schedule.next_due(known, too_late) == known.event(START)
 
 
 @pytest.mark.parametrize(

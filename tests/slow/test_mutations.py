@@ -1,0 +1,273 @@
+"""Each guard of the protocol is needed: without it, one of the named tests fails."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TREES = ("climate", "plugins", "api", "workers", "tests", "migrations")
+SERVICE = "tests/service"
+EVENTS, ORDER, RACES, LATE = (f"{SERVICE}/test_{name}.py" for name in ("events", "order", "races", "late_workers"))
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A guard that is taken away by replacing texts, and the tests of which at least one must notice."""
+
+    name: str
+    edits: Sequence[tuple[str, str, str]]
+    tests: Sequence[str]
+
+
+MUTANTS = (
+    Mutant(
+        "a result is recorded whoever brings it",
+        [
+            (
+                "climate/store/claims.py",
+                "_SETTLE = delete(claims).where(_MINE)",
+                '_SETTLE = delete(claims).where(claims.c.event_id == bindparam("id", type_=Uuid))',
+            )
+        ],
+        [f"{LATE}::test_what_the_late_worker_says_while_another_is_at_it_is_not_recorded"],
+    ),
+    Mutant(
+        "every message starts the work",
+        [("climate/store/claims.py", ".where(_MINE, claims.c.started_at.is_(None))", ".where(_MINE)")],
+        [f"{RACES}::test_a_message_for_many_workers_is_run_by_one"],
+    ),
+    Mutant(
+        "any token starts the work",
+        [
+            (
+                "climate/store/claims.py",
+                ".where(_MINE, claims.c.started_at.is_(None))",
+                '.where(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.started_at.is_(None))',
+            )
+        ],
+        [f"{EVENTS}::test_a_forged_or_foreign_message_does_nothing"],
+    ),
+    Mutant(
+        "hosts are not looked at again once their rows are locked",
+        [
+            ("climate/store/availability.py", "still = _still_free(conn, taken, wanted)", "still = taken"),
+            ("climate/store/availability.py", "still = _still_free(conn, candidates, wanted)", "still = candidates"),
+        ],
+        [
+            f"{RACES}::test_a_host_is_removed_while_a_booking_waits_for_its_row",
+            f"{RACES}::test_one_host_many_writers",
+        ],
+    ),
+    Mutant(
+        "whether a host still suits is not asked again",
+        [("climate/store/availability.py", "still = _still_free(conn, candidates, wanted)", "still = candidates")],
+        [f"{RACES}::test_a_host_is_removed_while_a_booking_waits_for_its_row"],
+    ),
+    Mutant(
+        "an active lease takes any hosts",
+        [
+            (
+                "climate/store/availability.py",
+                "if len(picked) < wanted.most or not set(wanted.must) <= set(picked):",
+                "if len(picked) < wanted.most:",
+            )
+        ],
+        [f"{RACES}::test_an_active_lease_waits_for_its_own_hosts_rather_than_take_others"],
+    ),
+    Mutant(
+        "reservations of a lease do not know of each other",
+        [("climate/service/leases.py", "replace(ask, taken=taken)", "ask")],
+        [f"{SERVICE}/test_create.py::test_reservations_of_one_lease_never_share_a_host"],
+    ),
+    Mutant(
+        "no constraint",
+        [
+            (
+                "climate/store/tables.py",
+                '(text("int8range(host, host, \'[]\')"), "&&"),',
+                '(text("int8range(id, id, \'[]\')"), "&&"),',
+            )
+        ],
+        [f"{RACES}::test_the_database_itself_refuses"],
+    ),
+    Mutant(
+        "the journal can be changed",
+        [("climate/store/tables.py", "BEFORE UPDATE OR DELETE OR TRUNCATE ON journal", "BEFORE DELETE ON journal")],
+        [f"{RACES}::test_the_journal_is_append_only"],
+    ),
+    Mutant(
+        "what a rival claimed meanwhile is claimed again",
+        [
+            (
+                "climate/store/claims.py",
+                '.where(has(events.c.status, "UNDONE"), events.c.run_at <= now)\n        .order',
+                ".order",
+            ),
+            ("climate/service/events.py", "if _still_due(found[lease_id], event_id, now)", "if True"),
+            (
+                "climate/store/claims.py",
+                "key_share=True, skip_locked=True)\n    )\n    return [(row.lease_id, row.id)",
+                "key_share=True)\n    )\n    return [(row.lease_id, row.id)",
+            ),
+        ],
+        [f"{RACES}::test_pollers_share_the_work"],
+    ),
+    Mutant(
+        "a start does not wait for the earlier holder of its hosts",
+        [
+            ("climate/store/claims.py", "| ~occupied", "| ~occupied | true()"),
+            ("climate/store/claims.py", "    update,\n", "    true,\n    update,\n"),
+        ],
+        [f"{ORDER}::test_a_failed_end_keeps_its_hosts_and_blocks_their_next_start"],
+    ),
+    Mutant(
+        "an adjustment does not wait for it",
+        [
+            (
+                "climate/store/claims.py",
+                "e.c.kind.not_in((EventKind.START, EventKind.ADJUST))",
+                "e.c.kind.not_in((EventKind.START,))",
+            )
+        ],
+        [f"{ORDER}::test_an_adjustment_waits_for_the_earlier_holder_of_its_host_too"],
+    ),
+    Mutant(
+        "ends do not come first",
+        [
+            (
+                "climate/store/claims.py",
+                "case((e.c.kind == EventKind.END, 0), else_=1)",
+                "case((e.c.kind == EventKind.END, 1), else_=1)",
+            )
+        ],
+        [f"{ORDER}::test_ends_come_before_starts"],
+    ),
+    Mutant(
+        "projects do not take turns",
+        [("climate/store/claims.py", "partition_by=(lease.c.project_id, is_end)", "partition_by=is_end")],
+        [f"{ORDER}::test_projects_take_turns"],
+    ),
+    Mutant(
+        "events come in the order of their times",
+        [
+            (
+                "climate/domain/schedule.py",
+                "first = next((event for event in lease.events if event.status is UNDONE), None)",
+                "first = min((e for e in lease.events if e.status is UNDONE), key=lambda e: e.run_at, default=None)",
+            )
+        ],
+        ["tests/domain/test_schedule.py"],
+    ),
+    Mutant(
+        "steps are not bound to the claim",
+        [("climate/service/steps.py", "if state is None:", "if False:")],
+        [f"{LATE}::test_a_worker_that_lost_its_event_asks_for_nothing_more"],
+    ),
+    Mutant(
+        "steps that are done are done again",
+        [("climate/service/steps.py", 'if state != "DONE" or again:', "if True:")],
+        [f"{EVENTS}::test_steps_that_are_done_are_passed_over"],
+    ),
+    Mutant(
+        "a start that is tried anew counts as never begun",
+        [
+            (
+                "climate/domain/lease.py",
+                "return self.event(EventKind.START).token > 0",
+                "return self.event(EventKind.START).first_claimed_at is not None",
+            )
+        ],
+        ["tests/domain/test_lease.py"],
+    ),
+    Mutant(
+        "the same key may be used twice at once",
+        [
+            (
+                "climate/store/idempotency.py",
+                "if not conn.scalar(select(func.pg_try_advisory_xact_lock(number))):",
+                "if number == 0.5:",
+            )
+        ],
+        [f"{RACES}::test_the_same_key_at_once_makes_one_lease"],
+    ),
+    Mutant(
+        "digits of other scripts are numbers to Python alone",
+        [("climate/domain/requirements.py", "[+-]?([0-9]{1,18}(", "[+-]?(\\d{1,18}(")],
+        ["tests/domain/test_requirements.py", "tests/store/test_matching.py"],
+    ),
+    Mutant(
+        "the edit of a lease does not wait for its claim",
+        [
+            (
+                "climate/domain/schedule.py",
+                "if event.status is IN_PROGRESS:\n            raise Busy",
+                "if False:\n            raise Busy",
+            )
+        ],
+        [f"{SERVICE}/test_changes.py::test_no_change_while_an_event_runs"],
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree, to be spoilt at will."""
+    root = tmp_path_factory.mktemp("mutants")
+    for name in TREES:
+        if (ROOT / name).exists():
+            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "golden.bak"))
+    shutil.copy(ROOT / "pyproject.toml", root)
+    return root
+
+
+@pytest.fixture
+def spoilt(copy: Path, mutant: Mutant) -> Iterator[Path]:
+    """The copy without the guard, for the time of the test."""
+    whole = {path: (copy / path).read_text() for path, _, _ in mutant.edits}
+    for path, old, new in mutant.edits:
+        before = (copy / path).read_text()
+        assert before.count(old) == 1, f"{old!r} is not, or not only once, in {path}: bring the mutant up to date"
+        (copy / path).write_text(before.replace(old, new))
+    yield copy
+    for path, text in whole.items():
+        (copy / path).write_text(text)
+
+
+def passes(root: Path, server_url: str, tests: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environ["CLIMATE_TEST_DATABASE_URL"] = server_url
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "--timeout=60",
+        *tests,
+    ]
+    return subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_named_tests_pass_as_long_as_nothing_is_taken_away(copy: Path, server_url: str) -> None:
+    tests = sorted({test for mutant in MUTANTS for test in mutant.tests})
+    ran = passes(copy, server_url, tests)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_without_its_guard_a_promise_is_broken(spoilt: Path, server_url: str, mutant: Mutant) -> None:
+    ran = passes(spoilt, server_url, mutant.tests)
+    assert ran.returncode == 1, ran.stdout[-3000:] + ran.stderr[-1000:]
+    assert "failed" in ran.stdout
