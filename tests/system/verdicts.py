@@ -98,12 +98,16 @@ def claims_of(climate: Climate) -> tuple[dict[UUID, set[int]], dict[UUID, list[j
 
 
 def of_hosts(streams: dict[UUID, list[journal.Entry]]) -> list[str]:
-    """Hosts that were handed to a lease before the lease before had given them back."""
+    """Hosts that were handed to a lease before the lease before had given them back.
+
+    By the times at which the journal was written: a fact's own time is read
+    before its transaction has seen what others did.
+    """
     lent: dict[int, list[tuple[datetime, datetime, str]]] = defaultdict(list)
     for entries in streams.values():
         lease = fold([entry.fact for entry in entries])
         start = lease.event(EventKind.START)
-        claimed = [e.fact.at for e in entries if isinstance(e.fact, facts.EventClaimed) and e.fact.event_id == start.id]
+        claimed = [e.recorded_at for e in entries if isinstance(e.fact, facts.EventClaimed) and e.fact.event_id == start.id]
         if claimed and start.outcome != "MISSED":
             for host in lease.reservations[0].hosts:
                 lent[host].append((claimed[0], _given_back(lease, entries), lease.name))
@@ -112,5 +116,5 @@ def of_hosts(streams: dict[UUID, list[journal.Entry]]) -> list[str]:
 
 def _given_back(lease: Lease, entries: list[journal.Entry]) -> datetime:
     end = lease.event(EventKind.END)
-    over = [e.fact.at for e in entries if isinstance(e.fact, facts.EventFinished) and e.fact.event_id == end.id]
-    return over[-1] if over else entries[-1].fact.at
+    over = [e.recorded_at for e in entries if isinstance(e.fact, facts.EventFinished) and e.fact.event_id == end.id]
+    return over[-1] if over else entries[-1].recorded_at
