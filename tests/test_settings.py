@@ -1,0 +1,25 @@
+"""Settings come from CLIMATE_* variables; what cannot be used is named."""
+
+import pytest
+
+from climate.settings import SettingError, Settings
+
+
+def test_variables_are_read_in_the_type_of_their_setting() -> None:
+    settings = Settings.from_env({"CLIMATE_PORT": "9000", "CLIMATE_POLL_SECONDS": "0.5", "CLIMATE_LOG_FORMAT": ""})
+    assert (settings.port, settings.poll_seconds, settings.log_format) == (9000, 0.5, "console")
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "says"),
+    [
+        ("PORT", "http", "is not a number"),
+        ("PORT", "70000", "between 1 and 65535"),
+        ("POLL_SECONDS", "nan", "between 0.05 and 60"),
+        ("CLEANING_TIME", "-1", "between 0"),
+        ("LOG_FORMAT", "xml", "one of console, json"),
+    ],
+)
+def test_what_cannot_be_used_is_named(variable: str, text: str, says: str) -> None:
+    with pytest.raises(SettingError, match=f"CLIMATE_{variable}='{text}' .*{says}"):
+        Settings.from_env({f"CLIMATE_{variable}": text})
