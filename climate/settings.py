@@ -65,9 +65,13 @@ class Settings:
         return self.compute_host or socket.gethostname()
 
 
+def _kind(setting: "Field[Any]") -> type:
+    return type(setting.default)
+
+
 def _read(setting: "Field[Any]", text: str) -> Any:
-    name, kind = f"CLIMATE_{setting.name.upper()}", type(setting.default)
-    if isinstance(setting.default, Path):
+    name, kind = f"CLIMATE_{setting.name.upper()}", _kind(setting)
+    if kind is Path:
         return Path(text)
     try:
         value = kind(text)
