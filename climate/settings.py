@@ -71,7 +71,7 @@ def _kind(setting: "Field[Any]") -> type:
 
 def _read(setting: "Field[Any]", text: str) -> Any:
     name, kind = f"CLIMATE_{setting.name.upper()}", _kind(setting)
-    if kind is Path:
+    if issubclass(kind, Path):
         return Path(text)
     try:
         value = kind(text)

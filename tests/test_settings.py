@@ -1,13 +1,17 @@
 """Settings come from CLIMATE_* variables; what cannot be used is named."""
 
+from pathlib import Path
+
 import pytest
 
 from climate.settings import SettingError, Settings
 
 
 def test_variables_are_read_in_the_type_of_their_setting() -> None:
-    settings = Settings.from_env({"CLIMATE_PORT": "9000", "CLIMATE_POLL_SECONDS": "0.5", "CLIMATE_LOG_FORMAT": ""})
+    given = {"CLIMATE_PORT": "9000", "CLIMATE_POLL_SECONDS": "0.5", "CLIMATE_LOG_FORMAT": "", "CLIMATE_HOME": "/srv/c"}
+    settings = Settings.from_env(given)
     assert (settings.port, settings.poll_seconds, settings.log_format) == (9000, 0.5, "console")
+    assert settings.home == Path("/srv/c")
 
 
 @pytest.mark.parametrize(
