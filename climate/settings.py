@@ -65,7 +65,7 @@ class Settings:
         return self.compute_host or socket.gethostname()
 
 
-def _kind(setting: "Field[Any]") -> type:
+def _kind(setting: "Field[Any]") -> Any:
     return type(setting.default)
 
 

@@ -49,8 +49,9 @@ def prepare(app: Flask) -> None:
 def finish(app: Flask) -> None:
     """Say what schemas cannot: a host's keys beyond the known ones are its extra capabilities."""
     schemas = document(app).spec.components.schemas
-    text = {"type": ["string", "number", "boolean"], "maxLength": LONGEST_VALUE, "pattern": r"\S"}
-    removable = {**text, "type": [*text["type"], "null"]}
+    types = ["string", "number", "boolean"]
+    text = {"type": types, "maxLength": LONGEST_VALUE, "pattern": r"\S"}
+    removable = {**text, "type": [*types, "null"]}
     names = {"pattern": f"^[A-Za-z0-9_:.-]{{1,{LONGEST_NAME}}}$"}
     schemas["HostOrder"].update(additionalProperties=text, propertyNames=names)
     schemas["HostChanges"].update(additionalProperties=removable, propertyNames=names, minProperties=1)
