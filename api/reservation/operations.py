@@ -78,13 +78,14 @@ def serve(blueprint: Blueprint, method: str, path: str, operation: Operation) ->
 
 
 def _reading(blueprint: Blueprint, operation: Operation, view: Any) -> Any:
+    """The schemas are made here, once: making one costs more than reading with it."""
     read = blueprint.arguments
     if operation.body is not None:
         shown = {"example": dict(operation.example)} if operation.example else {}
-        view = read(operation.body, arg_name="body", **shown)(view)
+        view = read(operation.body(), arg_name="body", **shown)(view)
     if operation.headers is not None:
-        view = read(operation.headers, location="headers", arg_name="headers")(view)
-    return read(operation.query, location="query", arg_name="query", unknown=RAISE)(view)
+        view = read(operation.headers(), location="headers", arg_name="headers")(view)
+    return read(operation.query(), location="query", arg_name="query", unknown=RAISE)(view)
 
 
 def _for_allowed(action: str, view: Any) -> Any:
