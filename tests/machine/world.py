@@ -170,12 +170,13 @@ class World:
 
     def look_until_gone(self) -> None:
         """Servers whose deletion was asked for go after a few looks."""
-        for server in self.cloud.sleeping() * 5:
-            self.cloud.server(server.id)
+        for _ in range(5):
+            for server in self.cloud.sleeping():
+                self.cloud.server(server.id)
 
     def _claimed(self) -> bool:
         with self.engine.connect() as conn:
-            return conn.scalar(text("SELECT count(*) FROM claims")) > 0  # type: ignore[operator]
+            return int(conn.execute(text("SELECT count(*) FROM claims")).scalar_one()) > 0
 
 
 def empty(engine: Engine) -> None:

@@ -18,14 +18,15 @@ from climate.domain.errors import (
     NotFound,
     PreconditionFailed,
 )
-from climate.domain.lease import DONE, Lease, LeaseStatus
+from climate.domain.lease import Lease
+from climate.domain.status import DONE, LeaseStatus
 from climate.service import changes, leases, replay
 from climate.service.changes import Changes
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
 from tests.service.acts import ADJUST, END, START, claim, get, held, hosts_wanted, make, reservation, rows, run_due
 
-GPU = {"resource_properties": '[">", "$gpu_count", "1"]'}
+GPU: dict[str, Any] = {"resource_properties": '[">", "$gpu_count", "1"]'}
 
 
 def change(climate: Climate, lease: Lease, **what: Any) -> Lease:

@@ -13,6 +13,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.service import leases, replay
 from climate.service.leases import Order
+from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.acts import held, hosts_wanted, make, rows
 from tests.service.conftest import CLEANING
@@ -79,7 +80,7 @@ def test_best_fit_keeps_long_free_stretches_whole(climate: Climate, clock: Clock
 def test_a_shortage_says_how_many_match_how_many_are_free_and_when_it_would_fit(
     climate: Climate, clock: Clock, engine: Engine
 ) -> None:
-    gpu = {"resource_properties": '[">", "$gpu_count", "1"]'}
+    gpu: dict[str, Any] = {"resource_properties": '[">", "$gpu_count", "1"]'}
     make(climate, clock, hosts_wanted(3, **gpu), start=1, hours=2)
     before = rows(engine)
     with pytest.raises(NotEnoughHosts, match=r"2 wanted, 4 match, 1 of them free; .* from 2030-01-01 15:00"):
@@ -169,8 +170,8 @@ def test_a_dry_run_leaves_nothing(climate: Climate, clock: Clock, engine: Engine
 def test_what_is_read_is_what_was_made(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock, hosts_wanted(2), hosts_wanted(1))
     assert leases.get(climate, MEMBER, lease.id) == lease
-    assert leases.listed(climate, MEMBER, leases.Listing()) == [lease]
-    assert leases.listed(climate, STRANGER, leases.Listing()) == []
+    assert leases.listed(climate, MEMBER, Listing()) == [lease]
+    assert leases.listed(climate, STRANGER, Listing()) == []
     assert replay.differences(climate) == []
 
 

@@ -11,7 +11,8 @@ from climate.cloud import Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Forbidden, IllegalMove, NotFound
-from climate.domain.lease import ERROR, IN_PROGRESS, UNDONE, Lease, LeaseStatus
+from climate.domain.lease import Lease
+from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, LeaseStatus
 from climate.service import events, replay
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts

@@ -49,7 +49,11 @@ def taken_over(climate: Climate, clock: Clock) -> Message:
 def test_what_the_late_worker_says_is_not_recorded(
     climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease
 ) -> None:
-    stand_still(cloud, "lend", 1, lambda: (lost(climate, clock), run_due(climate)))
+    def work_for_it() -> None:
+        lost(climate, clock)
+        run_due(climate)
+
+    stand_still(cloud, "lend", 1, work_for_it)
     (old,) = claim(climate)
     run(climate, old)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
@@ -77,9 +81,11 @@ def test_what_the_late_worker_says_while_another_is_at_it_is_not_recorded(
     climate: Climate, clock: Clock, cloud: FakeCloud
 ) -> None:
     params = {"end": (clock.time + timedelta(hours=1)).isoformat()}
-    made = boot.reserve(
-        climate, MEMBER, params, lambda name: str(cloud.boot("project", status=RESERVED, server_id=name))
-    )
+
+    def asleep(server_id: str) -> None:
+        cloud.boot("project", status=RESERVED, server_id=server_id)
+
+    made = boot.reserve(climate, MEMBER, params, asleep)
     other: list[Message] = []
     stand_still(cloud, "server", 2, lambda: other.append(taken_over(climate, clock)))
     (old,) = claim(climate)

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from climate.cloud import Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.domain.lease import DONE, ERROR, UNDONE, LeaseStatus
+from climate.domain.status import DONE, ERROR, UNDONE, LeaseStatus
 from climate.service import changes, events, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order

@@ -14,11 +14,13 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from climate.context import Climate
 from climate.domain.errors import Busy, ClimateError, Conflict, NotEnoughHosts
-from climate.domain.lease import HoldState, Lease
+from climate.domain.lease import Lease
+from climate.domain.status import HoldState
 from climate.service import changes, events, hosts, leases, replay
 from climate.service.changes import Changes
-from climate.service.leases import Listing, Order
+from climate.service.leases import Order
 from climate.store.idempotency import Key
+from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.acts import START, claim, get, held, hosts_wanted, make, reservation, run_due
 
@@ -97,7 +99,7 @@ def test_what_is_given_up_is_booked_again_without_end(climate: Climate, clock: C
                 seen.append(NotEnoughHosts)
         return seen
 
-    results = at_once(*[lambda wanted=wanted: churn(wanted) for wanted in (1, 2, 3, 4, 5, 8)])  # type: ignore[misc]
+    results = at_once(*[lambda wanted=wanted: churn(wanted) for wanted in (1, 2, 3, 4, 5, 8)])
     assert {kind for seen in results for kind in seen} <= {Lease, NotEnoughHosts}, results
     assert make(climate, clock, hosts_wanted(8))
     assert replay.differences(climate) == []
@@ -106,7 +108,7 @@ def test_what_is_given_up_is_booked_again_without_end(climate: Climate, clock: C
 def test_prolonging_against_booking(climate: Climate, clock: Clock) -> None:
     first = [make(climate, clock, hosts_wanted(2), start=1, hours=1) for _ in range(4)]
     end = first[0].period.end + timedelta(hours=1)
-    longer = [lambda lease=lease: changes.update(climate, MEMBER, lease.id, Changes(end=end)) for lease in first]  # type: ignore[misc]
+    longer = [lambda lease=lease: changes.update(climate, MEMBER, lease.id, Changes(end=end)) for lease in first]
     results = at_once(*longer, *[lambda: make(climate, clock, hosts_wanted(3), start=2, hours=1)] * 4)
     assert kinds_of(results) <= {Lease, NotEnoughHosts}
     assert nothing_is_promised_twice(climate)

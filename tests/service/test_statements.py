@@ -9,7 +9,7 @@ from sqlalchemy import Engine, event
 
 from climate.context import Climate
 from climate.service import events, hosts, leases
-from climate.service.leases import Listing
+from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.acts import hosts_wanted, make, run_due
 

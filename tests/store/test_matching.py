@@ -68,7 +68,7 @@ def _row(known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(described, min_size=1, max_size=5, unique_by=lambda host: host["hypervisor_hostname"]), trees)
+@given(st.lists(described, min_size=1, max_size=5, unique_by=lambda host: str(host["hypervisor_hostname"])), trees)
 def test_sql_finds_what_the_domain_says(engine: Engine, known: list[dict[str, Any]], tree: Requirement) -> None:
     with engine.connect() as conn:
         conn.execute(insert(hosts), [_row(host) for host in known])
