@@ -107,7 +107,9 @@ def of_hosts(streams: dict[UUID, list[journal.Entry]]) -> list[str]:
     for entries in streams.values():
         lease = fold([entry.fact for entry in entries])
         start = lease.event(EventKind.START)
-        claimed = [e.recorded_at for e in entries if isinstance(e.fact, facts.EventClaimed) and e.fact.event_id == start.id]
+        claimed = [
+            e.recorded_at for e in entries if isinstance(e.fact, facts.EventClaimed) and e.fact.event_id == start.id
+        ]
         if claimed and start.outcome != "MISSED":
             for host in lease.reservations[0].hosts:
                 lent[host].append((claimed[0], _given_back(lease, entries), lease.name))
