@@ -13,6 +13,9 @@ from kombu.entity import Queue
 from climate.service.events import QUEUE, queue_of
 
 RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
+PREFIX = "climate:"
+"""What all keys in the broker begin with."""
+
 LONGEST_TASK = 330
 """Seconds after which a task is killed; its event's claim has run out by then."""
 
@@ -31,7 +34,7 @@ def connect(redis_url: str) -> Celery:
             "socket_connect_timeout": 1,
             "socket_keepalive": True,
             "health_check_interval": 10,
-            "global_keyprefix": "climate:",
+            "global_keyprefix": PREFIX,
         },
         enable_utc=True,
         event_serializer="json",
@@ -67,6 +70,11 @@ def queues(resource_types: Sequence[str], service_host: str) -> list[Queue]:
 
 def _queue(name: str) -> Queue:
     return Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
+
+
+def key(queue: str) -> str:
+    """Under which key of the broker the messages of a queue are."""
+    return f"{PREFIX}{queue}"
 
 
 def compute_queue(service_host: str) -> str:

@@ -8,7 +8,7 @@ from celery.signals import worker_ready
 
 from climate import logs, plugin
 from climate.settings import Settings
-from workers import doorbell
+from workers import doorbell, watch
 from workers.tasks import Desk, register
 
 
@@ -21,12 +21,14 @@ def main(settings: Settings) -> int:
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = doorbell.connect(settings.redis_url)
     register(app, Desk(settings))
-    app.conf.task_queues = doorbell.queues(sorted(plugin.load()), settings.service_host)
+    queues = doorbell.queues(sorted(plugin.load()), settings.service_host)
+    app.conf.task_queues = queues
 
-    def tend_at_once(**_: object) -> None:
+    def begin(**_: object) -> None:
         doorbell.send(app, doorbell.TEND, [], doorbell.compute_queue(settings.service_host), expires=60)
+        watch.begin(settings.redis_url, [queue.name for queue in queues])
 
-    worker_ready.connect(tend_at_once, weak=False)
+    worker_ready.connect(begin, weak=False)
     worker = app.Worker(
         concurrency=settings.worker_processes,
         hostname=f"climate@{settings.service_host}",
