@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from secrets import token_urlsafe
+from secrets import choice
+from string import ascii_letters, digits
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -55,7 +56,8 @@ def _password(home: Path, name: str) -> str:
     """The one in the file, or else a new one: it is on disk before the user is there, lest it be lost between."""
     kept = _kept(home, name)
     if kept is None:
-        kept = token_urlsafe(18)
+        # Letters and digits only: a password that begins with a dash looks like an option to command lines.
+        kept = "".join(choice(ascii_letters + digits) for _ in range(24))
         private.write(_file(home, name), kept + "\n")
     return kept
 

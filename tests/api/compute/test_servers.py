@@ -8,6 +8,9 @@ import pytest
 from climate.compute.services import IMAGE_ID
 from tests.api.compute.world import Person, World, done, message, server
 
+NOBODY = "6f9d2c7e-0000-4000-8000-00000000abcd"
+"""An id that nothing has."""
+
 SERVERS = "/compute/v2.1/servers"
 
 
@@ -68,7 +71,7 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"flavorRef": "999"}, 400, "badRequest"),
     ({"flavorRef": None}, 400, "badRequest"),
     ({"flavorRef": "secret"}, 404, "itemNotFound"),
-    ({"imageRef": str(uuid4())}, 400, "badRequest"),
+    ({"imageRef": NOBODY}, 400, "badRequest"),
     ({"imageRef": "demo"}, 400, "badRequest"),
     ({"imageRef": ..., "block_device_mapping_v2": ...}, 400, "badRequest"),
     ({"min_count": 3, "max_count": 2}, 400, "badRequest"),
@@ -85,8 +88,8 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"user_data": "not base64!"}, 400, "badRequest"),
     ({"user_data": "QUFB" * 20000}, 400, "badRequest"),
     ({"networks": "some"}, 400, "badRequest"),
-    ({"networks": [{"port": str(uuid4())}]}, 400, "badRequest"),
-    ({"networks": [{"uuid": str(uuid4())}]}, 400, "badRequest"),
+    ({"networks": [{"port": NOBODY}]}, 400, "badRequest"),
+    ({"networks": [{"uuid": NOBODY}]}, 400, "badRequest"),
     ({"metadata": {"a": 1}}, 400, "badRequest"),
     ({"metadata": [1]}, 400, "badRequest"),
     ({"key_name": "none"}, 400, "badRequest"),
@@ -115,9 +118,9 @@ HINTS: list[tuple[dict[str, Any], int]] = [
     ({"reserved": "True", "lease_params": '{"end": "2030-01-01 10:00", "project_id": "x"}'}, 400),
     ({"lease_params": '{"end": "2030-01-01 10:00"}'}, 400),
     ({"reservation": "no uuid"}, 400),
-    ({"reservation": str(uuid4())}, 404),
+    ({"reservation": NOBODY}, 404),
     ({"reservation": {"a": 1}}, 400),
-    ({"reservation": str(uuid4()), "reserved": True, "lease_params": "{}"}, 400),
+    ({"reservation": NOBODY, "reserved": True, "lease_params": "{}"}, 400),
     ({"group": "no uuid"}, 400),
 ]
 

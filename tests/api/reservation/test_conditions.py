@@ -96,17 +96,19 @@ def test_the_longest_key(member: Person) -> None:
 
 def test_a_dry_run_changes_nothing(member: Person, admin: Person, climate: Climate) -> None:
     path = f"/leases/{member.lease()['id']}"
+    held = admin.get("/os-hosts/allocations")["allocations"]
+    host = "/os-hosts/" + next(one["resource_id"] for one in held if not one["reservations"])
     before, shown = written(climate.engine), member.get(path)
     would = member("POST", "/leases?dry_run=true", order(name="would"), headers={"Idempotency-Key": "k"})
     assert (would.status_code, would.json["lease"]["name"], would.json["lease"]["status"]) == (200, "would", "PENDING")
     assert member.done(member("PUT", f"{path}?dry_run=true", {"name": "would"}))["lease"]["name"] == "would"
     assert member("DELETE", f"{path}?dry_run=true").status_code == 204
-    assert admin.done(admin("PUT", "/os-hosts/8?dry_run=true", {"gpu": "1"}))["host"]["gpu"] == "1"
-    assert admin("DELETE", "/os-hosts/8?dry_run=true").status_code == 204
+    assert admin.done(admin("PUT", f"{host}?dry_run=true", {"gpu": "1"}))["host"]["gpu"] == "1"
+    assert admin("DELETE", f"{host}?dry_run=true").status_code == 204
     assert member("POST", "/leases?dry_run=perhaps", order()).status_code == 400
     assert written(climate.engine) == before
     assert member.get(path) == shown
-    assert "gpu" not in admin.get("/os-hosts/8")["host"]
+    assert "gpu" not in admin.get(host)["host"]
     assert member("POST", "/leases", order(name="now"), headers={"Idempotency-Key": "k"}).status_code == 201
 
 
