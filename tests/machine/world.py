@@ -12,6 +12,8 @@ from climate.cloud import RESERVED
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.lease import Lease
+from climate.domain.period import Period
+from climate.domain.status import HoldState
 from climate.service import events
 from climate.settings import Settings
 from climate.store import leases
@@ -134,6 +136,18 @@ class World:
             self.cloud.broken, failures, unheard, self.at_verb = faults
             self.cloud.failures.update(failures)
             self.cloud.unheard.update(unheard)
+
+    def free(self, period: Period) -> int:
+        """How many hosts nobody holds in that time, by the leases themselves."""
+        taken = {
+            hold.host
+            for lease in self.leases()
+            if lease.hold_state is not HoldState.RELEASED
+            for r in lease.reservations
+            for hold in r.holds
+            if hold.during.overlaps(period)
+        }
+        return len(HOSTS) - len(taken)
 
     def fingerprint(self) -> list[str]:
         """All rows, as one text for each table."""
