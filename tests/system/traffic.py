@@ -125,7 +125,8 @@ class Traffic:
             self.last_end = max(self.last_end, float(end))
         answer = self._insist("change", "PUT", f"/v1/leases/{wish.lease_id}", {"end_date": moment(end)})
         if answer is not None and answer.status_code == 200:
-            wish.ends = {moment(end)}
+            # An end that has passed meanwhile, but in this very minute, is now.
+            wish.ends = {f"{answer.json()['lease']['end_date'][:19]}Z"}
 
     def _delete(self, wish: Wish) -> None:
         wish.deleted = True
