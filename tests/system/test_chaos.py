@@ -156,9 +156,10 @@ def _settled(engine: Any) -> bool:
         return not conn.scalar(OPEN)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(420)
 def test_a_gust(shaken: tuple[Stack, Path]) -> None:
-    """The short form: every kind of process dies, a few times."""
+    """The short form, for those who work on the engine: every kind of process dies, some twice."""
     _run(shaken, kills=12)
 
 
