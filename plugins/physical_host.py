@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate, validates_schema
 from sqlalchemy import Connection
 
-from climate.cloud import Cloud, NotYet
+from climate.cloud import IMAGEABLE, Cloud, CloudServer, NotYet
 from climate.domain import requirements
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
@@ -51,6 +51,14 @@ class HostSpec(Schema):
             raise InvalidInput(MAX_BELOW_MIN)
 
 
+def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
+    try:
+        cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", token)
+    except NotYet:
+        return False
+    return True
+
+
 class PhysicalHost:
     """Hosts of the reservation pool, by number and requirements."""
 
@@ -75,10 +83,9 @@ class PhysicalHost:
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         if lent.reservation.spec.get("before_end") == "snapshot":
             pool = str(lent.reservation.id)
-            for server in cloud.servers_in(pool):
-                cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", lent.token)
-            # The end must not overtake them: it deletes the servers.
-            if any(server.busy for server in cloud.servers_in(pool)):
+            servers = [server for server in cloud.servers_in(pool) if server.status in IMAGEABLE]
+            made = [_imaged(cloud, server, lent.token) for server in servers]
+            if not all(made):  # the end must not overtake them: it deletes the servers
                 raise NotYet("images are still being made")
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:

@@ -3,7 +3,7 @@
 from marshmallow import Schema, ValidationError, fields
 from sqlalchemy import Connection
 
-from climate.cloud import ACTIVE, ERROR, RESERVED, SUSPENDED, Cloud, CloudError, CloudServer, NotYet, Refused
+from climate.cloud import ACTIVE, ERROR, IMAGEABLE, RESERVED, SUSPENDED, Cloud, CloudError, CloudServer, NotYet, Refused
 from climate.domain.errors import NotFound
 from climate.plugin import Allocation, Ask, Lent
 
@@ -74,20 +74,13 @@ class VirtualInstance:
         if server is None:
             return
         slept = server.status == RESERVED
-        if "create_image" in wanted and not slept:
+        if "create_image" in wanted and server.status in IMAGEABLE:
             cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", lent.token)
-            self._imaged(cloud, server.id)
         if "suspend" in wanted and server.status == ACTIVE:
             cloud.suspend(server.id, lent.token)
         if "delete" in wanted or slept:
             cloud.delete_server(server.id, lent.token)
         self._finished(cloud, lent, gone="delete" in wanted or slept)
-
-    def _imaged(self, cloud: Cloud, server_id: str) -> None:
-        """What is asked of a server next would take the place of an image that is still being made."""
-        server = cloud.server(server_id)
-        if server is not None and server.busy:
-            raise NotYet(f"server {server_id} is still being imaged")
 
     def _finished(self, cloud: Cloud, lent: Lent, *, gone: bool) -> None:
         server = cloud.server(str(lent.reservation.resource_id))

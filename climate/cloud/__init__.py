@@ -13,6 +13,8 @@ from datetime import datetime
 from typing import Protocol
 
 RESERVED, ACTIVE, SHUTOFF, SUSPENDED, BUILD, ERROR = "RESERVED", "ACTIVE", "SHUTOFF", "SUSPENDED", "BUILD", "ERROR"
+IMAGEABLE = frozenset({ACTIVE, SHUTOFF, SUSPENDED})
+"""Of servers in these statuses images can be made; the others never ran, or are broken."""
 
 
 class CloudError(Exception):
@@ -106,7 +108,10 @@ class Cloud(Protocol):
         """Suspend an ACTIVE server."""
 
     def snapshot(self, server_id: str, image: str, token: int) -> None:
-        """Make an image of that name from a server; nothing to do when it exists."""
+        """Make an image of that name from an IMAGEABLE server; nothing to do when it exists.
+
+        NotYet until it is there: to be asked again, which is also how one that failed is made anew.
+        """
 
     def delete_server(self, server_id: str, token: int) -> None:
         """Delete a server; nothing to do when there is none.  It may still be seen for a while."""

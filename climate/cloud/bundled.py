@@ -89,7 +89,9 @@ class BundledCloud:
 
     def snapshot(self, server_id: str, image: str, token: int) -> None:
         with _port():
-            asking.snapshot(self.compute, server_id, image, token=token)
+            made = asking.snapshot(self.compute, server_id, image, token=token)
+            if not asking.is_made(self.compute, made):
+                raise NotYet(f"server {server_id} is still being imaged")
 
     def delete_server(self, server_id: str, token: int) -> None:
         with _port():

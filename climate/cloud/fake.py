@@ -10,6 +10,7 @@ from uuid import uuid4
 from climate.cloud import (
     ACTIVE,
     FREEPOOL,
+    IMAGEABLE,
     RESERVED,
     SUSPENDED,
     CloudError,
@@ -215,7 +216,7 @@ class FakeCloud:
             server = self._fit(server_id, token)
             if (server_id, image) in self.images:
                 return
-            if server.status == RESERVED:
+            if server.status not in IMAGEABLE:
                 raise Refused(f"server {server_id} is {server.status}")
             self.effects["snapshot", server_id, token] += 1
             self.images.append((server_id, image))

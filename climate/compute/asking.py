@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from climate.compute import images
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, NotFound, StaleToken
+from climate.compute.image import ACTIVE as IMAGE_ACTIVE
 from climate.compute.server import (
     DELETE,
     HOLD,
@@ -94,6 +95,13 @@ def snapshot(
             _record(conn, compute, server, SNAPSHOT, by, made.id)
     compute.cast(server.service_host or "", server_id)
     return made.id
+
+
+def is_made(compute: Compute, image_id: str) -> bool:
+    """Whether the content of an image is there."""
+    with compute.engine.connect() as conn:
+        image = image_rows.get(conn, image_id)
+    return image is not None and image.status == IMAGE_ACTIVE
 
 
 def _own(server: Server | None, server_id: str, project_id: str | None) -> Server:

@@ -1,13 +1,12 @@
 """A server is imaged before anything else is done to it, however long that takes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
-from climate.cloud import CloudServer, NotYet
+from climate.cloud import ERROR, NotYet
 from climate.cloud.fake import FakeCloud, host
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
@@ -20,21 +19,15 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 
 @dataclass
 class SlowImages(FakeCloud):
-    """A cloud in which a server is busy for some looks after an image of it was asked for."""
+    """A cloud in which an image has to be asked for several times until it is there."""
 
-    looks_until_imaged: int = 5
+    asks_until_imaged: int = 3
 
-    def server(self, server_id: str) -> CloudServer | None:
-        return self._imaging(super().server(server_id))
-
-    def servers_in(self, pool: str) -> Sequence[CloudServer]:
-        return [seen for server in super().servers_in(pool) if (seen := self._imaging(server))]
-
-    def _imaging(self, server: CloudServer | None) -> CloudServer | None:
-        if server is None or not any(server.id == imaged for imaged, _ in self.images) or not self.looks_until_imaged:
-            return server
-        self.looks_until_imaged -= 1
-        return replace(server, busy=True)
+    def snapshot(self, server_id: str, image: str, token: int) -> None:
+        super().snapshot(server_id, image, token)
+        if self.asks_until_imaged:
+            self.asks_until_imaged -= 1
+            raise NotYet(f"server {server_id} is still being imaged")
 
 
 def lent(spec: dict[str, str], resource_type: str, resource_id: str | None = None) -> Lent:
@@ -56,12 +49,13 @@ def test_a_server_is_deleted_only_when_its_image_is_made() -> None:
 
 
 def test_the_snapshots_before_the_end_are_waited_for() -> None:
-    cloud = SlowImages({"h1": host("h1")}, looks_until_imaged=1)
+    cloud = SlowImages({"h1": host("h1")}, asks_until_imaged=2)
     work = lent({"before_end": "snapshot"}, "physical:host")
     cloud.enrol("h1")
     cloud.lend(str(work.reservation.id), "project", ["h1"], 1)
-    server = cloud.boot("project", "h1")
+    servers = [cloud.boot("project", "h1") for _ in range(2)]
+    cloud.boot("project", "h1", status=ERROR)
     with pytest.raises(NotYet, match="images"):
         PhysicalHost().before_end(cloud, work)
     PhysicalHost().before_end(cloud, work)
-    assert cloud.images == [(server, "reserved_server")]
+    assert cloud.images == [(server, "reserved_server") for server in servers], "of each that has run"
