@@ -21,7 +21,7 @@ demo: $(VENV)/installed ## show one lease from end to end, each step verified; a
 	@exec $(BIN)/climate demo $(ARGS)
 
 test: $(VENV)/installed-dev ## run the tests
-	$(BIN)/python -m pytest -n 2 -m 'not slow' $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(ARGS)
 
 test-slow: $(VENV)/installed-dev ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
