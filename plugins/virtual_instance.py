@@ -3,7 +3,19 @@
 from marshmallow import Schema, ValidationError, fields
 from sqlalchemy import Connection
 
-from climate.cloud import ACTIVE, ERROR, IMAGEABLE, RESERVED, SUSPENDED, Cloud, CloudError, CloudServer, NotYet, Refused
+from climate.cloud import (
+    ACTIVE,
+    BUILD,
+    ERROR,
+    IMAGEABLE,
+    RESERVED,
+    SUSPENDED,
+    Cloud,
+    CloudError,
+    CloudServer,
+    NotYet,
+    Refused,
+)
 from climate.domain.errors import NotFound
 from climate.plugin import Allocation, Ask, Lent
 
@@ -62,7 +74,7 @@ class VirtualInstance:
             server = cloud.server(server.id) or server
         if server.status == ERROR:
             raise CloudError(f"server {server.id} is in ERROR: {server.fault or 'no reason given'}")
-        if server.status != ACTIVE:
+        if server.status in (RESERVED, BUILD):  # in any other its user has done something with it since
             raise NotYet(f"server {server.id} is being woken up")
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
