@@ -69,6 +69,10 @@ class Unavailable(ClimateError):
     """Seconds after which another try makes sense."""
 
 
+class Undecided(Unavailable):
+    """The database went away while this was being written: it may have been done or not, so look first."""
+
+
 class TooManyAttempts(ClimateError):
     """Too many failed attempts to sign in; wait before the next."""
 

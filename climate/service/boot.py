@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
-from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.errors import Conflict, InvalidInput, Undecided
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind, EventStatus, LeaseStatus
@@ -55,8 +55,8 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
 def reserve(climate: Climate, caller: Caller, lease_params: object, make: Callable[[str], None]) -> Lease:
     """Make a server that sleeps, and the lease that will wake it; both or neither.
 
-    `make(server_id)` schedules the server and gives it its addresses.  Should
-    the process die between the two, `sweep` finds the server without a lease.
+    `make(server_id)` schedules the server and gives it its addresses.  Should the process
+    die between the two, or the database in the commit, `sweep` finds the server without a lease.
     """
     require(caller, "leases:post")
     order, on_end = _order(lease_params)
@@ -66,6 +66,8 @@ def reserve(climate: Climate, caller: Caller, lease_params: object, make: Callab
     spec = {"resource_type": "virtual:instance", "resource_id": server_id, **on_end}
     try:
         return leases.create(climate, caller, replace(order, reservations=(spec,)))
+    except Undecided:  # a lease may count on the server
+        raise
     except BaseException:
         _drop(climate, server_id)
         raise

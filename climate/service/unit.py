@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from climate.context import Climate
-from climate.domain.errors import Unavailable
+from climate.domain.errors import Unavailable, Undecided
 from climate.store import failures
 from climate.store.availability import TryPatiently
 
@@ -24,8 +24,8 @@ def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
 
     It is first run impatiently and, where it raises TryPatiently, once more
     with patience.  Clashes and broken connections are tried again a few
-    times, unless the commit itself was under way: then nobody knows whether
-    it was done.  After that Unavailable.  Any error leaves nothing behind.
+    times, then Unavailable.  Any error leaves nothing behind, but Undecided:
+    the commit itself was under way, and nobody knows whether it was done.
     """
     patient = False
     for turn in range(TRIES + 1):
@@ -34,7 +34,7 @@ def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
         except TryPatiently:
             patient = True
         except _InCommit as error:
-            raise Unavailable() from error.__cause__
+            raise Undecided() from error.__cause__
         except SQLAlchemyError as error:
             if not failures.passing(error):
                 raise

@@ -5,15 +5,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, event, text
 
-from climate.cloud import ACTIVE, ERROR, RESERVED, SUSPENDED, CloudError
+from climate.cloud import ACTIVE, ERROR, RESERVED, SHUTOFF, SUSPENDED, CloudError
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.domain.errors import ClimateError, Conflict, InvalidInput, InvalidPeriod, NotFound, Unavailable
+from climate.domain.errors import ClimateError, Conflict, InvalidInput, InvalidPeriod, NotFound, Unavailable, Undecided
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service import boot, leases, replay
+from climate.store.engine import connect
 from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
@@ -91,6 +92,17 @@ def test_a_server_in_error_says_why(climate: Climate, clock: Clock, cloud: FakeC
     assert "no valid host" in str(acts.event(climate, lease, START).reason)
 
 
+@pytest.mark.parametrize("as_it_is", [SHUTOFF, SUSPENDED])
+def test_a_server_that_its_user_put_down_has_been_woken_all_the_same(
+    climate: Climate, clock: Clock, cloud: FakeCloud, as_it_is: str
+) -> None:
+    lease = reserve(climate, cloud)
+    cloud.change(str(lease.reservations[0].resource_id), as_it_is)
+    clock.forward(hours=1)
+    run_due(climate)
+    assert get(climate, lease).status is LeaseStatus.ACTIVE
+
+
 @pytest.mark.parametrize(
     ("params", "error"),
     [
@@ -126,6 +138,26 @@ def test_neither_server_nor_lease_when_it_fails_half_way(
     clock.forward(minutes=2)
     boot.sweep(climate)
     assert cloud.sleeping() == []
+
+
+def test_a_server_whose_lease_may_be_there_is_left_to_the_sweep(
+    climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine, database_url: str
+) -> None:
+    other = connect(database_url, pool_size=1)
+
+    def cut(conn: Connection) -> None:
+        ours = conn.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]
+        with other.connect() as killer:
+            killer.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": ours})
+
+    event.listen(engine, "commit", cut)
+    with pytest.raises(Undecided, match="may have been done"):
+        reserve(climate, cloud)
+    event.remove(engine, "commit", cut)
+    other.dispose()
+    assert len(cloud.sleeping()) == 1
+    clock.forward(minutes=2)
+    assert len(boot.sweep(climate)) == 1, "this time it was not"
 
 
 def test_the_sweep_leaves_alone_what_has_a_lease(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
