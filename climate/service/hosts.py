@@ -71,13 +71,19 @@ def _columns(host: CloudHost) -> dict[str, object]:
 
 
 def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
-    """Into the reservation pool; where the cloud refuses, host and key are taken off the books again."""
+    """Into the reservation pool; where the cloud refuses, host and key are taken off the books again.
+
+    But not a host that was booked meanwhile: `mend_pools` goes on asking the cloud for it.
+    """
     try:
         with refusals.of_the_cloud():
             climate.cloud.enrol(made.name)
     except (Conflict, Unavailable):
 
         def forget(conn: Connection, patient: bool) -> None:
+            hosts.get(conn, made.id, lock=True)
+            if hosts.promised(conn, made.id):
+                return
             hosts.remove(conn, made.id, climate.now(conn))
             if key:
                 idempotency.forget(conn, caller, key)

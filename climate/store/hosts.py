@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.store.tables import allocations, hosts, in_force, leases, properties, reservations
+from climate.store.tables import allocations, hosts, in_force, properties, reservations
 
 HOST_TYPE = "physical:host"
 
@@ -123,14 +123,13 @@ def promised(conn: Connection, host_id: int) -> Sequence[UUID]:
 
 def relied_on(conn: Connection, host_id: int) -> list[str]:
     """The requirements (as text) of reservations that hold the host, now or later."""
-    text = reservations.c.spec["resource_properties"].astext
+    spec = reservations.c.spec
     query = (
-        select(text)
+        select(spec["hypervisor_properties"].astext, spec["resource_properties"].astext)
         .join(allocations, allocations.c.reservation_id == reservations.c.id)
-        .join(leases, leases.c.id == reservations.c.lease_id)
-        .where(allocations.c.host == host_id, in_force(allocations), text.is_not(None))
+        .where(allocations.c.host == host_id, in_force(allocations))
     )
-    return list(conn.scalars(query.distinct()))
+    return [text for row in conn.execute(query.distinct()) for text in row if text]
 
 
 def property_names(conn: Connection, *, private: bool) -> frozenset[str]:
