@@ -164,8 +164,10 @@ def _listed() -> tuple[list[Server], Body]:
     wanted = page()
     query = _query(wanted)
     with compute().engine.connect() as conn:
-        if wanted.marker is not None and not servers.known(conn, [asked.uuid(wanted.marker, "marker")]):
-            raise unknown_marker(wanted.marker)
+        if wanted.marker is not None:
+            last = servers.get(conn, asked.uuid(wanted.marker, "marker"))
+            if last is None or query.project_id not in (None, last.project_id):
+                raise unknown_marker(wanted.marker)
         found = servers.listed(conn, query)
     more, found = len(found) > wanted.limit, found[: wanted.limit]
     url = f"{deployment().settings.base_url}{request.path}"

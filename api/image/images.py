@@ -47,7 +47,7 @@ def listing() -> Body:
     asked.may_read()
     wanted = page()
     with compute().engine.connect() as conn:
-        if wanted.marker is not None and store.get(conn, wanted.marker) is None:
+        if wanted.marker is not None and not _seen(store.get(conn, wanted.marker)):
             raise unknown_marker(wanted.marker)
         filters = {"name": request.args.get("name"), "status": request.args.get("status"), "marker": wanted.marker}
         found = store.listed(conn, asked.own_project(), filters, _ids(), wanted.limit + 1)
@@ -141,9 +141,13 @@ def _find(image_id: str) -> Image:
     asked.may_read()
     with compute().engine.connect() as conn:
         found = store.get(conn, image_id)
-    if found is None or not (caller().is_admin or found.seen_by(caller().project_id)):
+    if found is None or not _seen(found):
         raise NotFound(f"No image found with ID {image_id[:80]}")
     return found
+
+
+def _seen(image: Image | None) -> bool:
+    return image is not None and (caller().is_admin or image.seen_by(caller().project_id))
 
 
 def _own(image_id: str) -> Image:
