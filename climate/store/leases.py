@@ -54,12 +54,11 @@ def record_many(conn: Connection, author: Caller, changes: Sequence[Change]) -> 
 
 def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:
     """A lease that is not gone; NotFound also where it is another project's."""
-    if lock:
-        conn.execute(_LOCK, {"lease_id": lease_id})
-    query = _WHOLE.where(leases.c.id == lease_id, ~leases.c.gone)
-    if project_id is not None:
-        query = query.where(leases.c.project_id == project_id)
-    row = conn.execute(query).one_or_none()
+    wanted = [leases.c.id == lease_id, ~leases.c.gone]
+    wanted += [] if project_id is None else [leases.c.project_id == project_id]
+    if lock:  # waits for the lease's row; only a statement after it sees what its last holder did to the other tables
+        conn.execute(select(leases.c.id).where(*wanted).with_for_update(key_share=True))
+    row = conn.execute(_WHOLE.where(*wanted)).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
     return _lease(row)
@@ -197,8 +196,7 @@ _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", ty
 _BY_IDS = _WHOLE.where(leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
 _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 
-# They wait for the lease's row.  Only a statement after them sees what its last holder did to the other tables.
-_LOCK = select(leases.c.id).where(leases.c.id == bindparam("lease_id", type_=Uuid)).with_for_update(key_share=True)
+# As in `get`: read the rest in a statement of its own.
 _LOCK_OF_EVENT = select(leases.c.id).where(leases.c.id == _OWNER).with_for_update(key_share=True)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from climate.context import Climate
-from climate.domain.errors import Busy, ClimateError, Conflict, NotEnoughHosts
+from climate.domain.errors import Busy, ClimateError, Conflict, NotEnoughHosts, NotFound
 from climate.domain.lease import Lease
 from climate.domain.status import HoldState
 from climate.service import changes, events, hosts, leases, replay
@@ -21,7 +21,7 @@ from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.store.idempotency import Key
 from climate.store.leases import Listing
-from tests.conftest import ADMIN, MEMBER, Clock
+from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.acts import START, claim, get, held, hosts_wanted, make, reservation, run_due
 
 WRITERS = 16
@@ -203,6 +203,18 @@ def test_an_active_lease_waits_for_its_own_hosts_rather_than_take_others(
             while not prolonged.done() and not probe.execute(text(WAITING)).first():
                 pass
         assert held(prolonged.result()) == held(lease)
+
+
+def test_a_stranger_neither_waits_for_a_lease_nor_holds_it_up(climate: Climate, clock: Clock, engine: Engine) -> None:
+    lease = make(climate, clock)
+    with engine.begin() as other:
+        other.execute(text("SELECT 1 FROM leases FOR UPDATE"))
+        for verb in (
+            lambda: leases.delete(climate, STRANGER, lease.id),
+            lambda: changes.update(climate, STRANGER, lease.id, Changes(name="x")),
+        ):
+            with pytest.raises(NotFound):
+                verb()
 
 
 def test_a_host_that_is_booked_is_not_removed(climate: Climate, clock: Clock) -> None:
