@@ -105,7 +105,7 @@ def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = 
     def act(conn: Connection, patient: bool) -> Lease:
         if at is None:
             return leases.get(conn, lease_id, project_id=scope(caller))
-        known = [entry.fact for entry in story(conn, caller, lease_id) if entry.fact.at <= at]
+        known = [entry.fact for entry in journal.until(story(conn, caller, lease_id), at)]
         if not known or (lease := fold(known)).gone:
             raise refusals.no_lease(lease_id)
         return lease

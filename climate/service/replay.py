@@ -71,7 +71,8 @@ def _portions(items: Sequence[Lease], size: int) -> Iterator[Sequence[Lease]]:
 def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
     """A lease as it was `at` a moment (default: now) with all that had happened to it by then."""
     with climate.engine.connect() as conn:
-        entries = [entry for entry in journal.read(conn, lease_id) if at is None or entry.fact.at <= at]
+        entries = journal.read(conn, lease_id)
+    entries = entries if at is None else journal.until(entries, at)
     if not entries:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
     return fold([entry.fact for entry in entries]), entries

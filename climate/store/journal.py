@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -46,6 +47,11 @@ def read(conn: Connection, stream: UUID) -> list[Entry]:
     """All that happened to one lease, oldest first."""
     found = conn.execute(select(journal).where(journal.c.stream == stream).order_by(journal.c.version))
     return [_entry(row) for row in found]
+
+
+def until(entries: Sequence[Entry], at: datetime) -> list[Entry]:
+    """What had happened by then.  In the order of versions: a poller may have read the clock a moment too early."""
+    return list(takewhile(lambda entry: entry.fact.at <= at, entries))
 
 
 def read_all(conn: Connection) -> Iterator[Entry]:

@@ -9,10 +9,12 @@ from climate.cloud import Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import KeyReused, NotFound
-from climate.domain.status import LeaseStatus
+from climate.domain.facts import EventClaimed
+from climate.domain.status import EventKind, LeaseStatus
 from climate.service import changes, chores, leases, replay
 from climate.service.changes import Changes
 from climate.service.leases import Order
+from climate.store import leases as stored
 from climate.store.idempotency import Key
 from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -133,3 +135,17 @@ def test_a_refused_request_does_not_use_its_key_up(climate: Climate, clock: Cloc
         leases.create(climate, MEMBER, too_many, Key("k", "one"))
     fewer = Order("l", clock.time, clock.time + timedelta(hours=1), None, [hosts_wanted(8)])
     assert leases.create(climate, MEMBER, fewer, Key("k", "other"))
+
+
+def test_looking_back_is_safe_however_close_two_facts_are(climate: Climate, clock: Clock) -> None:
+    """A poller may have read the clock just before the lease was made that it claims."""
+    lease = make(climate, clock, start=0)
+    made = clock.time
+    clock.forward(milliseconds=-1)
+    started = replay.story(climate, lease.id)[0].event(EventKind.START)
+    with climate.engine.begin() as conn:
+        stored.record(conn, ADMIN, lease, EventClaimed(started.id, clock.time, 7))
+    for look in (leases.get, lambda climate, _, lease_id, at: replay.story(climate, lease_id, at)[0]):
+        with pytest.raises(NotFound):
+            look(climate, MEMBER, lease.id, clock.time)
+        assert look(climate, MEMBER, lease.id, made).status is LeaseStatus.STARTING
