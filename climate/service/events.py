@@ -14,7 +14,7 @@ from climate.domain.facts import Fact
 from climate.domain.lease import Event, Lease
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import Verdict
-from climate.domain.status import EventKind
+from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
@@ -210,6 +210,8 @@ def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
         facts = list(outcome(lease, now))
         after = leases.record(conn, system(begun.worker), lease, *facts)
         wake_if_soon(climate, conn, after, now)
+        if after.hold_state is HoldState.RELEASED and any(r.holds for r in after.reservations):
+            claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
     log.info("event settled", lease_id=str(lease.id), kind=event.kind, facts=[type(fact).__name__ for fact in facts])
 
 

@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 
+import psycopg
 from sqlalchemy import Engine
 
+from climate import bootstrap
 from climate.cloud import Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -11,6 +13,7 @@ from climate.domain.status import DONE, ERROR, UNDONE, LeaseStatus
 from climate.service import changes, events, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
+from climate.store.claims import CHANNEL
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
 from tests.service.acts import ADJUST, BEFORE_END, END, START, claim, get, hosts_wanted, make, reservation, run, run_due
@@ -166,3 +169,17 @@ def test_the_poller_is_told_when_to_wake(climate: Climate, clock: Clock) -> None
     make(climate, clock, start=2)
     make(climate, clock, start=1)
     assert events.next_due(climate) == timedelta(hours=1)
+
+
+def test_who_waits_for_a_host_is_told_when_it_comes_back(climate: Climate, clock: Clock, database_url: str) -> None:
+    first = make(climate, clock, hosts_wanted(8), start=0, hours=1)
+    next_one = make(climate, clock, hosts_wanted(8), start=1, hours=1)
+    run_due(climate)
+    clock.forward(hours=1)
+    ends = claim(climate)
+    assert [message.event_id for message in ends] == [first.event(END).id]
+    with psycopg.connect(bootstrap.plain_url(database_url), autocommit=True) as conn:
+        conn.execute(f"LISTEN {CHANNEL}")
+        run(climate, ends[0])
+        assert len(list(conn.notifies(timeout=5, stop_after=1))) == 1
+    assert [message.event_id for message in claim(climate)] == [next_one.event(START).id]
