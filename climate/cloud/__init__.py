@@ -77,7 +77,10 @@ class Cloud(Protocol):
         """Give a host of the reservation pool back to the ordinary scheduler; Refused when it is lent."""
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        """Make the pool for a project and move these hosts from the reservation pool into it."""
+        """Make the pool for a project and move these hosts from the reservation pool into it.
+
+        NotYet while one of them is elsewhere, Refused where there is none of that name.
+        """
 
     def close(self, pool: str, token: int) -> None:
         """Let nobody boot in the pool any more."""

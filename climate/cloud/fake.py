@@ -134,7 +134,7 @@ class FakeCloud:
             self._check_fences([pool, *hosts], token)
             for name in hosts:
                 if self._pool_of.get(name) not in (FREEPOOL, pool):
-                    raise Refused(f"host {name} is not in the reservation pool")
+                    raise (NotYet if name in self.hosts else Refused)(f"host {name} is not in the reservation pool")
             moved = [name for name in hosts if self._pool_of[name] != pool]
             if moved or pool not in self._owners:
                 self.effects["lend", pool, token] += 1

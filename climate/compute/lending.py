@@ -70,7 +70,7 @@ def withdraw(compute: Compute, name: str) -> None:
 def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int) -> None:
     """Make the pool for a project, and move these nodes from the reservation pool into it.
 
-    Raises StaleToken, NotFound, Conflict when a node is neither here nor there.
+    Raises StaleToken, NotFound, Busy while a node is neither here nor there.
     """
     with compute.engine.begin() as conn:
         held = rows.lock_named(conn, names)
@@ -80,7 +80,7 @@ def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], tok
             raise NotFound(f"Host {min(missing)} could not be found.")
         astray = [node.name for node in held if node.pool not in (FREEPOOL, pool)]
         if astray:
-            raise Conflict(f"Host {astray[0]} is not in the reservation pool.")
+            raise Busy(f"Host {astray[0]} is not in the reservation pool.")
         if not rows.lend(conn, pool, project_id, [node.id for node in held], token):
             raise StaleToken
 

@@ -68,8 +68,8 @@ def test_lending_is_made_so(scene: Scene) -> None:
 def test_only_hosts_of_the_reservation_pool_are_lent(scene: Scene) -> None:
     cloud = lent(scene, "h1")
     cloud.enrol("h3")
-    for wrong in ("h1", "h2", "h9"):
-        with pytest.raises(Refused):
+    for wrong, error in (("h1", NotYet), ("h2", NotYet), ("h9", Refused)):
+        with pytest.raises(error):
             cloud.lend("r2", "other", ["h3", wrong], 11)
     assert cloud.pools() == {FREEPOOL: frozenset({"h3"}), "r1": frozenset({"h1"})}
 

@@ -6,9 +6,10 @@ from climate.cloud import FREEPOOL, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Conflict
+from climate.domain.status import LeaseStatus
 from climate.service import hosts
 from tests.conftest import ADMIN, Clock, cloud_host
-from tests.service.acts import held, hosts_wanted, make
+from tests.service.acts import get, held, hosts_wanted, make, run_due
 
 
 @pytest.mark.parametrize("where", ["hypervisor_properties", "resource_properties"])
@@ -46,3 +47,17 @@ def test_a_host_that_the_cloud_refuses_is_not_on_the_books(climate: Climate, clo
     with pytest.raises(Conflict, match="quicker"):
         hosts.register(climate, ADMIN, "h9", {})
     assert "h9" not in {host.name for host in hosts.listed(climate, ADMIN)}
+
+
+def test_a_lease_waits_for_a_host_that_the_cloud_was_not_told_of(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    """Whoever registered it died between the books and the cloud."""
+    lease = make(climate, clock, hosts_wanted(8), start=0)
+    cloud.withdraw("h1")
+    run_due(climate)
+    assert get(climate, lease).status is LeaseStatus.STARTING
+    hosts.mend_pools(climate)
+    clock.forward(seconds=10)
+    run_due(climate)
+    assert get(climate, lease).status is LeaseStatus.ACTIVE
