@@ -27,6 +27,7 @@ from climate import bootstrap, logs
 from climate.bootstrap import Deployment
 from climate.cloud import CloudError
 from climate.compute import lifecycle, services
+from climate.domain.errors import Unavailable
 from climate.service import boot, chores, events, hosts
 from climate.settings import Settings
 from climate.store.claims import CHANNEL
@@ -38,6 +39,8 @@ CHORES_SECONDS = 10
 LIFE_SECONDS = 2
 SILENT_SECONDS = 15.0
 """A poller that has not finished a beat for so long ends itself, to be started afresh."""
+
+DATABASE_IS_AWAY = (SQLAlchemyError, PoolTimeout, psycopg.Error, Unavailable)
 
 STUCK = 70
 """Exit status of a poller that ended itself."""
@@ -66,7 +69,7 @@ class Poller:
         try:
             with self.turn:
                 self._look()
-        except (SQLAlchemyError, PoolTimeout, psycopg.Error) as error:
+        except DATABASE_IS_AWAY as error:
             log.warning("no beat: the database is away", error=type(error).__name__)
         except (BrokerError, RedisError, OSError) as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
@@ -75,6 +78,7 @@ class Poller:
     def _look(self) -> None:
         climate = self.deployment.climate
         events.rescue(climate, self.name)
+        self._show_life()  # before it rings: a broker that is away is another's trouble
         while True:
             claimed = events.claim_due(climate, self.name)
             self.last_beat = time.monotonic()
@@ -82,7 +86,6 @@ class Poller:
             if claimed < events.BATCH:
                 break
         self._ring_for_servers()
-        self._show_life()
         wait = events.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait)
@@ -110,7 +113,7 @@ class Poller:
             for service_host in services.hosts(self.deployment.compute):
                 queue = doorbell.compute_queue(service_host)
                 doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
-        except (SQLAlchemyError, PoolTimeout, psycopg.Error, CloudError, BrokerError, RedisError, OSError) as error:
+        except (*DATABASE_IS_AWAY, CloudError, BrokerError, RedisError, OSError) as error:
             log.warning("chores put off", error=type(error).__name__)
 
     def _wake_in(self, wait: timedelta) -> None:

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from climate import bootstrap
+from climate.domain.errors import Unavailable
 from climate.settings import Settings
 from climate.store import claims
 from tests.system.stack import await_so
@@ -89,3 +90,15 @@ def _listens(engine: Engine) -> bool:
             )
         )
     return bool(found)
+
+
+@pytest.mark.parametrize("trouble", [Unavailable(), OSError("no way")])
+def test_trouble_with_the_stores_does_not_end_a_poller(make: Any, trouble: Exception) -> None:
+    def fail(_: Looks) -> None:
+        raise trouble
+
+    poller = make(fail)
+    poller.last_beat = 0
+    poller.beat()
+    assert poller.last_beat > 0
+    poller.deployment.climate.engine.dispose()
