@@ -51,6 +51,10 @@ class HostSpec(Schema):
             raise InvalidInput(MAX_BELOW_MIN)
 
 
+def _texts(spec: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    return spec.get("hypervisor_properties"), spec.get("resource_properties")
+
+
 def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
     try:
         cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", token)
@@ -114,9 +118,10 @@ class PhysicalHost:
         )
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:
-        texts = (ask.spec.get("hypervisor_properties"), ask.spec.get("resource_properties"))
+        texts = _texts(ask.spec)
         requirement = AllOf(tuple(requirements.parse(text) for text in texts))
-        if requirements.keys(requirement) - set(hosts.COLUMNS):
+        granted = ask.present is not None and texts == _texts(ask.present.spec)
+        if not granted and requirements.keys(requirement) - set(hosts.COLUMNS):
             known = hosts.property_names(conn, private=ask.caller.is_admin)
             matching.refuse_unknown(requirement, known)
         return requirement
@@ -128,9 +133,8 @@ class PhysicalHost:
             raise Short(wanted)
         conflict = availability.first_conflict(conn, present, wanted)
         if conflict:
-            name = hosts.names(conn, [conflict[0]])[conflict[0]]
-            free_until = conflict[1] - ask.margin
+            free_until = conflict - ask.margin
             raise Conflict(
-                f"Not enough hosts available: {name} is promised to another lease, "
+                "Not enough hosts available: a host of this lease is promised to another, "
                 f"this one can last until {free_until:%Y-%m-%d %H:%M:%S} UTC at most"
             )

@@ -168,18 +168,16 @@ def _ruled_out(taken: Sequence[tuple[int, Period]], length: timedelta) -> tuple[
     return sorted(begin for begin, _ in flat), sorted(end for _, end in flat)
 
 
-def first_conflict(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> tuple[int, datetime] | None:
-    """The host among `numbers` that is promised to others first within the window, and from when."""
+def first_conflict(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> datetime | None:
+    """When the first of the hosts `numbers` is promised to others within the window, or None."""
     a, window = allocations, Range(wanted.window.start, wanted.window.end)
     query = (
-        select(a.c.host, func.lower(a.c.during))
+        select(func.min(func.lower(a.c.during)))
         .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), in_force(a))
         .where(a.c.reservation_id.is_distinct_from(wanted.own))
-        .order_by(func.lower(a.c.during))
-        .limit(1)
     )
-    row = conn.execute(query).one_or_none()
-    return (row[0], row[1]) if row else None
+    found: datetime | None = conn.scalar(query)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

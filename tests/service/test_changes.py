@@ -20,7 +20,7 @@ from climate.domain.errors import (
 )
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, LeaseStatus
-from climate.service import changes, leases, replay
+from climate.service import changes, hosts, leases, replay
 from climate.service.changes import Changes
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
@@ -222,3 +222,12 @@ def test_deleting_gives_everything_back(climate: Climate, clock: Clock, cloud: F
     assert len(cloud.pools()["freepool"]) == 8
     assert make(climate, clock, hosts_wanted(8), start=0, hours=99)
     assert replay.differences(climate) == []
+
+
+def test_what_was_granted_is_prolonged_whatever_has_become_private(climate: Climate, clock: Clock) -> None:
+    lease = make(climate, clock, hosts_wanted(1, **GPU))
+    hosts.set_private(climate, ADMIN, "gpu_count", True)
+    longer = change(climate, lease, end=lease.period.end + timedelta(hours=1))
+    assert held(longer) == held(lease)
+    with pytest.raises(InvalidInput, match="gpu_count"):
+        change(climate, lease, reservations=size(lease, 1, resource_properties='[">", "$gpu_count", "0"]'))
