@@ -232,17 +232,3 @@ def _banner(guest: Guest) -> str:
     lines = [f"climate: server {guest.name} ({guest.id}) starts on {guest.node}"]
     lines += [f"climate: eth{place} has address {address}" for place, address in enumerate(guest.addresses)]
     return "\n".join([*lines, "climate: boot finished", ""])
-
-
-def halt(folder: Path) -> int:
-    """End the processes of all servers under `folder` without touching anything else; how many there were.
-
-    Needs no database: the rows keep their state, and `lifecycle.reconcile` brings both together again.
-    """
-    driver = ProcessDriver(folder)
-    alive = [pid for server_id in driver.states() if (pid := pids.read(folder / server_id / "pid")) and pids.state(pid)]
-    for pid in alive:
-        pids.signal_group(pid, signal.SIGKILL)
-    for pid in alive:
-        pids.wait_gone(pid, driver.stop_seconds)
-    return len(alive)
