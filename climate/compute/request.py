@@ -55,33 +55,27 @@ class BootRequest:
     """Of the request over HTTP, for the list of what was asked of a server."""
 
 
-def placement(request: BootRequest, tried: tuple[int, ...] = ()) -> Placement:
+def placement(request: BootRequest) -> Placement:
     """The part of a request that decides where its servers may go."""
-    zone, host, node = read_zone(request.zone)
-    if (host or node) and not request.admin:
+    place = _place(request)
+    if place.forced and not request.admin:
         raise BadRequest("Only administrators may force a host.")
-    return Placement(
-        project_id=request.project_id,
-        vcpus=request.flavor.vcpus,
-        ram_mb=request.flavor.ram_mb,
-        disk_mb=request.flavor.disk_mb,
-        pools=pools_of(request.hints),
-        zone=zone,
-        force_host=host,
-        force_node=node,
-        tried=tried,
-    )
+    return place
 
 
 def replacement(server: Server, tried: tuple[int, ...]) -> Placement:
     """Where a server that could not be made on the nodes in `tried` may go instead."""
-    zone, host, node = read_zone(server.zone)
+    return _place(server, tried)
+
+
+def _place(asked: BootRequest | Server, tried: tuple[int, ...] = ()) -> Placement:
+    zone, host, node = read_zone(asked.zone)
     return Placement(
-        project_id=server.project_id,
-        vcpus=server.flavor.vcpus,
-        ram_mb=server.flavor.ram_mb,
-        disk_mb=server.flavor.disk_mb,
-        pools=pools_of(server.hints),
+        project_id=asked.project_id,
+        vcpus=asked.flavor.vcpus,
+        ram_mb=asked.flavor.ram_mb,
+        disk_mb=asked.flavor.disk_mb,
+        pools=pools_of(asked.hints),
         zone=zone,
         force_host=host,
         force_node=node,
