@@ -6,6 +6,7 @@ from uuid import UUID
 
 from flask import jsonify
 from flask.typing import ResponseReturnValue
+from structlog.contextvars import bind_contextvars
 
 from api.current import caller, climate
 from api.document import Blueprint
@@ -82,6 +83,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
         events=[event["event_date"] for event in body["events"]],
     )
     made = leases.create(climate(), caller(), order, key_of(headers), dry_run=query["dry_run"])
+    bind_contextvars(lease_id=str(made.id))
     return {"lease": lease_body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
 
 
@@ -165,6 +167,7 @@ def _shown(lease: Lease) -> ResponseReturnValue:
 def _id(text: str) -> UUID:
     """An id from a path: what cannot be one is answered like one that is nobody's."""
     if UUID_SHAPE.fullmatch(text):
+        bind_contextvars(lease_id=text.lower())
         return UUID(text)
     raise NotFound(f"Object with {{'lease_id': '{text[:80]}'}} not found")
 

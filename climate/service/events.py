@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
@@ -127,12 +128,18 @@ def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
     if begun is None:
         log.info("message dropped: the event was started before, or taken away", event_id=str(event_id))
         return
-    why = schedule.verdict(begun.lease, begun.event, begun.begun)
+    with bound_contextvars(lease_id=str(begun.lease.id), event_id=str(event_id)):
+        _work_on(begun)
+
+
+def _work_on(begun: _Run) -> None:
+    climate, event = begun.climate, begun.event
+    why = schedule.verdict(begun.lease, event, begun.begun)
     if why is not Verdict.RUN:
-        _settle(begun, [], lambda lease, now: [schedule.pass_over(lease, event_id, why, now)])
+        _settle(begun, [], lambda lease, now: [schedule.pass_over(lease, event.id, why, now)])
         return
-    with Pulse(climate, event_id, token) as pulse:
-        steps = Steps(climate, event_id, begun.event.due_at, token, pulse.lost)
+    with Pulse(climate, event.id, begun.token) as pulse:
+        steps = Steps(climate, event.id, event.due_at, begun.token, pulse.lost)
         outcome = _act(begun, steps)
     if outcome is not None:
         _settle(begun, steps.done, outcome)
@@ -172,7 +179,7 @@ def _act(begun: _Run, steps: Steps) -> Outcome | None:
         try:
             hook(steps, lent)
         except Fenced as error:
-            log.warning("stopped: the event was taken away", event_id=str(begun.event.id), reason=str(error))
+            log.warning("stopped: the event was taken away", reason=str(error))
             return None
         except (CloudError, NotYet) as error:
             troubles.append(error)
@@ -203,7 +210,7 @@ def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
     with climate.engine.begin() as conn:
         lease = leases.holding(conn, event.id)
         if not claims.settle(conn, event.id, begun.token):
-            log.warning("result refused: the event was taken away", event_id=str(event.id))
+            log.warning("result refused: the event was taken away")
             return
         actions.tick_off(conn, event.id, event.due_at, done)
         now = climate.now(conn)
@@ -212,7 +219,7 @@ def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
         wake_if_soon(climate, conn, after, now)
         if after.hold_state is HoldState.RELEASED and any(r.holds for r in after.reservations):
             claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
-    log.info("event settled", lease_id=str(lease.id), kind=event.kind, facts=[type(fact).__name__ for fact in facts])
+    log.info("event settled", kind=event.kind, facts=[type(fact).__name__ for fact in facts])
 
 
 def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
