@@ -57,12 +57,16 @@ def place(compute: Compute, image_id: str) -> Path:
 def store(compute: Compute, image_id: str, blocks: Iterable[bytes]) -> tuple[int, str]:
     """Keep an uploaded content, in one step; its (bytes, SHA-512)."""
     target = place(compute, image_id)
-    draft = target.with_suffix(".new")
-    with draft.open("wb") as file:
-        for block in blocks:
-            file.write(block)
-    draft.replace(target)
-    return measure(target)
+    draft = target.with_name(f"{image_id}.{uuid4().hex}.new")  # its own: somebody else may be at the same image
+    try:
+        with draft.open("xb") as file:
+            for block in blocks:
+                file.write(block)
+        measured = measure(draft)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return measured
 
 
 def measure(path: Path) -> tuple[int, str]:

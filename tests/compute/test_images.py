@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from climate.cloud import NotYet
 from climate.cloud.bundled import BundledCloud
+from climate.compute import images
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest
 from climate.compute.virt.memory import MemoryDriver
@@ -99,3 +100,23 @@ def test_a_server_that_never_ran_goes_without_an_image(full: Place, status: str)
         conn.execute(text("UPDATE compute_servers SET status = :status"), {"status": status})
     assert [end(full, server.id, token) for token in (1, 2)] == [False, True]
     assert full.count("compute_servers") == 0
+
+
+def test_an_upload_that_breaks_off_leaves_nothing_and_two_do_not_mix(full: Place) -> None:
+    image_id = str(uuid4())
+
+    def broken() -> Iterator[bytes]:
+        yield b"half"
+        raise ConnectionError
+
+    def slow() -> Iterator[bytes]:
+        yield b"one "
+        images.store(full.compute, image_id, [b"another"])
+        yield b"whole"
+
+    with pytest.raises(ConnectionError):
+        images.store(full.compute, image_id, broken())
+    assert list(full.compute.images.iterdir()) == []
+    size, _ = images.store(full.compute, image_id, slow())
+    assert (size, images.place(full.compute, image_id).read_bytes()) == (9, b"one whole")
+    assert len(list(full.compute.images.iterdir())) == 1
