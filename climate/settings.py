@@ -45,6 +45,9 @@ class Settings:
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)
     worker_processes: int = _setting(2, "Processes of the worker.", 1, 1000)
+    worker_queues: str = _setting(
+        "", "What this worker does, of events, compute and the resource types, by commas; when empty, everything."
+    )
     log_format: str = _setting("console", "console or json.", words=("console", "json"))
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.", words=("DEBUG", "INFO", "WARNING", "ERROR"))
 

@@ -16,8 +16,9 @@ from climate.cloud import (
     NotYet,
     Refused,
 )
-from climate.domain.errors import NotFound
+from climate.domain.errors import Conflict, NotFound
 from climate.plugin import Allocation, Ask, Lent
+from climate.store import leases
 
 ACTIONS = ("create_image", "suspend", "delete")
 """What can be done at the end, in the order in which it is done (reservation.md 5.3)."""
@@ -60,10 +61,11 @@ class VirtualInstance:
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         if ask.present:
             return Allocation(ask.present.spec, (), ask.present.resource_id, ask.present.exists_before_start)
+        resource_id = str(ask.spec["resource_id"])
+        if leases.is_promised(conn, resource_id):
+            raise Conflict(f"The server {resource_id} is in another lease already")
         on_end = actions(ask.spec.get("on_end") or ask.settings.on_end)
-        return Allocation(
-            spec={"on_end": ", ".join(on_end)}, resource_id=str(ask.spec["resource_id"]), exists_before_start=True
-        )
+        return Allocation(spec={"on_end": ", ".join(on_end)}, resource_id=resource_id, exists_before_start=True)
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         server = self._lent(cloud, lent)

@@ -11,6 +11,7 @@ from celery import Celery
 from kombu.entity import Queue
 
 from climate.service.events import QUEUE, queue_of
+from climate.settings import SettingError
 
 RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
 PREFIX = "climate:"
@@ -62,10 +63,20 @@ def broker_url(redis_url: str) -> str:
     return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
 
 
-def queues(resource_types: Sequence[str], service_host: str) -> list[Queue]:
-    """What a worker listens on: each resource type has its own queue, and so has each compute service."""
-    names = [QUEUE, *(queue_of(resource_type) for resource_type in resource_types), compute_queue(service_host)]
-    return [_queue(name) for name in names]
+def queues(resource_types: Sequence[str], service_host: str, wanted: str = "") -> list[Queue]:
+    """What a worker listens on: each resource type has its own queue, and so has each compute service.
+
+    `wanted` names some of them by commas, so that a slow plugin can have workers of its own.
+    """
+    names = {resource_type: queue_of(resource_type) for resource_type in resource_types}
+    names |= {"events": QUEUE, "compute": compute_queue(service_host)}
+    chosen = [word.strip() for word in wanted.split(",") if word.strip()] or sorted(names)
+    unknown = sorted(set(chosen) - set(names))
+    if unknown:
+        raise SettingError(
+            f"CLIMATE_WORKER_QUEUES: no queue {', '.join(unknown)}; there are {', '.join(sorted(names))}"
+        )
+    return [_queue(names[word]) for word in chosen]
 
 
 def _queue(name: str) -> Queue:

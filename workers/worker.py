@@ -21,7 +21,7 @@ def main(settings: Settings) -> int:
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = doorbell.connect(settings.redis_url)
     register(app, Desk(settings))
-    queues = doorbell.queues(sorted(plugin.load()), settings.service_host)
+    queues = doorbell.queues(sorted(plugin.load()), settings.service_host, settings.worker_queues)
     app.conf.task_queues = queues
 
     def begin(**_: object) -> None:

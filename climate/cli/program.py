@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from climate.cli import demo, doctor, host, journal, lease, processes, raw, server
+from climate.cli import demo, doctor, host, journal, keys, lease, processes, raw, server
 from climate.cli.session import current
 
 
@@ -33,7 +33,7 @@ def root(cloud: str | None) -> None:
 
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.migrate),
-    *(demo.command, doctor.command, journal.group, lease.group, host.group),
+    *(demo.command, doctor.command, journal.group, keys.group, lease.group, host.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     *(raw.event_group, raw.token, raw.api, raw.completion),
 ):

@@ -38,9 +38,11 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
     """
     require(caller, "servers:write")
     try:
-        known = UUID(reservation_id)
+        known: UUID | None = UUID(reservation_id)
     except ValueError:
-        raise InvalidInput(f"reservation {reservation_id[:80]!r} is not a UUID") from None
+        known = None
+    if known is None or str(known) != reservation_id:  # the pool bears the id as it is shown, and so must the hint
+        raise InvalidInput(f"reservation {reservation_id[:80]!r} is not a UUID in the form in which it is shown")
     lease = leases.of_reservation(climate, caller, known)
     start = lease.event(EventKind.START)
     if lease.gone or lease.deleting or lease.event(EventKind.END).status is not EventStatus.UNDONE:

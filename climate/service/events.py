@@ -243,5 +243,5 @@ def listed(
 
 
 def system(name: str) -> Caller:
-    """The engine itself as the author of facts."""
-    return Caller(user_id=name, project_id="")
+    """The engine itself as the author of facts: its part in it, not the machine, for owners read the history."""
+    return Caller(user_id=f"climate:{name.partition(':')[0]}", project_id="")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain import schedule
-from climate.domain.errors import InvalidInput, InvalidPeriod, NotFound
+from climate.domain.errors import ClimateError, InvalidInput, InvalidPeriod, NotFound
 from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.period import Period
@@ -47,7 +47,12 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     """
     require(caller, "leases:post")
     plugins = [_plugin(climate, spec.get("resource_type")) for spec in order.reservations]
-    _check_with_cloud(climate, caller, order, plugins)
+    try:
+        _check_with_cloud(climate, caller, order, plugins)
+    except ClimateError:
+        if key is None or (made := _made_earlier(climate, caller, key)) is None:
+            raise
+        return made
 
     def act(conn: Connection, patient: bool) -> Lease:
         if key and (known := idempotency.earlier(conn, caller, key)):
@@ -76,6 +81,16 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
 
     with refusals.explained(climate):
         return work(climate, act, keep=not dry_run)
+
+
+def _made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
+    """The lease of an earlier request with this key, whatever has become of its resources since."""
+
+    def act(conn: Connection, patient: bool) -> Lease | None:
+        known = idempotency.earlier(conn, caller, key)
+        return at_version(conn, caller, UUID(known), 1) if known else None
+
+    return work(climate, act)
 
 
 def delete(

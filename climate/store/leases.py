@@ -117,6 +117,12 @@ def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[st
     return frozenset(conn.scalars(found))
 
 
+def is_promised(conn: Connection, resource_id: str) -> bool:
+    """Whether a lease in force is for that resource; whoever else asks at the same time waits for this transaction."""
+    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(resource_id, 0))))
+    return bool(with_resource(conn, [resource_id]))
+
+
 def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:
     """The lease that a reservation belongs to, gone or not."""
     owner = select(reservations.c.lease_id).where(reservations.c.id == reservation_id).scalar_subquery()

@@ -1,0 +1,26 @@
+"""Which queues a worker serves."""
+
+import pytest
+
+from climate.settings import SettingError
+from workers.doorbell import queues
+
+TYPES = ["physical:host", "virtual:instance"]
+
+
+def names(wanted: str) -> set[str]:
+    return {queue.name for queue in queues(TYPES, "here", wanted)}
+
+
+def test_everything_unless_something_is_asked_for() -> None:
+    assert names("") == {"events", "events.physical:host", "events.virtual:instance", "compute.here"}
+
+
+def test_a_slow_plugin_may_have_workers_of_its_own() -> None:
+    assert names("virtual:instance") == {"events.virtual:instance"}
+    assert names("events, compute, physical:host") == {"events", "compute.here", "events.physical:host"}
+
+
+def test_a_queue_that_does_not_exist_is_named() -> None:
+    with pytest.raises(SettingError, match="no queue gpu; there are compute, events, physical:host, virtual:instance"):
+        names("gpu")
