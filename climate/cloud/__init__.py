@@ -110,8 +110,8 @@ class Cloud(Protocol):
     def suspend(self, server_id: str, token: int) -> None:
         """Suspend an ACTIVE server."""
 
-    def snapshot(self, server_id: str, image: str, token: int) -> None:
-        """Make an image of that name from an IMAGEABLE server; nothing to do when it exists.
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
+        """Make an image of that name from an IMAGEABLE server; nothing to do when it was made for this occasion.
 
         NotYet until it is there: to be asked again, which is also how one that failed is made anew.
         """

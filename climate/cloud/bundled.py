@@ -87,9 +87,9 @@ class BundledCloud:
         with _port():
             self._ask(server_id, SUSPEND, token)
 
-    def snapshot(self, server_id: str, image: str, token: int) -> None:
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         with _port():
-            made = asking.snapshot(self.compute, server_id, image, token=token)
+            made = asking.snapshot(self.compute, server_id, image, once=asking.Once(token, occasion))
             if not asking.is_made(self.compute, made):
                 raise NotYet(f"server {server_id} is still being imaged")
 

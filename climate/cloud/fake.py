@@ -64,6 +64,7 @@ class FakeCloud:
         self._pool_of: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         self._closed: set[str] = set()
+        self._imaged: set[tuple[str, str, str]] = set()
         self._fences: dict[str, int] = {}
         self._servers: dict[str, CloudServer] = {}
         self._pending: dict[str, _Pending] = {}
@@ -211,14 +212,15 @@ class FakeCloud:
             self.effects["suspend", server_id, token] += 1
             self._become(server_id, SUSPENDED, 0)
 
-    def snapshot(self, server_id: str, image: str, token: int) -> None:
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         with self._verb("snapshot", server_id):
             server = self._fit(server_id, token)
-            if (server_id, image) in self.images:
+            if (server_id, image, occasion) in self._imaged:
                 return
             if server.status not in IMAGEABLE:
                 raise Refused(f"server {server_id} is {server.status}")
             self.effects["snapshot", server_id, token] += 1
+            self._imaged.add((server_id, image, occasion))
             self.images.append((server_id, image))
 
     def delete_server(self, server_id: str, token: int) -> None:

@@ -1,6 +1,7 @@
 """What is asked of servers: written down in one transaction, rung for after its commit."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -74,24 +75,32 @@ def ask(
     compute.cast(server.service_host or "", server_id)
 
 
+class Once(NamedTuple):
+    """What is to be done once on an occasion, under a token."""
+
+    token: int
+    occasion: str
+
+
 def snapshot(
     compute: Compute,
     server_id: str,
     name: str,
     *,
     project_id: str | None = None,
-    token: int | None = None,
+    once: Once | None = None,
     by: Mapping[str, str] | None = None,
 ) -> str:
-    """Make an image of a server; its id.  With a token: once, the one of that name is found again."""
+    """Make an image of a server; its id.  With `once` the one of that name and occasion is found again."""
+    token, occasion = once or (None, None)
     with compute.engine.begin() as conn:
         server = _locked(conn, server_id, project_id, token)
-        made = image_rows.snapshot_of(conn, server_id, name) if token is not None else None
+        made = image_rows.snapshot_of(conn, server_id, name, occasion) if occasion is not None else None
         if made is None:
             may(server, SNAPSHOT)
             if server.busy:
                 raise Busy(f"Cannot do '{SNAPSHOT}' instance {server.id} while it is in task_state {server.task}")
-            made = images.begin(conn, server, name, once=token is not None)
+            made = images.begin(conn, server, name, occasion)
             _record(conn, compute, server, SNAPSHOT, by, made.id)
     compute.cast(server.service_host or "", server_id)
     return made.id

@@ -17,8 +17,9 @@ from climate.compute.virt import Guest
 _BLOCK = 1 << 20
 
 
-def begin(conn: Connection, server: Server, name: str, *, once: bool) -> Image:
-    """The row of a snapshot whose content is still to come; `once`: a server has one of that name."""
+def begin(conn: Connection, server: Server, name: str, occasion: str | None = None) -> Image:
+    """The row of a snapshot whose content is still to come; a server has one of a name for each `occasion`."""
+    once = {} if occasion is None else {"occasion": occasion}
     image = Image(
         id=str(uuid4()),
         name=name,
@@ -29,8 +30,8 @@ def begin(conn: Connection, server: Server, name: str, *, once: bool) -> Image:
         container_format="bare",
         size=None,
         sha512=None,
-        properties={"image_type": "snapshot", "instance_uuid": server.id, "user_id": server.user_id},
-        server_id=server.id if once else None,
+        properties={"image_type": "snapshot", "instance_uuid": server.id, "user_id": server.user_id, **once},
+        server_id=None if occasion is None else server.id,
     )
     images.insert(conn, image)
     return image

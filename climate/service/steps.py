@@ -80,8 +80,10 @@ class Steps:
     def suspend(self, server_id: str, token: int) -> None:
         self._once(f"suspend:{server_id}", lambda: self._cloud.suspend(server_id, token))
 
-    def snapshot(self, server_id: str, image: str, token: int) -> None:
-        self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token))
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
+        # A lease that is prolonged comes to its before_end_lease again, and wants an image of what is there then.
+        occasion = occasion or f"{self.event_id} {self.due_at.isoformat()}"
+        self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token, occasion))
 
     def delete_server(self, server_id: str, token: int) -> None:
         # Asked again as long as the server is seen: "done" only means that the cloud has taken the wish.

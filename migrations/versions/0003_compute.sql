@@ -61,9 +61,9 @@ CREATE TABLE compute_images (
 
 CREATE INDEX ix_compute_images_project_id ON compute_images (project_id);
 
-CREATE UNIQUE INDEX uq_compute_images_server_id_name ON compute_images (server_id, name) WHERE server_id IS NOT NULL AND status <> 'killed';
-
 CREATE INDEX ix_compute_images_name ON compute_images (name);
+
+CREATE UNIQUE INDEX uq_compute_images_server_id_name_occasion ON compute_images (server_id, name, (properties ->> 'occasion')) WHERE server_id IS NOT NULL AND status <> 'killed';
 
 CREATE TABLE compute_networks (
     id UUID DEFAULT gen_random_uuid() NOT NULL,
@@ -177,11 +177,11 @@ CREATE TABLE compute_servers (
 
 CREATE INDEX ix_compute_servers_project_id_created_at_id ON compute_servers (project_id, created_at, id);
 
-CREATE INDEX ix_compute_servers_sleeping ON compute_servers (id) WHERE status = 'RESERVED';
+CREATE INDEX ix_compute_servers_node_id ON compute_servers (node_id);
 
 CREATE INDEX ix_compute_servers_under_way ON compute_servers (task_at) WHERE task IS NOT NULL;
 
-CREATE INDEX ix_compute_servers_node_id ON compute_servers (node_id);
+CREATE INDEX ix_compute_servers_sleeping ON compute_servers (id) WHERE status = 'RESERVED';
 
 CREATE TABLE compute_addresses (
     network_id UUID NOT NULL,
@@ -194,6 +194,6 @@ CREATE TABLE compute_addresses (
     CONSTRAINT fk_compute_addresses_server_id FOREIGN KEY(server_id) REFERENCES compute_servers (id) ON DELETE SET NULL
 );
 
-CREATE INDEX ix_compute_addresses_server_id ON compute_addresses (server_id);
-
 CREATE INDEX ix_compute_addresses_free ON compute_addresses (network_id, address) WHERE server_id IS NULL;
+
+CREATE INDEX ix_compute_addresses_server_id ON compute_addresses (server_id);

@@ -42,9 +42,9 @@ class Prompt(BundledCloud):
 
     here: Place
 
-    def snapshot(self, server_id: str, image: str, token: int) -> None:
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         try:
-            super().snapshot(server_id, image, token)
+            super().snapshot(server_id, image, token, occasion)
         finally:
             self.here.settle()
 

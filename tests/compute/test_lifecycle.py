@@ -202,14 +202,15 @@ def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
 
 def test_a_snapshot_under_a_token_is_made_once(here: Place) -> None:
     server_id = here.boot_one().id
-    first = asking.snapshot(here.compute, server_id, "reserved_s", token=1)
-    assert asking.snapshot(here.compute, server_id, "reserved_s", token=1) == first
+    first = asking.snapshot(here.compute, server_id, "reserved_s", once=asking.Once(1, "end"))
+    assert asking.snapshot(here.compute, server_id, "reserved_s", once=asking.Once(1, "end")) == first
     here.settle()
-    assert asking.snapshot(here.compute, server_id, "reserved_s", token=2) == first
+    assert asking.snapshot(here.compute, server_id, "reserved_s", once=asking.Once(2, "end")) == first
+    assert asking.snapshot(here.compute, server_id, "reserved_s", once=asking.Once(2, "later end")) != first
     here.settle()
     assert here.count("compute_images", f"id = '{first}' AND status = 'active' AND size > 0") == 1
     with pytest.raises(StaleToken):
-        asking.snapshot(here.compute, server_id, "reserved_s", token=1)
+        asking.snapshot(here.compute, server_id, "reserved_s", once=asking.Once(1, "end"))
 
 
 def test_deleting_gives_a_snapshot_up(here: Place) -> None:

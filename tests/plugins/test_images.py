@@ -23,8 +23,8 @@ class SlowImages(FakeCloud):
 
     asks_until_imaged: int = 3
 
-    def snapshot(self, server_id: str, image: str, token: int) -> None:
-        super().snapshot(server_id, image, token)
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
+        super().snapshot(server_id, image, token, occasion)
         if self.asks_until_imaged:
             self.asks_until_imaged -= 1
             raise NotYet(f"server {server_id} is still being imaged")

@@ -10,11 +10,11 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.lease import Lease
-from climate.service import boot, leases
+from climate.service import boot, changes, leases
 from climate.service.leases import Order
 from climate.store.idempotency import Key
 from tests.conftest import MEMBER, Clock
-from tests.service.acts import make, reservation, run_due
+from tests.service.acts import hosts_wanted, make, reservation, run_due
 
 
 def lease_of(climate: Climate, clock: Clock, server_id: str, key: Key | None = None) -> Lease:
@@ -62,3 +62,19 @@ def test_the_history_names_no_machines(climate: Climate, clock: Clock) -> None:
     run_due(climate)
     actors = [entry.actor["user_id"] for entry in leases.history(climate, MEMBER, lease.id)]
     assert actors == ["user", "climate:poller", "climate:worker"]
+
+
+def test_a_lease_that_is_prolonged_is_imaged_again(climate: Climate, cloud: FakeCloud, clock: Clock) -> None:
+    wanted = hosts_wanted(before_end="snapshot")
+    end = clock.time + timedelta(hours=2)
+    order = Order("l", None, end, end - timedelta(hours=1), [wanted])
+    lease = leases.create(climate, MEMBER, order)
+    run_due(climate)
+    server_id = cloud.boot("project", next(iter(cloud.pools()[reservation(lease)])))
+    clock.forward(hours=1)
+    run_due(climate)
+    assert cloud.images == [(server_id, "reserved_server")]
+    changes.update(climate, MEMBER, lease.id, changes.Changes(end=end + timedelta(hours=3)))
+    clock.forward(hours=3)
+    run_due(climate)
+    assert cloud.images == [(server_id, "reserved_server")] * 2

@@ -40,7 +40,7 @@ MUTANTS = (
     Mutant(
         "every message starts the work",
         [("climate/store/claims.py", ".where(_MINE, claims.c.started_at.is_(None))", ".where(_MINE)")],
-        [f"{RACES}::test_a_message_for_many_workers_is_run_by_one"],
+        [f"{SERVICE}/test_doubled.py::test_a_message_is_dropped_while_another_worker_is_at_it"],
     ),
     Mutant(
         "any token starts the work",

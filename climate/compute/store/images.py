@@ -35,7 +35,8 @@ _LIST = text(f"""
 
 _SNAPSHOT_OF = text(f"""
     SELECT {_COLUMNS} FROM compute_images
-    WHERE server_id = CAST(:server_id AS uuid) AND name = :name AND status <> 'killed'
+    WHERE server_id = CAST(:server_id AS uuid) AND name = :name AND properties ->> 'occasion' = :occasion
+      AND status <> 'killed'
 """)
 
 _SETTLE = text("""
@@ -77,9 +78,13 @@ def get(conn: Connection, image_id: str) -> Image | None:
     return Image(**row) if row else None
 
 
-def snapshot_of(conn: Connection, server_id: str, name: str) -> Image | None:
-    """The image of that name made from that server, or None."""
-    row = conn.execute(_SNAPSHOT_OF, {"server_id": server_id, "name": name}).mappings().one_or_none()
+def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:
+    """The image of that name made from that server on that occasion, or None."""
+    row = (
+        conn.execute(_SNAPSHOT_OF, {"server_id": server_id, "name": name, "occasion": occasion})
+        .mappings()
+        .one_or_none()
+    )
     return Image(**row) if row else None
 
 

@@ -153,11 +153,12 @@ images = Table(
     CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
 )
 
-# A server has one image of a name at most, so that a repeated snapshot finds the first one.
+# A server has one image of a name and an occasion at most, so that a repeated snapshot finds the first one.
 Index(
-    "uq_compute_images_server_id_name",
+    "uq_compute_images_server_id_name_occasion",
     images.c.server_id,
     images.c.name,
+    text("(properties ->> 'occasion')"),
     unique=True,
     postgresql_where=text("server_id IS NOT NULL AND status <> 'killed'"),
 )
