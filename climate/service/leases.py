@@ -59,20 +59,8 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
             return at_version(conn, caller, UUID(known), 1)
         now = climate.now(conn)
         period = _period(order, now, climate)
-        before_end = schedule.before_end_time(
-            period, order.before_end, timedelta(minutes=climate.settings.minutes_before_end)
-        )
         asks = [Ask(_spec(spec), period, caller, climate.settings, patient=patient) for spec in order.reservations]
-        fact = LeaseCreated(
-            lease_id=uuid4(),
-            at=now,
-            name=order.name,
-            project_id=caller.project_id,
-            user_id=caller.user_id,
-            period=period,
-            reservations=_reserve(conn, plugins, asks),
-            events=schedule.plan(period, before_end, uuid4),
-        )
+        fact = _created(climate, caller, order, period, now, _reserve(conn, plugins, asks))
         lease = leases.record(conn, caller, None, fact)
         if key:
             idempotency.remember(conn, caller, key, str(lease.id), now)
@@ -81,6 +69,28 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
 
     with refusals.explained(climate):
         return work(climate, act, keep=not dry_run)
+
+
+def _created(
+    climate: Climate,
+    caller: Caller,
+    order: Order,
+    period: Period,
+    now: datetime,
+    reservations: tuple[PlannedReservation, ...],
+) -> LeaseCreated:
+    default = timedelta(minutes=climate.settings.minutes_before_end)
+    before_end = schedule.before_end_time(period, order.before_end, default)
+    return LeaseCreated(
+        lease_id=uuid4(),
+        at=now,
+        name=order.name,
+        project_id=caller.project_id,
+        user_id=caller.user_id,
+        period=period,
+        reservations=reservations,
+        events=schedule.plan(period, before_end, uuid4),
+    )
 
 
 def _made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:

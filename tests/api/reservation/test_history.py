@@ -34,7 +34,7 @@ def test_the_life_of_a_lease_is_told(member: Person, stranger: Person, climate: 
     assert renamed["actor"] == {"user_id": "user", "project_id": "project"}
     assert renamed["request_id"].startswith("req-")
     assert renamed["body"] == {"at": "2030-01-01T12:01:00+00:00", "name": "second"}
-    assert told[2]["actor"]["user_id"] == "poller"
+    assert told[2]["actor"]["user_id"] == "climate:poller"
 
     for at, name, status in (
         ("2030-01-01 12:00", "first", "PENDING"),
