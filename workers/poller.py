@@ -28,7 +28,7 @@ from climate.bootstrap import Deployment
 from climate.cloud import CloudError
 from climate.compute import lifecycle, services
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, events, hosts
+from climate.service import boot, chores, events, hosts, replacing
 from climate.settings import Settings
 from climate.store.claims import CHANNEL
 from workers import doorbell
@@ -110,6 +110,7 @@ class Poller:
             chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate)
             hosts.mend_pools(self.deployment.climate)
+            replacing.replace_hosts(self.deployment.climate)
             for service_host in services.hosts(self.deployment.compute):
                 queue = doorbell.compute_queue(service_host)
                 doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
