@@ -7,7 +7,11 @@ from typing import Any, TypeVar
 from flask import Flask, current_app, g, request
 from structlog.contextvars import bind_contextvars
 
-from api.current import deployment
+from api.current import DEPLOYMENT, deployment
+from api.rate import Allowance
+
+ALLOWANCE = "climate.allowance"
+"""Where the application keeps what users may still ask for."""
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -20,6 +24,7 @@ def public(view: View) -> View:
 
 def install(app: Flask) -> None:
     """Ask for a token before every view that is not public."""
+    app.extensions[ALLOWANCE] = Allowance(app.extensions[DEPLOYMENT].settings.requests_per_second)
     app.before_request(_let_in)
 
 
@@ -27,6 +32,7 @@ def _let_in() -> None:
     if request.endpoint is None or is_public(request.endpoint):
         return
     caller = deployment().identity.authenticate(request.headers, request.remote_addr or "")
+    current_app.extensions[ALLOWANCE].spend(caller.user_id)
     g.caller = replace(caller, request_id=g.request_id)
     bind_contextvars(user=caller.user_id, project=caller.project_id)
 

@@ -21,6 +21,7 @@ STATUS: Mapping[type[Exception], int] = {
     errors.PreconditionFailed: 412,
     errors.KeyReused: 422,
     errors.TooManyAttempts: 429,
+    errors.TooManyRequests: 429,
     errors.Unavailable: 503,
 }
 """A domain error's status is that of its nearest ancestor here."""

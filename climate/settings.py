@@ -44,6 +44,9 @@ class Settings:
     compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)
+    requests_per_second: float = _setting(
+        0.0, "Requests that a user may make in a second of each web process; 0: as many as he likes."
+    )
     worker_processes: int = _setting(2, "Processes of the worker.", 1, 1000)
     worker_queues: str = _setting(
         "", "What this worker does, of events, compute and the resource types, by commas; when empty, everything."

@@ -73,6 +73,13 @@ class Undecided(Unavailable):
     """The database went away while this was being written: it may have been done or not, so look first."""
 
 
+class TooManyRequests(ClimateError):
+    """Too many requests."""
+
+    retry_after = 1
+    """Seconds after which another try makes sense."""
+
+
 class TooManyAttempts(ClimateError):
     """Too many failed attempts to sign in; wait before the next."""
 
