@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import Conflict, NotFound
-from climate.domain.facts import ReservationChanged
+from climate.domain.facts import Hold, ReservationChanged
 from climate.domain.lease import Lease, Reservation
 from climate.domain.policy import ADMIN, Caller
 from climate.plugin import Ask
@@ -39,17 +39,14 @@ def replace_hosts(climate: Climate) -> list[UUID]:
 def _moved(climate: Climate, lease_id: UUID, kept: tuple[int, ...]) -> bool:
     def act(conn: Connection, patient: bool) -> Lease | None:
         lease = leases.get(conn, lease_id, lock=True)
-        if lease.touched:
+        stuck = [r for r in lease.reservations if set(r.hosts) & set(kept)]
+        if lease.touched or not stuck:
             return None
-        facts = [
-            _other(climate, conn, lease, reservation, kept, patient)
-            for reservation in lease.reservations
-            if set(reservation.hosts) & set(kept)
-        ]
-        if facts:
-            lease = leases.record(conn, _author(lease), lease, *facts)
-            wake_if_soon(climate, conn, lease, climate.now(conn))
-        return lease if facts else None
+        now = climate.now(conn)
+        facts = [ReservationChanged(now, r.id, r.spec, _other(climate, conn, lease, r, kept, patient)) for r in stuck]
+        lease = leases.record(conn, _author(lease), lease, *facts)
+        wake_if_soon(climate, conn, lease, now)
+        return lease
 
     try:
         moved = work(climate, act)
@@ -63,13 +60,12 @@ def _moved(climate: Climate, lease_id: UUID, kept: tuple[int, ...]) -> bool:
 
 def _other(
     climate: Climate, conn: Connection, lease: Lease, present: Reservation, kept: tuple[int, ...], patient: bool
-) -> ReservationChanged:
-    """The reservation on other hosts; those of its own that can be used it keeps."""
+) -> tuple[Hold, ...]:
+    """What the reservation can hold instead; those of its hosts that can be used it keeps."""
     ask = Ask(
         present.spec, lease.period, _author(lease), climate.settings, present=present, patient=patient, taken=kept
     )
-    got = climate.plugins[present.resource_type].reserve(conn, ask)
-    return ReservationChanged(climate.now(conn), present.id, got.spec, got.holds)
+    return climate.plugins[present.resource_type].reserve(conn, ask).holds
 
 
 def _author(lease: Lease) -> Caller:
