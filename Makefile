@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-slow lint fix bench lock clean
+.PHONY: help run lab demo test test-slow test-netlab lint fix bench lock clean
 
 PY ?= python3
 VENV := .venv
@@ -17,14 +17,21 @@ help: ## list the targets
 run: $(VENV)/installed ## run climate with a small demo cloud: http://127.0.0.1:8000, Ctrl-C stops it
 	@exec $(BIN)/climate up --demo $(ARGS)
 
-demo: $(VENV)/installed ## show one lease from end to end, each step verified; about two minutes
+lab: $(VENV)/installed ## the same with real networks, among hosts that are namespaces; ordinary users may, on most systems
+	@exec $(BIN)/climate lab $(ARGS)
+
+demo: $(VENV)/installed ## show leases from end to end, recycling and power saving, each step verified; about two minutes
 	@exec $(BIN)/climate demo $(ARGS)
 
 test: $(VENV)/installed-dev ## run the tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(ARGS)
 
 test-slow: $(VENV)/installed-dev ## run the tests that take minutes
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile tests/slow $(ARGS)
+	$(BIN)/python -m pytest -m slow --ignore=tests/slow $(ARGS)
+
+test-netlab: $(VENV)/installed-dev ## run the tests of real networks, in a sandbox that vanishes with them
+	$(BIN)/python -m pytest --netlab -m netlab tests/netlab $(ARGS)
 
 lint: $(VENV)/installed-dev ## check style, types and who imports whom
 	$(BIN)/ruff check .
@@ -42,7 +49,7 @@ bench: $(VENV)/installed-dev ## measure; prints medians
 lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo 'make lock needs uv: https://docs.astral.sh/uv/' >&2; exit 1; }
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
-		--extra build pyproject.toml -o requirements.lock
+		--extra build --extra net pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
 		--extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 

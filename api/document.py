@@ -21,6 +21,10 @@ class ErrorSchema(marshmallow.Schema):
     error_code = marshmallow.fields.Integer()
     error_name = marshmallow.fields.Raw(metadata={"description": "The status again"})
     error = marshmallow.fields.Raw(metadata={"description": "The status; an object when there was no valid token"})
+    leases = marshmallow.fields.List(
+        marshmallow.fields.Dict(), metadata={"description": "The leases in the way: lease_id, lease_name, host, …"}
+    )
+    limit = marshmallow.fields.Dict(metadata={"description": "The limit in the way: name, value, used, asked"})
 
 
 class StrictParser(FlaskParser):

@@ -63,7 +63,8 @@ def problem_of(error: Exception) -> Problem:
     """What a failure is to a client; what nobody foresaw is logged and told as 500 without details."""
     status = _status(type(error))
     if status is not None:
-        return Problem(status, str(error), type(error).__name__, headers=_retry_after(error))
+        details = getattr(error, "details", {})
+        return Problem(status, str(error), type(error).__name__, headers=_retry_after(error), details=details)
     if isinstance(error, HTTPException):
         return _of_framework(error)
     if isinstance(error, ValidationError):

@@ -18,6 +18,8 @@ class Problem:
     framework: bool = False
     """Found before any verb was called: no such route, no such method, no such content type."""
     foreseen: bool = True
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """The message in parts, for programs."""
 
 
 Body = dict[str, Any]
@@ -43,7 +45,7 @@ def reservation(problem: Problem) -> Body:
     if problem.framework:
         return {"error": problem.status, "error_message": problem.message}
     name = problem.status if problem.foreseen else "INTERNAL_SERVER_ERROR"
-    return {"error_code": problem.status, "error_message": problem.message, "error_name": name}
+    return {**problem.details, "error_code": problem.status, "error_message": problem.message, "error_name": name}
 
 
 def compute(problem: Problem) -> Body:

@@ -2,11 +2,22 @@
 
 import sys
 
-from benchmarks import allocate, create, events, http, lateness, race
+from benchmarks import allocate, create, energy, events, http, lateness, networks, placement, race, snapshot
 
 
 def main(short: bool) -> None:
-    for measure in (create.main, allocate.main, race.main, http.main, events.main, lateness.main):
+    for measure in (
+        create.main,
+        allocate.main,
+        race.main,
+        http.main,
+        events.main,
+        lateness.main,
+        snapshot.main,
+        placement.main,
+        energy.main,
+        networks.main,
+    ):
         measure(short)
 
 

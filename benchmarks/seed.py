@@ -38,17 +38,17 @@ _ROWS = (
     """,
     """
     INSERT INTO reservations (id, lease_id, position, resource_type, status, spec, exists_before_start,
-                              missing_resources, resources_changed)
+                              resources_changed)
     SELECT reservation, lease, 0, 'physical:host', 'pending',
            '{"min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": "", "before_end": "default"}',
-           false, false, false
+           false, false
     FROM bench_planned
     """,
     """
     INSERT INTO events (id, lease_id, seq, kind, due_at, run_at, status, attempts, token)
     SELECT gen_random_uuid(), lease, seq, kind, start + CAST(:length AS interval) * share,
            start + CAST(:length AS interval) * share, 'UNDONE', 0, 0
-    FROM bench_planned, (VALUES (10, 'start_lease', 0), (40, 'end_lease', 1)) AS e (seq, kind, share)
+    FROM bench_planned, (VALUES (20, 'start_lease', 0), (60, 'end_lease', 1)) AS e (seq, kind, share)
     """,
     """
     INSERT INTO allocations (reservation_id, host, during, kind, state)

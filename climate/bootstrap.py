@@ -1,6 +1,6 @@
 """The only place that builds things: settings in, everything else out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -8,16 +8,22 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, func, select
 
-from climate import compute, identity, plugin
+from climate import compute, identity, networking, plugin, power, scheduling
+from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute, nodes, services
+from climate.compute.errors import VirtError
+from climate.compute.host import NodeDefaults
+from climate.compute.virt.cluster import ClusterDriver
 from climate.context import Climate
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity
-from climate.service import hosts
+from climate.identity.keys import KeyRing
+from climate.service import hosts, powering, webhook
 from climate.settings import SettingError, Settings
 from climate.store.claims import CHANNEL
 from climate.store.engine import connect
+from climate.vault import Vault
 
 
 @dataclass(frozen=True)
@@ -33,15 +39,93 @@ class Deployment:
 def build(settings: Settings, *, application: str = "climate", pool_size: int = 10) -> Deployment:
     """A deployment over the stores of `settings`; opens no connection yet."""
     engine = connect(_database(settings), pool_size=pool_size, application=application)
-    cloud = compute.build(
-        engine, home=settings.home, service_host=settings.service_host, cast=lambda host, server: _ring(engine)
-    )
+    cloud = _compute(engine, settings)
     return Deployment(
         settings=settings,
-        climate=Climate(engine, BundledCloud(cloud), plugin.load(), settings),
+        climate=Climate(
+            engine,
+            _lender(settings, cloud),
+            plugin.load(),
+            settings,
+            power=power.load(settings.home / power.FOLDER),
+            # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
+            vault=Vault(KeyRing(settings.home / "keys", name="secret").fernet),
+        ),
         identity=identity.build(engine, settings),
         compute=cloud,
     )
+
+
+def check(settings: Settings) -> None:
+    """SettingError for settings that name what there is not; opens nothing."""
+    scheduling.chosen(settings)
+    networking.check(settings)
+    webhook.check(settings)
+    powering.check(settings)
+    if settings.cloud == "openstack":
+        openstack.of(settings.openstack_cloud, settings.openstack_config)
+
+
+def check_nodes(settings: Settings) -> None:
+    """SettingError when a worker is a compute service and nothing else, and none of its nodes can work here.
+
+    One that has other work too starts all the same, and warns (cloud.md F.6).  A
+    file that cannot be understood may be mended while the worker waits for it.
+    """
+    if [word.strip() for word in settings.worker_queues.split(",") if word.strip()] != ["compute"]:
+        return
+    driver = _driver(settings)
+    try:
+        there = driver.nodes()
+    except VirtError:
+        return
+    if not there and driver.told:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in driver.told.items())
+        raise SettingError(f"None of the nodes in {settings.nodes_file} can work here: {reasons}")
+
+
+def _compute(engine: Engine, settings: Settings) -> Compute:
+    schedule, rules = scheduling.chosen(settings)
+    built = compute.build(
+        engine,
+        home=settings.home,
+        service_host=settings.service_host,
+        cast=lambda host, *servers: _ring(engine),
+        driver=_driver(settings),
+    )
+    return replace(
+        built,
+        schedule=schedule,
+        rules=rules,
+        defaults=_node_defaults(settings),
+        down_seconds=settings.service_down_seconds,
+        network=networking.options(settings),
+        wires=networking.wires(settings),
+        network_service=settings.network_host or None,
+        network_netns=settings.network_netns or None,
+    )
+
+
+def _driver(settings: Settings) -> ClusterDriver:
+    wired = settings.network_driver == "linux"
+    return compute.drivers(settings.home, settings.nodes_file, settings.qemu_accel, wired=wired)
+
+
+def _node_defaults(settings: Settings) -> NodeDefaults:
+    return NodeDefaults(
+        ram_ratio=settings.ram_allocation_ratio,
+        cpu_ratio=settings.cpu_allocation_ratio,
+        disk_ratio=settings.disk_allocation_ratio,
+        reserved_ram_mb=settings.reserved_host_memory_mb,
+        reserved_disk_mb=settings.reserved_host_disk_mb,
+    )
+
+
+def _lender(settings: Settings, bundled: Compute) -> Cloud:
+    """The cloud whose hosts are lent."""
+    if settings.cloud == "openstack":
+        return openstack.of(settings.openstack_cloud, settings.openstack_config)
+    return BundledCloud(bundled)
 
 
 def _ring(engine: Engine) -> None:
@@ -95,9 +179,12 @@ DEMO_HOST_PREFIX = "gpu-"
 
 def _make_demo(deployment: Deployment) -> None:
     """A small cloud to play with; what is there already is left alone."""
-    if not nodes.read(deployment.settings.home):
-        nodes.write(deployment.settings.home, nodes.demo_nodes())
+    home, file = deployment.settings.home, deployment.settings.nodes_file
+    if not nodes.read(home, file):
+        nodes.write(home, nodes.demo_nodes(), file)
     services.refresh(deployment.compute)
+    if deployment.settings.cloud != "bundled":  # another cloud's hosts are nobody's toys
+        return
     admin = Caller("climate:prepare", "", frozenset({ADMIN}))
     known = {host.name for host in hosts.listed(deployment.climate, admin)}
     wanted = [node.name for node in nodes.demo_nodes() if node.name.startswith(DEMO_HOST_PREFIX)]

@@ -9,8 +9,10 @@ from sqlalchemy import Connection, Engine
 
 from climate.cloud import Cloud
 from climate.plugin import ResourcePlugin
+from climate.power import PowerDriver
 from climate.settings import Settings
 from climate.store.engine import database_time
+from climate.vault import Vault
 
 
 @dataclass(frozen=True)
@@ -25,3 +27,7 @@ class Climate:
     """The one clock: the database's, asked once per verb or beat.  Tests hand in their own."""
     chance: Callable[[], float] = random
     """A number in [0, 1) for back-off jitter."""
+    power: Mapping[str, PowerDriver] = field(default_factory=dict)
+    """The drivers of power supplies, by name."""
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Where secrets are sealed that have to be used again."""

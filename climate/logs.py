@@ -21,6 +21,8 @@ SECRET_PAIR = re.compile(
     re.IGNORECASE,
 )
 FERNET = re.compile(r"gAAAAA[\w=-]{20,}")
+TALKERS = ("httpx", "httpcore")
+"""They log every request with its whole address and, at DEBUG, its headers, which no pattern finds."""
 CONTROL = {code: f"\\x{code:02x}" for code in (*range(9), 11, 12, *range(14, 32), 127)} | {10: "\\n", 13: "\\r"}
 
 
@@ -51,6 +53,8 @@ def configure(log_format: str = "console", level: str = "INFO", stream: TextIO |
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    for talker in TALKERS:
+        logging.getLogger(talker).setLevel(logging.WARNING)
 
 
 def _last(log_format: str) -> Callable[[WrappedLogger, str, EventDict], Any]:

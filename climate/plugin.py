@@ -2,30 +2,44 @@
 
 A plugin knows one resource type.  Its database half (`reserve`) runs inside
 the request's transaction and gets no cloud; its cloud half (`on_start`,
-`before_end`, `on_end`) runs in a worker with no transaction open and gets no
+`before_end`, `close`, `on_end`) runs in a worker with no transaction open and gets no
 connection.  The cloud half may be run again at any time after a crash: each
 hook must end in the same place however often it is called, and raises NotYet
 instead of waiting.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import Any, Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from marshmallow import Schema
 from sqlalchemy import Connection
 
-from climate.cloud import Cloud
-from climate.domain.facts import Hold
+from climate.cloud import CLEANING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
+from climate.domain.facts import AddressHold, Hold
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.domain.pools import Pool
 from climate.settings import Settings
 
 GROUP = "climate.resource_plugins"
+
+TERMS = ("on_end", "grace_period", "recycle_deadline")
+"""What can be agreed about the end of a host reservation, and else is as the reservation pool says."""
+
+CLOUD_POOLS: Mapping[Pool, str | None] = {
+    Pool.MULTI_TENANT: None,
+    Pool.RESERVATION: FREEPOOL,
+    Pool.RECYCLING: RECYCLING,
+    Pool.CLEANING: CLEANING,
+    Pool.MAINTENANCE: MAINTENANCE,
+    Pool.FAILED: FAILED,
+}
+"""What the cloud calls the pools; None: the host is in none.  A lent host is in the pool named by its reservation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +57,47 @@ class Ask:
     patient: bool = False
     """Wait for the rows of hosts that others are booking, instead of passing them over."""
     taken: tuple[int, ...] = ()
-    """Hosts that were chosen a moment ago for other reservations of the same lease."""
+    """Hosts that were chosen a moment ago for other reservations of the same lease, or are not to be chosen."""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """What is agreed where the spec does not say: on_end, grace_period, recycle_deadline of the reservation pool."""
+    grace_of_lease: timedelta = timedelta(0)
+    """The longest grace among the reservations of the lease, which ends as a whole."""
+    beside: tuple[Reservation, ...] = ()
+    """Other reservations of the same lease as they will be; in the database they are as before, or not yet."""
+    liked: tuple[int, ...] = ()
+    """Hosts to choose before others, where they are free: those that somebody has agreed to."""
+    soon: bool = False
+    """Whether it starts so soon that a host which is switched off may not be up in time."""
+    taken_addresses: tuple[int, ...] = ()
+    """Floating addresses that were chosen a moment ago for other reservations of the same lease, by number."""
+    avoided: frozenset[int] = frozenset()
+    """Those of `taken` that are not to be chosen even where other reservations of the lease share them."""
+    new_id: UUID = field(default_factory=uuid4)
+    """The id that a new reservation will have."""
+
+    @property
+    def reservation_id(self) -> UUID:
+        return self.present.id if self.present else self.new_id
+
+    @property
+    def grace(self) -> timedelta:
+        """How long the servers go on after the period."""
+        return timedelta(seconds=int(self.spec.get("grace_period") or 0))
 
     @property
     def margin(self) -> timedelta:
-        """Cleaning time to be kept free on both sides of the period."""
-        return timedelta(seconds=self.settings.cleaning_time)
+        """Grace and cleaning time, for which hosts are kept after the period."""
+        return max(self.grace, self.grace_of_lease) + timedelta(seconds=self.settings.cleaning_time)
+
+    @property
+    def window(self) -> Period:
+        """The time for which hosts have to be free."""
+        return self.period.longer(self.margin)
+
+    @property
+    def shared_window(self) -> Period:
+        """The time for which slots of shared hosts have to be free: such hosts are not cleaned."""
+        return self.period.longer(max(self.grace, self.grace_of_lease))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +108,7 @@ class Allocation:
     holds: tuple[Hold, ...] = ()
     resource_id: str | None = None
     exists_before_start: bool = False
+    addresses: tuple[AddressHold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +121,14 @@ class Lent:
     reservation: Reservation
     hosts: tuple[str, ...]
     token: int
+    started: bool = False
+    """Its start was carried out: what was reserved has been handed over."""
+    after: Pool = Pool.RESERVATION
+    """The pool to which its hosts go at the end (`climate.domain.pools.after`)."""
+    slots: Mapping[str, int] = field(default_factory=dict)
+    """Of hosts that are shared: how many servers of the reservation each has room for, by the host's name."""
+    promised: tuple[str, ...] = ()
+    """Hosts lent to it on which another lease counts: where others are released at the end, they are recycled."""
 
 
 class ResourcePlugin(Protocol):
@@ -78,8 +136,11 @@ class ResourcePlugin(Protocol):
     spec_schema: type[Schema]
     """Validates the plugin's part of a reservation; appears in the API's document."""
 
-    def check(self, cloud: Cloud, ask: Ask) -> None:
-        """Before any transaction: refuse what the cloud knows to be impossible."""
+    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, Any] | None:
+        """Before any transaction: refuse what the cloud knows to be impossible.
+
+        Answers what is to be added to the spec of a new reservation, if anything.
+        """
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         """Choose what to hold; NotEnoughHosts where that much is not free.  Writes nothing."""
@@ -89,6 +150,9 @@ class ResourcePlugin(Protocol):
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         """Do what was asked to be done ahead of the end."""
+
+    def close(self, cloud: Cloud, lent: Lent) -> None:
+        """Begin the grace period: let nothing new be made of it; what there is goes on until the end."""
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
         """Take everything back, whether or not the start ever succeeded."""

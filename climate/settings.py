@@ -17,6 +17,11 @@ def _setting(default: Any, says: str, least: float = 0, most: float = 10**9, wor
     return field(default=default, metadata={"says": says, "least": least, "most": most, "words": words})
 
 
+def _secret(says: str) -> Any:
+    """A setting that is not shown with the others."""
+    return field(default="", repr=False, metadata={"says": says, "least": 0, "most": 0, "words": ()})
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """One field per setting; the variable is CLIMATE_ and the field's name in capitals."""
@@ -28,13 +33,75 @@ class Settings:
     redis_url: str = _setting("", "Redis 7 or Valkey; when empty, `climate up` starts an own one.")
     pg_bin: str = _setting("", "Folder with the programs of PostgreSQL for the own one, before all other places.")
     public_url: str = _setting("", "Base of the URLs in the service catalog; when empty, http://HOST:PORT.")
-    cleaning_time: int = _setting(0, "Seconds that a host is kept free before and after each lease.")
+    cleaning_time: int = _setting(0, "Seconds that a host is kept free and cleaned after each lease.")
+    cleaning_hook: str = _setting("", "Command that cleans a host after a lease; the host's name is added to it.")
+    cleaning_hook_seconds: int = _setting(
+        600, "Seconds after which a run of that command is given up; the host has failed after three.", 1
+    )
+    host_on_end: str = _setting(
+        "terminate",
+        "What becomes of servers on lent hosts at the end, where neither lease nor pool say.",
+        words=("terminate", "recycle", "release"),
+    )
+    host_on_end_choices: str = _setting(
+        "terminate, recycle, release", "What of these the owners of leases may choose themselves, by commas."
+    )
+    max_grace_period: int = _setting(86400, "Longest grace period that a lease may ask for, in seconds.")
+    grace_period: int = _setting(0, "Seconds that servers on lent hosts go on after the end, where nobody says.")
+    recycle_deadline: str = _setting(
+        "terminate",
+        "Recycling hosts whose next lease starts: terminate their servers, or move the lease.",
+        words=("terminate", "move"),
+    )
+    recycle_lead: int = _setting(
+        120, "Seconds before its next lease at which servers on a recycling host are deleted, or the lease is moved."
+    )
+    pool_target: int = _setting(0, "Hosts that the reservation pool is topped up to after a release; 0: it is not.")
+    idle_off_after: int = _setting(
+        0, "Seconds after which idle hosts of the reservation pool are switched off; 0: they never are."
+    )
+    power_on_lead: int = _setting(
+        900, "Seconds before its lease at which a host is switched on; beyond CLIMATE_POWER_TIMEOUT, time to heal it."
+    )
+    warm_hosts: int = _setting(1, "Idle hosts that are kept on for leases that start at once.")
+    least_on: int = _setting(600, "Least seconds that a host stays on.")
+    least_off: int = _setting(900, "Least seconds that a host stays off.")
+    power_timeout: int = _setting(600, "Seconds in which a host must be up, or it has failed.", 1)
+    healing_seconds: int = _setting(
+        3600, "Leases that start within so many seconds get another host when theirs fails; 0: all leases."
+    )
+    failed_after: int = _setting(
+        60, "Seconds for which a host must be unwell before it has failed, and well before it is used again."
+    )
+    limit_period_days: int = _setting(30, "Days over which the host-hours of a project are summed up.", 1, 3650)
+    notify_url: str = _setting("", "Where notices are posted to, as Standard Webhooks; when empty, nowhere.")
+    notify_secret: str = _secret("What they are signed with: whsec_ and 24 to 64 bytes in base64.")
+    notify_private: str = _setting(
+        "false", "Whether that may be this machine or a private network.", words=("true", "false")
+    )
+    notify_seconds: float = _setting(10.0, "Longest time that posting one may take, in seconds.", 0.1, 30)
+    notify_tries: int = _setting(15, "How often posting one is tried, over some hours.", 1, 100)
+    notice_days: int = _setting(90, "Days for which notices are kept.", 1, 3650)
+    enforcement_url: str = _setting(
+        "", "Service that is asked before a lease is made or changed, and told of its end; when empty, none."
+    )
+    enforcement_token: str = _secret("Sent to it as X-Auth-Token.")
+    enforcement_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
+    enforcement_open: str = _setting(
+        "false", "Whether leases are granted when it gives no usable answer.", words=("true", "false")
+    )
     minutes_before_end: int = _setting(
         60, "Default distance of before_end_lease from the end, in minutes; 0: no event."
     )
     max_lease_days: int = _setting(730, "Longest lease, in days.", 1, 36500)
     on_end: str = _setting("create_image, delete", "Default actions at the end of a virtual:instance reservation.")
     poll_seconds: float = _setting(1.0, "Longest sleep of the poller, in seconds.", 0.05, 60)
+    pools_seconds: float = _setting(
+        5.0,
+        "Longest time between two rounds after hosts that recycle, are cleaned or failed, in seconds.",
+        0.05,
+        60,
+    )
     claim_seconds: float = _setting(
         15.0, "A worker that has not been heard of for so long has lost its event, in seconds.", 1
     )
@@ -42,12 +109,126 @@ class Settings:
     wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.", 1)
     token_seconds: int = _setting(3600, "Life of a token, in seconds.", 1)
     compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
+    scheduler: str = _setting(
+        "filter",
+        "How the bundled cloud chooses nodes.",
+        words=("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple"),
+    )
+    scheduler_filters: str = _setting(
+        "", "Filters in the order in which they run, by commas; when empty, the default ones."
+    )
+    scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all of the bundled ones.")
+    scheduler_host_subset_size: int = _setting(1, "A server goes to one of so many best nodes, by chance.", 1)
+    scheduler_max_attempts: int = _setting(3, "Nodes on which making a server is tried.", 1, 100)
+    ram_allocation_ratio: float = _setting(1.5, "How often a node's memory may be promised.", 0.01, 1000)
+    cpu_allocation_ratio: float = _setting(16.0, "How often a node's CPUs may be promised.", 0.01, 1000)
+    disk_allocation_ratio: float = _setting(1.0, "How often a node's disk may be promised.", 0.01, 1000)
+    reserved_host_memory_mb: int = _setting(512, "Memory that a node keeps for itself, in MB.")
+    reserved_host_disk_mb: int = _setting(0, "Disk that a node keeps for itself, in MB.")
+    ram_weight_multiplier: float = _setting(
+        1.0, "Above zero spreads servers by memory, below it stacks them.", -(10**6)
+    )
+    io_ops_weight_multiplier: float = _setting(-1.0, "Below zero prefers nodes that are not at work.", -(10**6))
+    metrics_weight_multiplier: float = _setting(1.0, "Weight of the metrics.", -(10**6))
+    metrics_weight_setting: str = _setting("", "name=ratio of the metrics that count, by commas.")
+    metrics_required: str = _setting(
+        "true", "Whether a node without one of these metrics is an error.", words=("true", "false")
+    )
+    metrics_weight_of_unavailable: float = _setting(-10000.0, "Weight of a node that lacks a metric.", -(10**9))
+    max_io_ops_per_host: int = _setting(8, "IoOpsFilter: servers being built or moved on one node.", 1)
+    max_instances_per_host: int = _setting(50, "NumInstancesFilter: servers on one node.", 1)
+    isolated_images: str = _setting("", "IsolatedHostsFilter: ids of images, by commas.")
+    isolated_hosts: str = _setting("", "IsolatedHostsFilter: service hosts, by commas.")
+    restrict_isolated_hosts_to_isolated_images: str = _setting(
+        "true", "Whether isolated hosts take isolated images only.", words=("true", "false")
+    )
+    aggregate_image_properties_isolation_namespace: str = _setting(
+        "", "AggregateImagePropertiesIsolation: only keys of aggregates with this prefix count; when empty, all."
+    )
+    aggregate_image_properties_isolation_separator: str = _setting(".", "What stands between that prefix and the key.")
+    default_availability_zone: str = _setting("nova", "Zone of the nodes that name none.")
+    default_host_filter: str = _setting("AllHostsFilter", "Host filter of the schedulers least_cost and host_filter.")
+    least_cost_functions: str = _setting(
+        "noop_cost_fn=1", "name=weight of the cost functions of the scheduler least_cost, by commas."
+    )
+    simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
+    service_down_seconds: int = _setting(60, "A compute service that was not heard of for so long is down.", 1)
+    nodes_file: str = _setting("nodes.yaml", "Nodes of this compute service; a path below CLIMATE_HOME, or from /.")
+    qemu_accel: str = _setting(
+        "auto",
+        "What runs virtual machines: kvm, tcg, or auto: kvm where the CPU offers it.",
+        words=("auto", "kvm", "tcg"),
+    )
+    cloud: str = _setting(
+        "bundled", "The cloud whose hosts are lent: bundled or openstack.", words=("bundled", "openstack")
+    )
+    openstack_cloud: str = _setting("", "Entry of clouds.yaml for CLIMATE_CLOUD=openstack.")
+    openstack_config: str = _setting("", "Path of that clouds.yaml.")
+    network_manager: str = _setting(
+        "flat",
+        "Of new networks: flat keeps books only, flat_dhcp serves one bridge, vlan one for each project.",
+        words=("flat", "flat_dhcp", "vlan"),
+    )
+    network_driver: str = _setting(
+        "recording",
+        "recording: networks are written down only; linux: they are made on this machine.",
+        words=("recording", "linux"),
+    )
+    network_host: str = _setting("", "Name of the network service that this worker is; when empty, as compute.")
+    network_netns: str = _setting("", "Network namespace in which that one serves; when empty, the machine's own.")
+    network_seconds: float = _setting(3.0, "Time between two beats of the network services, in seconds.", 0.1, 60)
+    network_down_seconds: int = _setting(60, "Networks of a host not heard of for so long are claimed by others.", 1)
+    network_segments: str = _setting(
+        "auto",
+        "How VLANs are carried between hosts; auto: by what the kernel can do. All hosts must agree.",
+        words=("auto", "dot1q", "bpf", "vxlan"),
+    )
+    network_nat: str = _setting("nft", "What translates addresses.", words=("nft", "iptables"))
+    network_size: int = _setting(256, "Addresses of a network, where several are made at once.", 8, 65536)
+    network_mtu: int = _setting(1500, "Largest packet in networks, in bytes.", 576, 9000)
+    flat_network_bridge: str = _setting("br100", "Bridge of flat networks that name none.")
+    flat_interface: str = _setting("", "Interface that this bridge is attached to; when empty, none.")
+    flat_network_dns: str = _setting("8.8.4.4", "Name servers of flat networks that name none, by commas.")
+    flat_injected: str = _setting(
+        "true", "Whether guests of flat networks are injected theirs.", words=("true", "false")
+    )
+    vlan_interface: str = _setting("", "Interface on which the VLANs are.")
+    vlan_start: int = _setting(100, "First VLAN of networks that name none.", 1, 4094)
+    vpn_ip: str = _setting("", "Address at which the cloudpipes of this host's networks are reached; when empty, none.")
+    vpn_start: int = _setting(1000, "First port of theirs, for networks that name none.", 1, 65535)
+    vpn_clients: int = _setting(0, "Addresses at the end of each network that are kept for VPN clients.", 0, 65536)
+    vpn_image_id: str = _setting("", "Image of cloudpipe servers, which have an address of their own.")
+    fixed_range: str = _setting("10.0.0.0/8", "All fixed addresses; what leaves it is translated.")
+    dmz_cidr: str = _setting("", "Where servers are seen with their fixed addresses; when empty, nowhere.")
+    public_interface: str = _setting("", "Interface that leads outside; when empty, nothing does.")
+    routing_source_ip: str = _setting("", "What servers look like from outside; when empty, that interface's address.")
+    metadata_address: str = _setting("", "ADDRESS:PORT to which 169.254.169.254:80 leads; when empty, nowhere.")
+    dhcp_domain: str = _setting("novalocal", "Domain of servers' names.")
+    dhcp_lease_time: int = _setting(120, "Life of a DHCP lease, in seconds.", 120)
+    dns_server: str = _setting("", "Name servers asked about other names, by commas; when empty, none.")
+    fixed_ip_timeout: int = _setting(600, "Seconds after which an address that was given up and not released is free.")
+    force_dhcp_release: str = _setting(
+        "true", "Whether leases of servers that are gone are released for them.", words=("true", "false")
+    )
+    use_ipv6: str = _setting("false", "Whether new networks have IPv6 prefixes.", words=("true", "false"))
+    fixed_range_v6: str = _setting("fd00::/48", "Of which they are.")
+    ipv6_backend: str = _setting("rfc2462", "How addresses follow from MACs.", words=("rfc2462", "account_identifier"))
+    floating_range: str = _setting("", "Floating addresses that a fresh cloud is furnished with; when empty, none.")
+    floating_cidr: str = _setting("", "Network that they are of; when empty, the same.")
+    floating_pool: str = _setting("public", "Pool that they are in, and that is taken where none is named.")
+    auto_assign_floating_ip: str = _setting(
+        "false", "Whether each server gets a floating address at its boot.", words=("true", "false")
+    )
+    route_between_projects: str = _setting(
+        "false", "Whether network hosts route between networks of different projects.", words=("true", "false")
+    )
+    max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)
     requests_per_second: float = _setting(
         0.0, "Requests that a user may make in a second of each web process; 0: as many as he likes."
     )
-    worker_processes: int = _setting(2, "Processes of the worker.", 1, 1000)
+    worker_processes: int = _setting(3, "Processes of the worker; two may be busy with the rounds of hosts.", 1, 1000)
     worker_queues: str = _setting(
         "", "What this worker does, of events, compute and the resource types, by commas; when empty, everything."
     )

@@ -1,39 +1,33 @@
 """physical:host: whole hosts, lent as a pool of their own and taken back at the end."""
 
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from marshmallow import Schema, fields, validate, validates_schema
 from sqlalchemy import Connection
 
-from climate.cloud import IMAGEABLE, Cloud, CloudServer, NotYet
+from climate.cloud import IMAGEABLE, Cloud, CloudError, CloudServer, NotYet
 from climate.domain import requirements
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
+from climate.domain.lease import Reservation
+from climate.domain.pools import Deadline, OnEnd, Pool
 from climate.domain.requirements import AllOf, Requirement
-from climate.plugin import Allocation, Ask, Lent
+from climate.plugin import CLOUD_POOLS, TERMS, Allocation, Ask, Lent
+from climate.spec import Count, grace_period, is_requirement
 from climate.store import availability, hosts, matching
 from climate.store.availability import Short, Wanted
 
 MOST_HOSTS = 10_000
 IMAGE_PREFIX = "reserved_"
+BEFORE_END = ("", "default", "email", "notify", "snapshot")
+"""What is done at before_end_lease; "email" is the peer's word for a notice, which is given in any case."""
+
+CHOOSING = ("min", "max", "hypervisor_properties", "resource_properties")
+"""What hosts are chosen by; the rest is about how they are used."""
+
 MAX_BELOW_MIN = "Invalid values for min/max of hosts. Max must be equal to or larger than min."
-
-
-class Count(fields.Integer):
-    """A whole number, also as digits in a text, which is how some clients send it; never a part of one."""
-
-    def _validated(self, value: Any) -> int:
-        digits = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII)
-        if digits or (isinstance(value, int) and not isinstance(value, bool)):
-            return int(value)
-        raise self.make_error("invalid", input=value)
-
-
-def _is_requirement(text: str) -> None:
-    """InvalidRequirements, in words that are the peer's own, for what is none."""
-    requirements.parse(text)
 
 
 class HostSpec(Schema):
@@ -41,9 +35,18 @@ class HostSpec(Schema):
 
     min = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."})
     max = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
-    hypervisor_properties = fields.String(load_default="", validate=_is_requirement)
-    resource_properties = fields.String(load_default="", validate=_is_requirement)
-    before_end = fields.String(load_default="default", validate=validate.OneOf(["", "default", "email", "snapshot"]))
+    hypervisor_properties = fields.String(load_default="", validate=is_requirement)
+    resource_properties = fields.String(load_default="", validate=is_requirement)
+    before_end = fields.String(load_default="default", validate=validate.OneOf(BEFORE_END))
+    on_end = fields.String(
+        validate=validate.OneOf([str(policy) for policy in OnEnd]),
+        metadata={"description": "What becomes of servers at the end; when missing, as the reservation pool says."},
+    )
+    grace_period = grace_period()
+    recycle_deadline = fields.String(
+        validate=validate.OneOf([str(policy) for policy in Deadline]),
+        metadata={"description": "What happens to servers on a recycling host when its next lease is about to start."},
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def _max_not_below_min(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -55,12 +58,44 @@ def _texts(spec: Mapping[str, Any]) -> tuple[str | None, str | None]:
     return spec.get("hypervisor_properties"), spec.get("resource_properties")
 
 
+def _kept(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
+    """The same hosts, where the update changes other things only than which they are and for how long."""
+    same = all(ask.spec.get(name) == present.spec.get(name) for name in CHOOSING)
+    same = same and ask.spec != present.spec
+    inside = all(h.during.start <= ask.window.start and ask.window.end <= h.during.end for h in present.holds)
+    free = not set(present.hosts) & set(ask.taken)
+    return tuple(Hold(host, ask.window) for host in present.hosts) if same and inside and free else ()
+
+
 def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
     try:
         cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", token)
     except NotYet:
         return False
     return True
+
+
+def _trouble(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None:
+    """Why the cloud does not delete a server, which does not keep it from deleting the others."""
+    try:
+        cloud.delete_server(server.id, token)
+    except CloudError as error:
+        return error
+    return None
+
+
+def _agreed(ask: Ask) -> Ask:
+    """The request with all its terms; InvalidInput for terms that the operator does not leave to owners."""
+    before = ask.present.spec if ask.present else {}
+    chosen = {name: ask.spec[name] for name in TERMS if name in ask.spec and ask.spec[name] != before.get(name)}
+    usual = {"on_end": ask.settings.host_on_end, "grace_period": 0, **ask.terms}
+    allowed = {usual["on_end"], *(word.strip() for word in ask.settings.host_on_end_choices.split(","))} - {""}
+    if not ask.caller.is_admin and chosen.get("on_end", usual["on_end"]) not in allowed:
+        raise InvalidInput(f"on_end may be {', '.join(sorted(allowed))} here, not {chosen['on_end']}")
+    longest = max(ask.settings.max_grace_period, usual["grace_period"])
+    if not ask.caller.is_admin and int(chosen.get("grace_period", 0)) > longest:
+        raise InvalidInput(f"grace_period may be {longest} seconds at most here, not {chosen['grace_period']}")
+    return replace(ask, spec={**ask.terms, **ask.spec})
 
 
 class PhysicalHost:
@@ -73,8 +108,11 @@ class PhysicalHost:
         """Nothing: the reservation pool is in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+        ask = _agreed(ask)
         if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two
             raise InvalidInput(MAX_BELOW_MIN)
+        if ask.present and (kept := _kept(ask, ask.present)):
+            return Allocation(spec=dict(ask.spec), holds=kept)
         wanted = self._wanted(conn, ask)
         if ask.present and ask.active:
             self._refuse_to_shrink(conn, ask, wanted)
@@ -92,29 +130,38 @@ class PhysicalHost:
             if not all(made):  # the end must not overtake them: it deletes the servers
                 raise NotYet("images are still being made")
 
+    def close(self, cloud: Cloud, lent: Lent) -> None:
+        cloud.close(str(lent.reservation.id), lent.token)
+
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        pool = str(lent.reservation.id)
-        servers = cloud.servers_in(pool)
+        """Servers are deleted, or go along with their hosts to where those are to be (`lent.after`)."""
+        pool, to = str(lent.reservation.id), CLOUD_POOLS[lent.after]
+        servers = cloud.servers_in(pool) if lent.after in (Pool.RESERVATION, Pool.CLEANING) else ()
         if servers:
             cloud.close(pool, lent.token)
-            for server in servers:
-                cloud.delete_server(server.id, lent.token)
+            troubles = [error for server in servers if (error := _trouble(cloud, server, lent.token))]
+            if troubles:
+                raise troubles[0]
             if cloud.servers_in(pool):
                 raise NotYet(f"{len(servers)} servers are still being deleted")
-        cloud.take_back(pool, lent.hosts, lent.token)
+        if lent.after is Pool.MULTI_TENANT:
+            for host in lent.promised:
+                cloud.place(host, CLOUD_POOLS[Pool.RECYCLING], lent.token)
+        cloud.take_back(pool, lent.hosts, lent.token, to)
 
     def _wanted(self, conn: Connection, ask: Ask) -> Wanted:
         requirement = self._requirement(conn, ask)
         present = ask.present.hosts if ask.present else ()
         return Wanted(
             requirement=requirement,
-            window=ask.period.widened(ask.margin),
+            window=ask.window,
             least=max(ask.spec["min"], len(present) if ask.active else 0),
             most=max(ask.spec["max"], len(present) if ask.active else 0),
             own=ask.present.id if ask.present else None,
-            keep=present,
+            keep=(*present, *ask.liked),
             must=present if ask.active else (),
             without=ask.taken,
+            soon=ask.soon,
         )
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:

@@ -1,7 +1,9 @@
 """Fixtures for all: a real Postgres, a database of its own for each test, a clock that only moves when told."""
 
 import os
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +23,14 @@ from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata
 
+pytest_plugins = ("tests.netlab.option",)
+
+
+def pytest_configure() -> None:
+    """Programs that tests start are to hear Ctrl-C, also where the tests run in the background of a script."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
@@ -38,28 +48,37 @@ def server_url() -> Iterator[str]:
             yield stores.database_url
 
 
-@pytest.fixture(scope="session")
-def make_database(server_url: str) -> Iterator[Callable[..., str]]:
-    """Makes databases, empty or from a template, and drops them all in the end."""
-    admin = create_engine(server_url, isolation_level="AUTOCOMMIT")
-    made: list[str] = []
+@dataclass
+class Databases:
+    """Makes databases, empty or from a template, and drops them: each when it is done with, all in the end."""
 
-    def make(template: str = "template0") -> str:
+    server_url: str
+    admin: Engine
+    made: list[str] = field(default_factory=list)
+
+    def __call__(self, template: str = "template0") -> str:
         name = f"climate_test_{uuid4().hex[:12]}"
-        with admin.connect() as conn:
+        with self.admin.connect() as conn:
             conn.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'))
-        made.append(name)
-        return make_url(server_url).set(database=name).render_as_string(hide_password=False)
+        self.made.append(name)
+        return make_url(self.server_url).set(database=name).render_as_string(hide_password=False)
 
-    yield make
-    with admin.connect() as conn:
-        for name in made:
-            conn.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
-    admin.dispose()
+    def drop(self, *names: str) -> None:
+        with self.admin.connect() as conn:
+            for name in names:
+                conn.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
 
 
 @pytest.fixture(scope="session")
-def engine_template(make_database: Callable[..., str]) -> str:
+def make_database(server_url: str) -> Iterator[Databases]:
+    databases = Databases(server_url, create_engine(server_url, isolation_level="AUTOCOMMIT"))
+    yield databases
+    databases.drop(*databases.made)
+    databases.admin.dispose()
+
+
+@pytest.fixture(scope="session")
+def engine_template(make_database: Databases) -> str:
     """Name of a database with the engine's tables, to make others from."""
     url = make_database()
     engine = connect(url, pool_size=1)
@@ -69,9 +88,11 @@ def engine_template(make_database: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def database_url(make_database: Callable[..., str], engine_template: str) -> str:
-    """A database of the test's own, with the engine's tables."""
-    return make_database(engine_template)
+def database_url(make_database: Databases, engine_template: str) -> Iterator[str]:
+    """A database of the test's own, with the engine's tables; gone after it, for thousands of them fill the memory."""
+    url = make_database(engine_template)
+    yield url
+    make_database.drop(str(make_url(url).database))
 
 
 @pytest.fixture

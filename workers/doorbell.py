@@ -4,9 +4,10 @@ A message that is lost, doubled, late or forged changes nothing: it carries
 ids only, and whoever answers it asks the database first.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import redis
 from celery import Celery
 from kombu.entity import Queue
 
@@ -14,11 +15,20 @@ from climate.service.events import QUEUE, queue_of
 from climate.settings import SettingError
 
 RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
+TEND_POOLS, TEND_OUTSIDE = "climate.tend_pools", "climate.tend_outside"
+TEND_NETWORKS = "climate.tend_networks"
 PREFIX = "climate:"
 """What all keys in the broker begin with."""
 
 LONGEST_TASK = 330
 """Seconds after which a task is killed; its event's claim has run out by then."""
+
+
+class Hosts(NamedTuple):
+    """The services that a worker is: their host names."""
+
+    compute: str
+    network: str
 
 
 def connect(redis_url: str) -> Celery:
@@ -63,13 +73,13 @@ def broker_url(redis_url: str) -> str:
     return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
 
 
-def queues(resource_types: Sequence[str], service_host: str, wanted: str = "") -> list[Queue]:
-    """What a worker listens on: each resource type has its own queue, and so has each compute service.
+def queues(resource_types: Sequence[str], hosts: Hosts, wanted: str = "") -> list[Queue]:
+    """What a worker listens on: each resource type has its own queue, and so has each compute and network service.
 
     `wanted` names some of them by commas, so that a slow plugin can have workers of its own.
     """
     names = {resource_type: queue_of(resource_type) for resource_type in resource_types}
-    names |= {"events": QUEUE, "compute": compute_queue(service_host)}
+    names |= {"events": QUEUE, "compute": compute_queue(hosts.compute), "network": network_queue(hosts.network)}
     chosen = [word.strip() for word in wanted.split(",") if word.strip()] or sorted(names)
     unknown = sorted(set(chosen) - set(names))
     if unknown:
@@ -92,6 +102,16 @@ def compute_queue(service_host: str) -> str:
     return f"compute.{service_host}"
 
 
+def network_queue(host: str) -> str:
+    return f"network.{host}"
+
+
 def send(app: Celery, task: str, args: Sequence[Any], queue: str, **options: Any) -> None:
     """Ring once.  Raises kombu's OperationalError when the broker is away: the poller comes again."""
     app.send_task(task, args=list(args), queue=_queue(queue), **options)
+
+
+def waiting(redis_url: str, patience: float = 1.0) -> Callable[[str], int]:
+    """What says how many messages wait in a queue, within `patience` seconds or with a RedisError."""
+    client = redis.Redis.from_url(redis_url, socket_timeout=patience, socket_connect_timeout=patience)
+    return lambda queue: int(client.llen(key(queue)))

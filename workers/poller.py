@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -26,11 +27,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from climate import bootstrap, logs
 from climate.bootstrap import Deployment
 from climate.cloud import CloudError
-from climate.compute import lifecycle, services
+from climate.compute import abandoned, lifecycle, services
+from climate.compute.network import calls
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, events, hosts, replacing
+from climate.service import boot, chores, events
 from climate.settings import Settings
-from climate.store.claims import CHANNEL
+from climate.store.claims import CHANNEL, ROUNDS
 from workers import doorbell
 
 log = structlog.get_logger(__name__)
@@ -42,6 +44,9 @@ SILENT_SECONDS = 15.0
 
 DATABASE_IS_AWAY = (SQLAlchemyError, PoolTimeout, psycopg.Error, Unavailable)
 
+UNHEARD = 20
+"""Messages of a service that is down, after which it is not rung for any more until it takes some."""
+
 STUCK = 70
 """Exit status of a poller that ended itself."""
 
@@ -52,6 +57,8 @@ class Poller:
 
     deployment: Deployment
     bell: Celery
+    waiting: Callable[[str], int] = lambda queue: 0
+    """How many messages wait in a queue."""
     name: str = field(default_factory=lambda: f"poller:{socket.gethostname()}:{os.getpid()}")
     last_beat: float = field(default_factory=time.monotonic)
     shown_life: float = -math.inf
@@ -86,6 +93,7 @@ class Poller:
             if claimed < events.BATCH:
                 break
         self._ring_for_servers()
+        self._ring_for_networks()
         wait = events.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait)
@@ -101,25 +109,55 @@ class Poller:
             doorbell.send(self.bell, doorbell.RUN_EVENT, args, message.queue)
 
     def _ring_for_servers(self) -> None:
-        for service_host, server_id in lifecycle.unfinished(self.deployment.compute, wait=0):
-            doorbell.send(self.bell, doorbell.SERVE, [server_id], doorbell.compute_queue(service_host))
+        while found := lifecycle.unfinished(self.deployment.compute, wait=0):
+            for service_host, server_id in found:
+                doorbell.send(self.bell, doorbell.SERVE, [server_id], doorbell.compute_queue(service_host))
+
+    def _ring_for_networks(self) -> None:
+        for host in calls.to_ring(self.deployment.compute):
+            doorbell.send(self.bell, doorbell.TEND_NETWORKS, [], doorbell.network_queue(host))
+
+    def ring_for_beats(self) -> None:
+        """Have the network services show that they are alive; each looks at all of its host now and then."""
+        compute = self.deployment.compute
+        seconds = max(1.0, self.deployment.settings.network_seconds)
+        try:
+            for host, thorough, up in calls.to_beat(compute):
+                queue = doorbell.network_queue(host)
+                if self._is_heard(queue, up=up):
+                    doorbell.send(self.bell, doorbell.TEND_NETWORKS, [thorough], queue, expires=seconds)
+        except (*DATABASE_IS_AWAY, BrokerError, RedisError, OSError) as error:
+            log.warning("network services are not rung for", error=type(error).__name__)
 
     def do_chores(self) -> None:
         """What need not be done at once: upkeep, orphans, the compute services' own rounds."""
         try:
             chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate)
-            hosts.mend_pools(self.deployment.climate)
-            replacing.replace_hosts(self.deployment.climate)
-            for service_host in services.hosts(self.deployment.compute):
-                queue = doorbell.compute_queue(service_host)
-                doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
+            abandoned.forget(self.deployment.compute)
+            for service in services.listed(self.deployment.compute):
+                queue = doorbell.compute_queue(service.host)
+                if self._is_heard(queue, up=service.up):
+                    doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
         except (*DATABASE_IS_AWAY, CloudError, BrokerError, RedisError, OSError) as error:
             log.warning("chores put off", error=type(error).__name__)
 
-    def _wake_in(self, wait: timedelta) -> None:
+    def _is_heard(self, queue: str, *, up: bool) -> bool:
+        """Whether a ring may be heard: of a service that is down, what was rung before may wait for ever."""
+        return up or self.waiting(queue) < UNHEARD
+
+    def ring_for_rounds(self) -> None:
+        """Have some worker look after the hosts of all pools; who comes too late to answer need not."""
+        seconds = max(1.0, self.deployment.settings.pools_seconds)
+        try:
+            for task in (doorbell.TEND_POOLS, doorbell.TEND_OUTSIDE):
+                doorbell.send(self.bell, task, [], events.QUEUE, expires=seconds)
+        except (BrokerError, RedisError, OSError) as error:
+            log.warning("no ring: the broker is away", error=type(error).__name__)
+
+    def _wake_in(self, wait: timedelta, job: str = "beat") -> None:
         if not self.stopping.is_set():
-            self.scheduler.modify_job("beat", next_run_time=datetime.now(UTC) + wait)
+            self.scheduler.modify_job(job, next_run_time=datetime.now(UTC) + wait)
 
     def listen(self) -> None:
         """Beat at once when a transaction says that something is due; polling is the fallback, so errors only delay."""
@@ -137,8 +175,8 @@ class Poller:
 
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
-            for _ in conn.notifies(timeout=1, stop_after=1):
-                self._wake_in(timedelta(0))
+            for heard in conn.notifies(timeout=1, stop_after=1):
+                self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
 
     def watch(self) -> None:
         """End the process when its beats have stopped: a supervisor starts it afresh."""
@@ -154,6 +192,10 @@ class Poller:
         # Two: the one that lasts, and the one that waits for its turn with what became due meanwhile.
         self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
         self.scheduler.add_job(self.do_chores, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
+        beats = self.deployment.settings.network_seconds
+        self.scheduler.add_job(self.ring_for_beats, "interval", seconds=beats, id="beats", next_run_time=now)
+        again = self.deployment.settings.pools_seconds
+        self.scheduler.add_job(self.ring_for_rounds, "interval", seconds=again, id="rounds", next_run_time=now)
         self.scheduler.start()
         threads = [threading.Thread(target=target, daemon=True) for target in (self.listen, self.watch)]
         for thread in threads:
@@ -169,7 +211,7 @@ def main(settings: Settings) -> int:
     # It tells of every tick, and warns of every ring that a waiting beat answers already.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     deployment = bootstrap.build(settings, application="climate-poller", pool_size=4)
-    poller = Poller(deployment, doorbell.connect(settings.redis_url))
+    poller = Poller(deployment, doorbell.connect(settings.redis_url), doorbell.waiting(settings.redis_url))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: poller.stopping.set())
     poller.run()

@@ -12,10 +12,12 @@ from celery import Celery
 
 from climate import bootstrap
 from climate.bootstrap import Deployment
-from climate.compute import lifecycle, services
+from climate.compute import decisions, leftovers, lifecycle, reconcile, services
+from climate.compute.network import serving
 from climate.service import events
 from climate.settings import Settings
-from workers.doorbell import RUN_EVENT, SERVE, TEND
+from workers import rounds
+from workers.doorbell import RUN_EVENT, SERVE, TEND, TEND_NETWORKS, TEND_OUTSIDE, TEND_POOLS
 
 log = structlog.get_logger(__name__)
 
@@ -38,17 +40,46 @@ class Desk:
         events.run(self.deployment.climate, UUID(event_id), int(token), self.name)
 
     def serve(self, server_id: str) -> None:
-        lifecycle.carry_out(self.deployment.compute, str(UUID(server_id)))
+        if services.ready(self.deployment.compute):
+            lifecycle.carry_out(self.deployment.compute, str(UUID(server_id)))
 
     def tend(self) -> None:
         """Report the nodes of this compute service, and put right what happened to its servers."""
         services.refresh(self.deployment.compute)
-        lifecycle.reconcile(self.deployment.compute)
+        services.audit(self.deployment.compute)
+        reconcile.put_right(self.deployment.compute)
+        decisions.forget(self.deployment.compute)
+        leftovers.sweep(self.deployment.compute)
+
+    def tend_networks(self, thorough: bool = False) -> None:
+        """Serve the networks of this network service, unless another process of it is at it: that one looks again."""
+        with rounds.alone(self.settings, rounds.NETWORKS_LOCK, self.deployment.compute.network_host) as mine:
+            if mine:
+                serving.tend(self.deployment.compute, thorough=thorough)
+
+    def tend_pools(self) -> None:
+        """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""
+        with rounds.alone(self.settings) as mine:
+            if mine:
+                rounds.make(self.deployment.climate)
+
+    def tend_outside(self) -> None:
+        """Talk to what is outside, power supplies and receivers of notices, unless another worker is at it."""
+        with rounds.alone(self.settings, rounds.OUTSIDE_LOCK) as mine:
+            if mine:
+                rounds.make(self.deployment.climate, rounds.OUTSIDE_ROUNDS)
 
 
 def register(app: Celery, desk: Desk) -> None:
     """Give the application its tasks.  Errors are logged only: the database knows what is still to be done."""
-    tasks: dict[str, Callable[..., None]] = {RUN_EVENT: desk.run_event, SERVE: desk.serve, TEND: desk.tend}
+    tasks: dict[str, Callable[..., None]] = {
+        RUN_EVENT: desk.run_event,
+        SERVE: desk.serve,
+        TEND: desk.tend,
+        TEND_NETWORKS: desk.tend_networks,
+        TEND_POOLS: desk.tend_pools,
+        TEND_OUTSIDE: desk.tend_outside,
+    }
     for name, work in tasks.items():
         app.task(_guarded(name, work), name=name)
 

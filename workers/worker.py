@@ -21,12 +21,19 @@ def main(settings: Settings) -> int:
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = doorbell.connect(settings.redis_url)
     register(app, Desk(settings))
-    queues = doorbell.queues(sorted(plugin.load()), settings.service_host, settings.worker_queues)
+    hosts = doorbell.Hosts(settings.service_host, settings.network_host or settings.service_host)
+    queues = doorbell.queues(sorted(plugin.load()), hosts, settings.worker_queues)
+    names = [queue.name for queue in queues]
     app.conf.task_queues = queues
 
     def begin(**_: object) -> None:
-        doorbell.send(app, doorbell.TEND, [], doorbell.compute_queue(settings.service_host), expires=60)
-        watch.begin(settings.redis_url, [queue.name for queue in queues])
+        for task, queue in (
+            (doorbell.TEND, doorbell.compute_queue(hosts.compute)),
+            (doorbell.TEND_NETWORKS, doorbell.network_queue(hosts.network)),
+        ):
+            if queue in names:
+                doorbell.send(app, task, [True] if task == doorbell.TEND_NETWORKS else [], queue, expires=60)
+        watch.begin(settings.redis_url, names)
 
     worker_ready.connect(begin, weak=False)
     worker = app.Worker(

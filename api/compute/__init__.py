@@ -6,10 +6,18 @@ from api.compute import (
     actions,
     aggregates,
     flavors,
+    floating_bulk,
+    floating_ips,
+    hosts,
     hypervisors,
+    instance_actions,
     keypairs,
     networks,
     projects,
+    scheduling,
+    server_addresses,
+    server_groups,
+    server_metadata,
     servers,
     services,
     versions,
@@ -18,14 +26,35 @@ from api.compute import (
 from api.errors import teach
 from climate.compute import errors
 
-NOUNS = (servers, actions, flavors, projects, keypairs, hypervisors, services, aggregates, zones, networks)
+NOUNS = (
+    servers,
+    actions,
+    server_metadata,
+    instance_actions,
+    scheduling,
+    flavors,
+    projects,
+    keypairs,
+    hypervisors,
+    hosts,
+    services,
+    aggregates,
+    server_groups,
+    zones,
+    networks,
+    floating_ips,
+    floating_bulk,
+    server_addresses,
+)
 
 STATUS: dict[type[Exception], int] = {
     errors.BadRequest: 400,
     errors.QuotaExceeded: 403,
+    errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.VirtError: 503,
+    errors.MacsCollide: 503,
 }
 """What the bundled cloud's errors are in HTTP."""
 

@@ -4,23 +4,35 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import Response, jsonify
+from werkzeug.exceptions import NotImplemented as NoSuchThing
 
 from api.body import read_object
-from api.compute import asked
+from api.compute import asked, reserved, server_addresses, server_changes
 from api.compute.blueprint import compute_blueprint
-from api.compute.microversion import since
 from api.compute.servers import by, compute, find
-from api.current import deployment
-from climate.compute import asking, lifecycle
-from climate.compute.server import REBOOT, RESUME, START, STOP, SUSPEND
+from climate.compute import asking, guests
+from climate.compute.errors import Conflict
+from climate.compute.server import PAUSE, REBOOT, REBOOT_HARD, RESUME, REVERT, START, STOP, SUSPEND, UNPAUSE
 from climate.domain.errors import InvalidInput
 
 Action = Callable[[str, Any], Response]
 
 blueprint = compute_blueprint("actions")
 
-WISHES = {"os-start": START, "os-stop": STOP, "reboot": REBOOT, "suspend": SUSPEND, "resume": RESUME}
+WISHES = {
+    "os-start": START,
+    "os-stop": STOP,
+    "pause": PAUSE,
+    "unpause": UNPAUSE,
+    "suspend": SUSPEND,
+    "resume": RESUME,
+    "revertResize": REVERT,
+}
 """Actions that only want a server to become something."""
+
+REBOOTS = {"SOFT": REBOOT, "HARD": REBOOT_HARD}
+
+NO_CONSOLES = "There are no interactive consoles here; os-getConsoleOutput tells what a server printed."
 
 
 @blueprint.post("/servers/<server_id>/action")
@@ -32,37 +44,36 @@ def act(server_id: str) -> Response:
     name, details = next(iter(body.items()))
     if name not in ACTIONS:
         raise InvalidInput(f"There is no such action: {name[:80]}; known are {', '.join(sorted(ACTIONS))}")
-    return ACTIONS[name](asked.path_id(server_id), details)
+    own = asked.path_id(server_id)
+    try:
+        return ACTIONS[name](own, details)
+    except Conflict as refusal:
+        raise reserved.explained(own, refusal) from None
+
+
+@blueprint.post("/servers/<server_id>/remote-consoles")
+def remote_console(server_id: str) -> Response:
+    """There are none."""
+    find(server_id)
+    raise NoSuchThing(NO_CONSOLES)
 
 
 def _wish(name: str) -> Action:
     def ask(server_id: str, details: Any) -> Response:
         asked.may_write()
-        if name == "reboot":
-            _check_reboot(details)
         asking.ask(compute(), server_id, WISHES[name], project_id=asked.own_project(), by=by())
         return Response(status=202)
 
     return ask
 
 
-def _check_reboot(details: Any) -> None:
-    kind = details.get("type") if isinstance(details, dict) else None
-    if not isinstance(kind, str) or kind.upper() not in ("SOFT", "HARD"):
-        raise InvalidInput("reboot: type must be SOFT or HARD")
-
-
-def _create_image(server_id: str, details: Any) -> Response:
+def _reboot(server_id: str, details: Any) -> Response:
     asked.may_write()
-    if not isinstance(details, dict):
-        raise InvalidInput("createImage must be an object")
-    name = asked.name(details.get("name"), "createImage.name")
-    asked.metadata(details.get("metadata") or {})
-    made = asking.snapshot(compute(), server_id, name, project_id=asked.own_project(), by=by())
-    answer = jsonify({"image_id": made}) if since(45) else Response()
-    answer.status_code = 202
-    answer.headers["Location"] = f"{deployment().settings.base_url}/image/v2/images/{made}"
-    return answer
+    kind = details.get("type") if isinstance(details, dict) else None
+    if not isinstance(kind, str) or kind.upper() not in REBOOTS:
+        raise InvalidInput("reboot: type must be SOFT or HARD")
+    asking.ask(compute(), server_id, REBOOTS[kind.upper()], project_id=asked.own_project(), by=by())
+    return Response(status=202)
 
 
 def _console(server_id: str, details: Any) -> Response:
@@ -71,10 +82,31 @@ def _console(server_id: str, details: Any) -> Response:
     lines = None if length is None or length in (-1, "-1") else asked.count(length, "length")
     if server.node is None:
         return jsonify({"output": ""})
-    return jsonify({"output": compute().driver.console(lifecycle.guest(server), lines)})
+    return jsonify({"output": compute().driver.console(guests.guest(compute(), server), lines)})
 
 
-ACTIONS: Mapping[str, Action] = {name: _wish(name) for name in WISHES} | {
-    "createImage": _create_image,
-    "os-getConsoleOutput": _console,
-}
+def _no_console(server_id: str, details: Any) -> Response:
+    return remote_console(server_id)
+
+
+ACTIONS: Mapping[str, Action] = (
+    {name: _wish(name) for name in WISHES}
+    | server_addresses.ACTIONS
+    | {
+        "reboot": _reboot,
+        "createImage": server_changes.create_image,
+        "resize": server_changes.resize,
+        "confirmResize": server_changes.confirm,
+        "rebuild": server_changes.rebuild,
+        "shelve": server_changes.shelve,
+        "shelveOffload": server_changes.offload,
+        "unshelve": server_changes.unshelve,
+        "lock": server_changes.lock,
+        "unlock": server_changes.unlock,
+        "os-resetState": server_changes.reset,
+        "os-getConsoleOutput": _console,
+        "os-getVNCConsole": _no_console,
+        "os-getSPICEConsole": _no_console,
+        "os-getSerialConsole": _no_console,
+    }
+)

@@ -1,5 +1,6 @@
 """What clients ask of compute, taken apart once; InvalidInput names what is wrong and what would be right."""
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +35,36 @@ def name(value: Any, field: str = "name") -> str:
     if "../" in value or "..\\" in value or value in (".", ".."):
         raise InvalidInput(f"{field} must not name another folder")
     return value.strip()
+
+
+def description(value: Any) -> str | None:
+    """A description: up to 255 characters without control characters but line breaks; None: there is none."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > NAME_LENGTH or _CONTROL.search(value.replace("\n", "")):
+        raise InvalidInput(f"description must be a text of at most {NAME_LENGTH} characters, or null")
+    return value
+
+
+def zone_name(value: Any) -> str:
+    """The name of an availability zone, without a host."""
+    zone = name(value, "availability_zone")
+    if ":" in zone:
+        raise InvalidInput("availability_zone must be the name of a zone, without a host")
+    return zone
+
+
+def address(value: Any, version: int) -> str | None:
+    """An IP address of that version (4 or 6), in its usual spelling; None and an empty text: there is none."""
+    if value in (None, ""):
+        return None
+    try:
+        found = ipaddress.ip_address(value) if isinstance(value, str) else None
+    except ValueError:
+        found = None
+    if found is None or found.version != version:
+        raise InvalidInput(f"accessIPv{version} must be an IPv{version} address, or empty")
+    return str(found)
 
 
 def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:

@@ -1,16 +1,18 @@
-"""Flavors: listed, shown, made and dropped."""
+"""Flavors: listed, shown, made, described and dropped, and who may use them."""
 
+from collections.abc import Iterable
 from typing import Any
-from uuid import uuid4
 
 from flask import request
 
 from api.body import read_object
-from api.compute import asked, flavor_view
+from api.compute import asked, flavor_body, flavor_view
 from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
 from api.compute.servers import compute
 from api.current import caller, deployment
 from api.paging import cut, next_links, page
+from climate.compute import granting
 from climate.compute.flavor import Flavor
 from climate.compute.store import flavors
 from climate.domain.errors import Conflict, InvalidInput, NotFound
@@ -38,7 +40,7 @@ def detailed() -> Body:
 def create() -> Body:
     """Make a flavor."""
     asked.may_administer()
-    flavor = _read(asked.part(read_object(), "flavor"))
+    flavor = flavor_body.flavor(asked.part(read_object(), "flavor"))
     with compute().engine.begin() as conn:
         if not flavors.insert(conn, flavor):
             raise Conflict(f"Flavor with name {flavor.name} or ID {flavor.id} already exists.")
@@ -51,11 +53,28 @@ def show(flavor_id: str) -> Body:
     return {"flavor": flavor_view.full(_find(flavor_id))}
 
 
+@blueprint.put("/flavors/<flavor_id>")
+def describe(flavor_id: str) -> Body:
+    """Give a flavor another description; since 2.55."""
+    asked.may_administer()
+    if not since(55):
+        raise NotFound("Flavors are described since microversion 2.55.")
+    body = asked.part(read_object(), "flavor")
+    if set(body) != {"description"}:
+        raise InvalidInput("flavor must hold description, and nothing else")
+    with compute().engine.begin() as conn:
+        granting.check_own(conn, flavor_id)
+        if not flavors.describe(conn, flavor_id, flavor_body.description(body)):
+            raise _none(flavor_id)
+    return {"flavor": flavor_view.full(_find(flavor_id))}
+
+
 @blueprint.delete("/flavors/<flavor_id>")
 def delete(flavor_id: str) -> tuple[str, int]:
     """Drop a flavor; servers keep the size they have."""
     asked.may_administer()
     with compute().engine.begin() as conn:
+        granting.check_own(conn, flavor_id)
         if not flavors.delete(conn, flavor_id):
             raise _none(flavor_id)
     return "", 202
@@ -71,19 +90,38 @@ def extra_specs(flavor_id: str) -> Body:
 def add_extra_specs(flavor_id: str) -> Body:
     """Add extra specs to a flavor, or change them."""
     asked.may_administer()
-    specs = dict(_find(flavor_id).extra_specs) | asked.metadata(read_object().get("extra_specs"), "extra_specs")
-    _set_extra_specs(flavor_id, specs)
-    return {"extra_specs": specs}
+    return {"extra_specs": _add(flavor_id, flavor_body.extra_specs(read_object().get("extra_specs")))}
+
+
+@blueprint.get("/flavors/<flavor_id>/os-extra_specs/<key>")
+def extra_spec(flavor_id: str, key: str) -> Body:
+    """One extra spec of a flavor."""
+    found = _find(flavor_id).extra_specs
+    if key not in found:
+        raise _no_spec(flavor_id, key)
+    return {key: found[key]}
+
+
+@blueprint.put("/flavors/<flavor_id>/os-extra_specs/<key>")
+def set_extra_spec(flavor_id: str, key: str) -> Body:
+    """Set one extra spec of a flavor."""
+    asked.may_administer()
+    specs = flavor_body.extra_specs(read_object())
+    if set(specs) != {key}:
+        raise InvalidInput("The body must hold the key of the path, and nothing else")
+    _add(flavor_id, specs)
+    return dict(specs)
 
 
 @blueprint.delete("/flavors/<flavor_id>/os-extra_specs/<key>")
 def drop_extra_spec(flavor_id: str, key: str) -> tuple[str, int]:
     """Take one extra spec of a flavor away."""
     asked.may_administer()
-    specs = dict(_find(flavor_id).extra_specs)
-    if specs.pop(key, None) is None:
-        raise NotFound(f"Flavor {flavor_id} has no extra specs with key {key[:80]}.")
-    _set_extra_specs(flavor_id, specs)
+    _find(flavor_id)
+    with compute().engine.begin() as conn:
+        granting.check_own(conn, flavor_id)
+        if not flavors.drop_extra_spec(conn, flavor_id, key):
+            raise _no_spec(flavor_id, key)
     return "", 200
 
 
@@ -94,7 +132,35 @@ def access(flavor_id: str) -> Body:
     flavor = _find(flavor_id)
     if flavor.is_public:
         raise NotFound("Access list not available for public flavors.")
-    return {"flavor_access": [{"flavor_id": flavor.id, "tenant_id": project} for project in flavor.projects]}
+    return _access(flavor.id, flavor.projects)
+
+
+@blueprint.post("/flavors/<flavor_id>/action")
+def change_access(flavor_id: str) -> Body:
+    """Let a project use a flavor that is not public, or no longer."""
+    asked.may_administer()
+    body = read_object()
+    action = next(iter(body), "")
+    if len(body) != 1 or action not in ("addTenantAccess", "removeTenantAccess"):
+        raise InvalidInput("The body must hold addTenantAccess or removeTenantAccess")
+    project = asked.name(asked.part(body, action).get("tenant"), "tenant")
+    if _find(flavor_id).is_public:
+        raise Conflict(f"Flavor {flavor_id} is public: everybody may use it.")
+    with compute().engine.begin() as conn:
+        granting.check_own(conn, flavor_id)
+        if action == "addTenantAccess":
+            left = flavors.admit(conn, flavor_id, project)
+        else:
+            left = flavors.expel(conn, flavor_id, project)
+    if left is None and action == "addTenantAccess":
+        raise Conflict(f"Project {project} may use flavor {flavor_id} already.")
+    if left is None:
+        raise NotFound(f"Project {project} has no access to flavor {flavor_id}.")
+    return _access(flavor_id, left)
+
+
+def _access(flavor_id: str, projects: Iterable[str]) -> Body:
+    return {"flavor_access": [{"flavor_id": flavor_id, "tenant_id": project} for project in projects]}
 
 
 def _listed() -> tuple[list[Flavor], Body]:
@@ -105,6 +171,7 @@ def _listed() -> tuple[list[Flavor], Body]:
         found = [flavor for flavor in flavors.listed(conn) if public is None or flavor.is_public is public]
     if not caller().is_admin:
         found = [flavor for flavor in found if flavor.usable_by(caller().project_id)]
+    found = flavor_body.sorted_and_large(found)
     shown, more = cut(found, wanted, lambda flavor: flavor.id)
     url = f"{deployment().settings.base_url}{request.path}"
     return shown, {"flavors_links": next_links(url, shown[-1].id, wanted)} if more else {}
@@ -129,27 +196,17 @@ def _find(flavor_id: str) -> Flavor:
     return found
 
 
-def _read(body: Body) -> Flavor:
-    flavor_id = body.get("id")
-    if flavor_id is not None and not isinstance(flavor_id, (str, int)):
-        raise InvalidInput("id must be a text, or null to have one made")
-    swap = body.get("swap")
-    return Flavor(
-        id=str(uuid4()) if flavor_id in (None, "auto", "") else asked.name(str(flavor_id), "id"),
-        name=asked.name(body.get("name")),
-        vcpus=asked.count(body.get("vcpus"), "vcpus", 1, 1 << 16),
-        ram_mb=asked.count(body.get("ram"), "ram", 1, 1 << 26),
-        disk_gb=asked.count(body.get("disk"), "disk", 0, 1 << 20),
-        ephemeral_gb=asked.count(body.get("OS-FLV-EXT-DATA:ephemeral", 0), "ephemeral", 0, 1 << 20),
-        swap_mb=asked.count(swap or 0, "swap", 0, 1 << 26),
-        is_public=asked.flag(body.get("os-flavor-access:is_public", True), "is_public"),
-        description=None if body.get("description") is None else asked.name(body["description"], "description"),
-    )
-
-
-def _set_extra_specs(flavor_id: str, specs: dict[str, str]) -> None:
+def _add(flavor_id: str, specs: dict[str, str]) -> dict[str, str]:
     with compute().engine.begin() as conn:
-        flavors.set_extra_specs(conn, flavor_id, specs)
+        granting.check_own(conn, flavor_id)
+        found = flavors.add_extra_specs(conn, flavor_id, specs)
+    if found is None:
+        raise _none(flavor_id)
+    return found
+
+
+def _no_spec(flavor_id: str, key: str) -> NotFound:
+    return NotFound(f"Flavor {flavor_id[:80]} has no extra specs with key {key[:80]}.")
 
 
 def _none(flavor_id: str) -> NotFound:

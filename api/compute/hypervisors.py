@@ -1,5 +1,6 @@
 """Hypervisors: the nodes of the cloud, for administrators."""
 
+import json
 from typing import Any
 
 from flask import request
@@ -23,21 +24,21 @@ blueprint = compute_blueprint("hypervisors")
 def listing() -> Body:
     """Nodes, by name and id only."""
     found, links = _listed()
-    return {"hypervisors": [_brief(node) for node in found]} | links
+    return {"hypervisors": _with_servers(found, [_brief(node) for node in found])} | links
 
 
 @blueprint.get("/os-hypervisors/detail")
 def detailed() -> Body:
     """Nodes with all there is to know."""
     found, links = _listed()
-    return {"hypervisors": [_full(node) for node in found]} | links
+    return {"hypervisors": _with_servers(found, [_full(node) for node in found])} | links
 
 
 @blueprint.get("/os-hypervisors/statistics")
 def statistics() -> Body:
     """The sums over all nodes."""
     asked.may_administer()
-    numbers = [_numbers(node) for node in lending.nodes(compute())]
+    numbers = [_numbers(node) for node in lending.known_nodes(compute())]
     keys = numbers[0] if numbers else ()
     return {
         "hypervisor_statistics": {"count": len(numbers)} | {key: sum(each[key] for each in numbers) for key in keys}
@@ -47,7 +48,8 @@ def statistics() -> Body:
 @blueprint.get("/os-hypervisors/<node_id>")
 def show(node_id: str) -> Body:
     """One node, by its id; a name is nobody's."""
-    return {"hypervisor": _full(_find(node_id))}
+    node = _find(node_id)
+    return {"hypervisor": _with_servers([node], [_full(node)])[0]}
 
 
 @blueprint.get("/os-hypervisors/<node_id>/uptime")
@@ -59,17 +61,42 @@ def uptime(node_id: str) -> Body:
 @blueprint.get("/os-hypervisors/<pattern>/search")
 def search(pattern: str) -> Body:
     """Nodes whose name contains a text; the form of it before 2.53."""
+    return {"hypervisors": [_brief(node) for node in _matching(pattern)]}
+
+
+@blueprint.get("/os-hypervisors/<pattern>/servers")
+def servers(pattern: str) -> Body:
+    """Nodes whose name contains a text, with their servers; the form of it before 2.53."""
+    found = _matching(pattern)
+    return {"hypervisors": _told(found, [_brief(node) for node in found])}
+
+
+def _matching(pattern: str) -> list[Node]:
     asked.may_administer()
-    found = [node for node in lending.nodes(compute()) if pattern in node.name]
+    if since(53):
+        raise NotFound("Since 2.53 it is GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
+    found = [node for node in lending.known_nodes(compute()) if pattern in node.name]
     if not found:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
-    return {"hypervisors": [_brief(node) for node in found]}
+    return found
+
+
+def _with_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
+    """The views, with the servers of their nodes when the query asks for them; since 2.53."""
+    return _told(nodes, views) if since(53) and asked.query_flag("with_servers") else views
+
+
+def _told(nodes: list[Node], views: list[Body]) -> list[Body]:
+    there = lending.servers_by_node(compute(), nodes)
+    for node, view in zip(nodes, views, strict=True):
+        view["servers"] = [{"uuid": server_id, "name": name} for server_id, name in there[node.id]]
+    return views
 
 
 def _listed() -> tuple[list[Node], Body]:
     asked.may_administer()
     pattern = request.args.get("hypervisor_hostname_pattern", "")
-    found = [node for node in lending.nodes(compute()) if pattern in node.name]
+    found = [node for node in lending.known_nodes(compute()) if pattern in node.name]
     if pattern and not found:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
     wanted = page()
@@ -80,8 +107,8 @@ def _listed() -> tuple[list[Node], Body]:
 
 def _find(node_id: str) -> Node:
     asked.may_administer()
-    for node in lending.nodes(compute()):
-        if node_id in (node.uuid, str(node.id)):
+    for node in lending.known_nodes(compute()):
+        if node_id == _id(node):
             return node
     raise NotFound(f"Hypervisor with ID '{node_id[:80]}' could not be found.")
 
@@ -100,25 +127,39 @@ def _brief(node: Node) -> Body:
 
 
 def _full(node: Node) -> Body:
-    service = {"id": node.service_uuid if since(53) else node.id, "host": node.service_host, "disabled_reason": None}
+    service = {
+        "id": node.service_uuid if since(53) else node.service_id,
+        "host": node.service_host,
+        "disabled_reason": node.disabled_reason,
+    }
     more = {
         "hypervisor_type": node.hypervisor_type,
         "hypervisor_version": node.hypervisor_version,
-        "host_ip": "127.0.0.1",
-        "cpu_info": {} if since(28) else node.cpu_info,
+        "host_ip": node.host_ip,
+        "cpu_info": _cpu_info(node) if since(28) else node.cpu_info,
         "service": service,
+        "climate:maintenance": node.maintenance,
     }
     return _brief(node) | _numbers(node) | more
 
 
+def _cpu_info(node: Node) -> Body:
+    """As an object; a release before this one kept whatever text was reported."""
+    try:
+        read = json.loads(node.cpu_info or "{}")
+    except ValueError:
+        return {"model": node.cpu_info}
+    return read if isinstance(read, dict) else {"model": node.cpu_info}
+
+
 def _numbers(node: Node) -> dict[str, int]:
-    used_gb = -(-node.used_disk_mb // 1024)
+    used_ram, used_gb = node.used_ram_mb + node.reserved_ram_mb, -(-(node.used_disk_mb + node.reserved_disk_mb) // 1024)
     return {
         "vcpus": node.vcpus,
         "vcpus_used": node.used_vcpus,
         "memory_mb": node.memory_mb,
-        "memory_mb_used": node.used_ram_mb,
-        "free_ram_mb": node.memory_mb - node.used_ram_mb,
+        "memory_mb_used": used_ram,
+        "free_ram_mb": node.memory_mb - used_ram,
         "local_gb": node.local_gb,
         "local_gb_used": used_gb,
         "free_disk_gb": node.local_gb - used_gb,

@@ -1,19 +1,21 @@
-"""Keypairs of a user: public keys by name."""
+"""Keypairs of users: public keys by name."""
 
-import base64
-import binascii
-import hashlib
 from typing import Any
+
+from flask import request
 
 from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.servers import compute
-from api.current import caller
-from api.paging import cut, page
-from climate.compute.store import projects
-from climate.domain.errors import Conflict, InvalidInput, NotFound
+from api.current import caller, deployment
+from api.paging import MOST, Page, cut, next_links, page
+from climate.compute import keypair
+from climate.compute.errors import QuotaExceeded
+from climate.compute.store import keypairs, projects
+from climate.compute.store.keypairs import Row
+from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 
 Body = dict[str, Any]
 
@@ -22,68 +24,89 @@ blueprint = compute_blueprint("keypairs")
 
 @blueprint.get("/os-keypairs")
 def listing() -> Body:
-    """The caller's keypairs."""
+    """The keypairs of the caller, or of the user that an administrator names."""
     asked.may_read()
+    wanted = page() if since(35) else Page(MOST, None, asked=False)
     with compute().engine.connect() as conn:
-        found = projects.keypairs(conn, caller().user_id)
-    shown, _ = cut(found, page(), lambda row: str(row["name"]))
-    return {"keypairs": [{"keypair": _view(row)} for row in shown]}
+        found = keypairs.listed(conn, _whose(request.args.get("user_id")))
+    shown, more = cut(found, wanted, lambda row: str(row["name"]))
+    body: Body = {"keypairs": [{"keypair": _view(row)} for row in shown]}
+    url = f"{deployment().settings.base_url}{request.path}"
+    return body | ({"keypairs_links": next_links(url, shown[-1]["name"], wanted)} if more and since(35) else {})
 
 
 @blueprint.post("/os-keypairs")
 def create() -> tuple[Body, int]:
-    """Keep a public key under a name."""
+    """Keep a public key under a name; when none is sent, a pair is made, and its private key told this once."""
     asked.may_write()
     body = asked.part(read_object(), "keypair")
-    name, key = asked.name(body.get("name")), body.get("public_key")
-    if not isinstance(key, str) or len(key) > 16384:
-        raise InvalidInput("public_key must be a public key; the private one stays with its owner")
-    row = {"name": name, "public_key": key, "fingerprint": _fingerprint(key)}
+    name, user_id = _name(body), _whose(body.get("user_id"))
+    made = keypair.make(name) if body.get("public_key") is None else None
+    public = made.public if made else _public(body)
     with compute().engine.begin() as conn:
-        if not projects.add_keypair(conn, caller().user_id, name, key, row["fingerprint"]):
-            raise Conflict(f"Key pair '{name}' already exists.")
-    return {"keypair": _view(row) | {"user_id": caller().user_id}}, 201 if since(2) else 200
+        most = projects.limits(conn, caller().project_id)["key_pairs"]
+        if 0 <= most <= keypairs.count(conn, user_id):
+            raise QuotaExceeded(f"Quota exceeded, too many key pairs: a user may have {most}.")
+        row = keypairs.add(conn, user_id, name, public, keypair.fingerprint(public))
+    if row is None:
+        raise Conflict(f"Key pair '{name}' already exists.")
+    told = {"private_key": made.private} if made else {}
+    return {"keypair": _view(row) | {"user_id": user_id} | told}, 201 if since(2) else 200
 
 
 @blueprint.get("/os-keypairs/<name>")
 def show(name: str) -> Body:
     """One keypair."""
     asked.may_read()
+    user_id = _whose(request.args.get("user_id"))
     with compute().engine.connect() as conn:
-        found = projects.keypairs(conn, caller().user_id, name)
+        found = keypairs.listed(conn, user_id, name)
     if not found:
-        raise _none(name)
+        raise _none(name, user_id)
     row = found[0]
     times = {"created_at": f"{row['created_at']:%Y-%m-%dT%H:%M:%S.%f}", "updated_at": None, "deleted_at": None}
-    more = {"id": 1, "user_id": caller().user_id, "deleted": False}
-    return {"keypair": _view(row) | more | times}
+    return {"keypair": _view(row) | times | {"id": row["id"], "user_id": user_id, "deleted": False}}
 
 
 @blueprint.delete("/os-keypairs/<name>")
 def delete(name: str) -> tuple[str, int]:
     """Forget a keypair."""
     asked.may_write()
+    user_id = _whose(request.args.get("user_id"))
     with compute().engine.begin() as conn:
-        if not projects.drop_keypair(conn, caller().user_id, name):
-            raise _none(name)
+        if not keypairs.drop(conn, user_id, name):
+            raise _none(name, user_id)
     return "", 204 if since(2) else 202
 
 
-def _view(row: Body) -> Body:
+def _whose(user_id: Any) -> str:
+    """The user whose keys are meant: the caller, or since 2.10 the one that an administrator names."""
+    if user_id is None or not since(10):
+        return caller().user_id
+    if asked.name(user_id, "user_id") != caller().user_id and not caller().is_admin:
+        raise Forbidden("Only administrators see the keypairs of others.")
+    return str(user_id)
+
+
+def _name(body: Body) -> str:
+    if body.get("type", "ssh") != "ssh":
+        raise InvalidInput("type must be ssh")
+    name = body.get("name")
+    if not isinstance(name, str):
+        raise InvalidInput("name must be a text")
+    return keypair.check_name(name)
+
+
+def _public(body: Body) -> str:
+    if not isinstance(body["public_key"], str):
+        raise InvalidInput("public_key must be a text")
+    return keypair.check_public(body["public_key"])
+
+
+def _view(row: Row) -> Body:
     seen = {key: row[key] for key in ("name", "public_key", "fingerprint")}
     return seen | ({"type": "ssh"} if since(2) else {})
 
 
-def _fingerprint(key: str) -> str:
-    """MD5 of the key's middle part, as ssh-keygen -l -E md5 shows it: a name for the key, not a protection."""
-    parts = key.split()
-    try:
-        blob = base64.b64decode(parts[1], validate=True)
-    except (IndexError, binascii.Error, ValueError):
-        raise InvalidInput("public_key must be like 'ssh-ed25519 AAAA… comment'") from None
-    digest = hashlib.md5(blob, usedforsecurity=False).hexdigest()
-    return ":".join(digest[place : place + 2] for place in range(0, len(digest), 2))
-
-
-def _none(name: str) -> NotFound:
-    return NotFound(f"Keypair {name[:80]} not found for user {caller().user_id}")
+def _none(name: str, user_id: str) -> NotFound:
+    return NotFound(f"Keypair {name[:80]} not found for user {user_id[:80]}")

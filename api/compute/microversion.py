@@ -5,7 +5,7 @@ import re
 from flask import Response, g, request
 from werkzeug.exceptions import NotAcceptable
 
-from climate.domain.errors import InvalidInput
+from climate.domain.errors import InvalidInput, NotFound
 
 LOWEST, HIGHEST = (2, 1), (2, 79)
 HEADERS = ("OpenStack-API-Version", "X-OpenStack-Nova-API-Version")
@@ -58,3 +58,9 @@ def _asked() -> str | None:
         if service.lower() in ("compute", "nova"):
             return version.strip()
     return request.headers.get(HEADERS[1], "").strip() or None
+
+
+def proxied() -> None:
+    """Refuse what compute did for the network service until 2.36: 404 from then on."""
+    if since(36):
+        raise NotFound("The resource could not be found: since 2.36 the network service is asked for it.")

@@ -3,81 +3,149 @@
 from collections.abc import Mapping
 from typing import Any
 
+from flask import request
+
+from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.servers import compute
 from api.current import caller
-from climate.compute.store import projects, servers
-from climate.domain.errors import Forbidden
+from climate.compute import quotas
+from climate.compute.quotas import Standing
+from climate.compute.store.projects import DEFAULT_LIMITS
+from climate.domain.errors import Forbidden, InvalidInput
 
 Body = dict[str, Any]
 
 blueprint = compute_blueprint("projects")
 
-OTHERS = {"key_pairs": 100, "metadata_items": asked.MOST_METADATA, "server_groups": 0, "server_group_members": 0}
-"""Limits that are the same for all."""
+SETTABLE = {
+    "instances": "instances",
+    "cores": "cores",
+    "ram": "ram_mb",
+    "key_pairs": "key_pairs",
+    "server_groups": "server_groups",
+    "server_group_members": "server_group_members",
+}
+"""What clients call the limits that can be set, and what we do."""
 
+SAME_FOR_ALL = {"metadata_items": asked.MOST_METADATA}
 FILES = {"injected_files": 0, "injected_file_content_bytes": 0, "injected_file_path_bytes": 0}
-"""Limits that clients wanted to see before 2.57."""
+"""Limits that clients wanted to see before 2.57; servers take no files."""
+
+OF_NETWORKS = {"fixed_ips": "fixed_ips", "floating_ips": "floating_ips"}
+"""Limits that are set and shown by the network service from 2.36 on."""
+
+_SECURITY = {
+    "maxSecurityGroups": 1,
+    "totalSecurityGroupsUsed": 1,
+    "maxSecurityGroupRules": 4,
+}
+_PERSONALITY = {"maxPersonality": 0, "maxPersonalitySize": 0}
 
 
 @blueprint.get("/limits")
 def limits() -> Body:
-    """What the caller's project may have, and has."""
+    """What a project may have, and has: the caller's, or the one that an administrator names."""
     asked.may_read()
-    most, used = _standing(caller().project_id)
+    project_id = request.args.get("tenant_id") or caller().project_id
+    if project_id != caller().project_id and not caller().is_admin:
+        raise Forbidden("Only administrators see the limits of other projects.")
+    now = quotas.standing(compute(), project_id)
+    most, used = now.limits, now.used
     absolute = {
         "maxTotalInstances": most["instances"],
         "maxTotalCores": most["cores"],
         "maxTotalRAMSize": most["ram_mb"],
-        "maxTotalKeypairs": OTHERS["key_pairs"],
-        "maxServerMeta": OTHERS["metadata_items"],
-        "maxImageMeta": OTHERS["metadata_items"],
-        "maxServerGroups": OTHERS["server_groups"],
-        "maxServerGroupMembers": OTHERS["server_group_members"],
+        "maxTotalKeypairs": most["key_pairs"],
+        "maxServerMeta": asked.MOST_METADATA,
+        "maxServerGroups": most["server_groups"],
+        "maxServerGroupMembers": most["server_group_members"],
         "totalInstancesUsed": used["instances"],
         "totalCoresUsed": used["cores"],
         "totalRAMUsed": used["ram_mb"],
-        "totalServerGroupsUsed": 0,
+        "totalServerGroupsUsed": used["server_groups"],
     }
-    return {"limits": {"rate": [], "absolute": absolute}}
+    return {"limits": {"rate": [], "absolute": absolute | _older_limits(now)}}
 
 
 @blueprint.get("/os-quota-sets/<project_id>")
 def quota(project_id: str) -> Body:
     """The quota of a project."""
-    most, _ = _standing(_readable(project_id))
-    return {"quota_set": {"id": project_id} | _shown(most)}
+    now = quotas.standing(compute(), _readable(project_id))
+    return {"quota_set": {"id": project_id} | _shown(now.limits)}
 
 
 @blueprint.get("/os-quota-sets/<project_id>/defaults")
 def defaults(project_id: str) -> Body:
     """The quota of a project that was given none of its own."""
     asked.may_read()
-    return {"quota_set": {"id": project_id} | _shown(projects.DEFAULT_LIMITS)}
+    return {"quota_set": {"id": project_id} | _shown(DEFAULT_LIMITS)}
 
 
 @blueprint.get("/os-quota-sets/<project_id>/detail")
 def detail(project_id: str) -> Body:
     """The quota of a project, and what is used of it."""
-    most, used = _standing(_readable(project_id))
-    in_use = _shown(dict.fromkeys(most, 0) | dict(used))
+    now = quotas.standing(compute(), _readable(project_id))
+    used = {name: now.used.get(key, 0) for name, key in _settable().items()}
     shown = {
-        key: {"limit": limit, "in_use": in_use[key] if key in ("instances", "cores", "ram") else 0, "reserved": 0}
-        for key, limit in _shown(most).items()
+        name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in _shown(now.limits).items()
     }
     return {"quota_set": {"id": project_id} | shown}
 
 
-def _standing(project_id: str) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    with compute().engine.connect() as conn:
-        return projects.limits(conn, project_id), servers.used(conn, project_id)
+@blueprint.put("/os-quota-sets/<project_id>")
+def change(project_id: str) -> Body:
+    """Set limits of a project."""
+    asked.may_administer()
+    _check_query()
+    asked.name(project_id, "the id of the project")
+    body = asked.part(read_object(), "quota_set")
+    force = asked.flag(body.pop("force", False), "force")
+    body.pop("tenant_id", None)
+    settable = _settable()
+    unknown = sorted(set(body) - set(settable))
+    if unknown:
+        raise InvalidInput(f"quota_set: {unknown[0][:40]!r} cannot be set; there are {', '.join(settable)} and force")
+    wanted = {settable[name]: _limit(value, name) for name, value in body.items()}
+    return {"quota_set": _shown(quotas.change(compute(), project_id, wanted, force=force))}
+
+
+@blueprint.delete("/os-quota-sets/<project_id>")
+def reset(project_id: str) -> tuple[str, int]:
+    """Give a project the default limits again."""
+    asked.may_administer()
+    _check_query()
+    quotas.reset(compute(), project_id)
+    return "", 202
+
+
+def _limit(value: Any, name: str) -> int:
+    return -1 if value in (-1, "-1") and not isinstance(value, bool) else asked.count(value, f"quota_set: {name}")
+
+
+def _check_query() -> None:
+    if "user_id" in request.args:
+        raise InvalidInput("Quotas are those of projects: there is no user_id")
+
+
+def _older_limits(now: Standing) -> dict[str, int]:
+    """Limits that later microversions have dropped: of networks by 2.36, of images by 2.39, of files by 2.57."""
+    most, used = now.limits["floating_ips"], now.used["floating_ips"]
+    networks = _SECURITY | {"maxTotalFloatingIps": most, "totalFloatingIpsUsed": used}
+    dropped = ((36, networks), (39, {"maxImageMeta": asked.MOST_METADATA}), (57, _PERSONALITY))
+    return {key: limit for minor, limits in dropped if not since(minor) for key, limit in limits.items()}
 
 
 def _shown(most: Mapping[str, int]) -> dict[str, int]:
-    shown = {"instances": most["instances"], "cores": most["cores"], "ram": most["ram_mb"]} | OTHERS
+    shown = {name: most[key] for name, key in _settable().items()} | SAME_FOR_ALL
     return shown if since(57) else shown | FILES
+
+
+def _settable() -> Mapping[str, str]:
+    """The limits that can be set at the microversion of the request."""
+    return SETTABLE if since(36) else SETTABLE | OF_NETWORKS
 
 
 def _readable(project_id: str) -> str:

@@ -11,7 +11,7 @@ from api.current import caller, deployment
 from climate.compute.flavor import Flavor
 from climate.compute.image import ACTIVE
 from climate.compute.request import BootRequest, pools_of, read_zone
-from climate.compute.store import flavors, images, projects
+from climate.compute.store import flavors, images, keypairs
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 
 HINTS = ("OS-SCH-HNT:scheduler_hints", "os:scheduler_hints")
@@ -21,6 +21,7 @@ KNOWN = frozenset(HINTS) | {
     *("name", "imageRef", "flavorRef", "min_count", "max_count", "networks", "block_device_mapping_v2", "metadata"),
     *("availability_zone", "key_name", "user_data", "scheduler_hints", "return_reservation_id"),
     *("security_groups", "config_drive", "adminPass", "OS-DCF:diskConfig", "description", "tags", "hostname"),
+    *("host", "hypervisor_hostname"),
     *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
 }
 """What may stand below `server`; some of it changes nothing here, but clients send it."""
@@ -62,14 +63,17 @@ def _request(server: dict[str, Any], hints: dict[str, Any]) -> BootRequest:
         project_id=who.project_id,
         user_id=who.user_id,
         name=asked.name(server.get("name")),
-        flavor=_flavor(server),
+        flavor=flavor(server.get("flavorRef")),
         image_id=_image(server),
         networks=_networks(server),
         metadata=asked.metadata(server.get("metadata") or {}),
         hints=hints,
         zone=_zone(server),
+        destination=_destination(server),
+        access=(asked.address(server.get("accessIPv4"), 4), asked.address(server.get("accessIPv6"), 6)),
         key_name=_key(server),
         user_data=_user_data(server.get("user_data")),
+        description=asked.description(server.get("description")),
         count=count,
         least=least,
         admin=who.is_admin,
@@ -89,8 +93,7 @@ def _hints(body: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
 
 def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) -> None:
     if "group" in hints:
-        group = asked.uuid(hints["group"], "group")
-        raise InvalidInput(f"Server group {group} could not be found.")
+        asked.uuid(hints["group"], "group")
     if "lease_params" in hints and not reserved:
         raise InvalidInput("lease_params are for a server with the hint reserved=True")
     if reserved and request.count > 1:
@@ -99,11 +102,10 @@ def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) ->
         raise InvalidInput("A server is either booted with reservation=ID or made to wait with reserved=True")
 
 
-def _flavor(server: dict[str, Any]) -> Flavor:
-    ref = server.get("flavorRef")
+def flavor(ref: Any) -> Flavor:
+    """The flavor that a client means, by its id or the link to it."""
     if isinstance(ref, bool) or not isinstance(ref, (str, int)) or ref == "":
         raise InvalidInput("flavorRef must be the id of a flavor")
-    # Some clients give the whole link.
     flavor_id = str(ref).rpartition("/")[2]
     with deployment().compute.engine.connect() as conn:
         found = flavors.get(conn, flavor_id)
@@ -114,9 +116,9 @@ def _flavor(server: dict[str, Any]) -> Flavor:
     return found
 
 
-def _image(server: dict[str, Any]) -> str:
-    ref = server.get("imageRef") or _booted_from(server.get("block_device_mapping_v2"))
-    image_id = asked.uuid(str(ref).rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
+def image(ref: Any) -> str:
+    """The id of the image that a client means, by its id or the link to it; it must be ready."""
+    image_id = asked.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
     with deployment().compute.engine.connect() as conn:
         found = images.get(conn, image_id)
     if found is None or not (found.seen_by(caller().project_id) or caller().is_admin):
@@ -126,12 +128,28 @@ def _image(server: dict[str, Any]) -> str:
     return image_id
 
 
+def _image(server: dict[str, Any]) -> str:
+    booted_from = _booted_from(server.get("block_device_mapping_v2"))
+    return image(server.get("imageRef") or booted_from)
+
+
 def _booted_from(devices: Any) -> Any:
-    """The image among the block devices that a server is booted from."""
-    for device in devices if isinstance(devices, list) else ():
-        if isinstance(device, dict) and device.get("source_type") == "image":
-            return device.get("uuid")
-    raise InvalidInput("imageRef must be the id of an image")
+    """The image among the block devices, of which there may be no other: clients send it beside imageRef."""
+    if devices is None:
+        return None
+    if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
+        raise InvalidInput("block_device_mapping_v2 must be a list of objects")
+    found = None
+    for device in devices:
+        if device.get("source_type") != "image" or device.get("destination_type", "local") != "local":
+            raise InvalidInput(
+                'block_device_mapping_v2: there are no volumes here; each must be like {"uuid": "…", "source_type": '
+                '"image", "destination_type": "local"}'
+            )
+        if found is not None:
+            raise InvalidInput("block_device_mapping_v2: a server is made from one image")
+        found = device.get("uuid")
+    return found
 
 
 def _networks(server: dict[str, Any]) -> tuple[str, ...] | None:
@@ -154,13 +172,35 @@ def _network(entry: Any) -> str:
 
 
 def _zone(server: dict[str, Any]) -> str | None:
+    """`zone[:host[:node]]`; a host or node in it is forced."""
     zone = server.get("availability_zone")
     if zone is None:
         return None
-    _, host, node = read_zone(asked.name(zone, "availability_zone"))
+    named, host, node = read_zone(asked.name(zone, "availability_zone"))
     if (host or node) and not caller().is_admin:
         raise Forbidden("Only administrators may force a host.")
-    return str(zone)
+    return f"{named or ''}:{host or ''}:{node or ''}".rstrip(":") or None
+
+
+def _destination(server: dict[str, Any]) -> str | None:
+    """`host[:node]` or `:node` of the keys `host` and `hypervisor_hostname`, which force nothing."""
+    host, node = (_host(server, key) for key in ("host", "hypervisor_hostname"))
+    if host is None and node is None:
+        return None
+    if not caller().is_admin:
+        raise Forbidden("Only administrators may name a host.")
+    return f"{host or ''}:{node or ''}".rstrip(":")
+
+
+def _host(server: dict[str, Any], key: str) -> str | None:
+    given = server.get(key)
+    if given is None:
+        return None
+    if not since(74) or ":" in str(server.get("availability_zone")):
+        raise InvalidInput(f"{key} is for 2.74 and later, where availability_zone names no host")
+    if ":" in asked.name(given, key):
+        raise InvalidInput(f"{key} must be the name of a host")
+    return str(given)
 
 
 def _key(server: dict[str, Any]) -> str | None:
@@ -169,7 +209,7 @@ def _key(server: dict[str, Any]) -> str | None:
         return None
     wanted = asked.name(key, "key_name")
     with deployment().compute.engine.connect() as conn:
-        if not projects.keypairs(conn, caller().user_id, wanted):
+        if not keypairs.listed(conn, caller().user_id, wanted):
             raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
     return wanted
 

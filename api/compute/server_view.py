@@ -1,27 +1,56 @@
 """Servers as clients read them, in the shape of the microversion they want."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha224
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from api.compute.flavor_view import embedded
 from api.compute.microversion import since
 from api.current import caller, deployment
-from climate.compute.host import DEFAULT_ZONE
-from climate.compute.server import ACTIVE, BUILD, ERROR, REBOOT, RESERVED, SHUTOFF, SUSPENDED, Server
+from climate.compute.server import (
+    ACTIVE,
+    BUILD,
+    PAUSED,
+    REBOOT,
+    REBOOT_HARD,
+    REBUILD,
+    RESIZE,
+    REVERT,
+    SHELVED_OFFLOADED,
+    SHUTOFF,
+    SUSPENDED,
+    VERIFY_RESIZE,
+    VM_STATES,
+    Server,
+)
 
 Body = dict[str, Any]
 
-VM_STATES = {
-    BUILD: "building",
-    RESERVED: "reserved",
-    ACTIVE: "active",
-    SHUTOFF: "stopped",
-    SUSPENDED: "suspended",
-    ERROR: "error",
+POWER_STATES = {ACTIVE: 1, PAUSED: 3, SHUTOFF: 4, SUSPENDED: 4, SHELVED_OFFLOADED: 4, VERIFY_RESIZE: 1}
+"""1: running, 3: paused, 4: shut down; 0 of every other status: nothing is known."""
+
+STATUS_OF_TASK = {
+    REBOOT: "REBOOT",
+    REBOOT_HARD: "HARD_REBOOT",
+    REBUILD: "REBUILD",
+    RESIZE: "RESIZE",
+    REVERT: "REVERT_RESIZE",
 }
-POWER_STATES = {ACTIVE: 1, SHUTOFF: 4, SUSPENDED: 4}
-"""1: running, 4: shut down; 0 of every other status: nothing is known."""
+"""Tasks that are shown as a status while they are under way."""
+
+
+class Behind(NamedTuple):
+    """What administrators are shown besides; empty for others."""
+
+    hosts: Mapping[str, str] = MappingProxyType({})
+    """How the compute services are."""
+    user_data: Mapping[str, str] = MappingProxyType({})
+    """Id of a server -> what it was given to begin with, in Base64; those that have any."""
+
+
+NOTHING = Behind()
 
 DEFAULT_GROUP = {"name": "default"}
 
@@ -40,21 +69,21 @@ def brief(server: Server) -> Body:
     return {"id": server.id, "name": server.name, "links": links(f"servers/{server.id}")}
 
 
-def full(server: Server) -> Body:
+def full(server: Server, behind: Behind = NOTHING) -> Body:
     """A server with all that the caller may know of it."""
     body = brief(server) | {
-        "status": "REBOOT" if server.task == REBOOT else server.status,
+        "status": STATUS_OF_TASK.get(server.task or "", server.status),
         "tenant_id": server.project_id,
         "user_id": server.user_id,
         "metadata": dict(server.metadata),
-        "hostId": _host_id(server),
+        "hostId": host_id(server),
         "image": _image(server),
         "flavor": embedded(server.flavor) if since(47) else _flavor_link(server),
         "created": f"{server.created_at:%Y-%m-%dT%H:%M:%SZ}",
         "updated": f"{server.updated_at:%Y-%m-%dT%H:%M:%SZ}",
-        "addresses": _addresses(server),
-        "accessIPv4": "",
-        "accessIPv6": "",
+        "addresses": addresses(server),
+        "accessIPv4": server.access[0] or "",
+        "accessIPv6": server.access[1] or "",
         "OS-DCF:diskConfig": "MANUAL",
         "OS-EXT-AZ:availability_zone": _zone(server),
         "config_drive": "",
@@ -71,23 +100,23 @@ def full(server: Server) -> Body:
         body["progress"] = 100 if server.status == ACTIVE else 0
     if server.fault is not None:
         body["fault"] = dict(server.fault)
-    return body | _later(server) | (_for_administrators(server) if caller().is_admin else {})
+    return body | _later(server) | (_for_administrators(server, behind) if caller().is_admin else {})
 
 
 def _later(server: Server) -> Body:
     """What later microversions have added."""
     added: tuple[tuple[int, Body], ...] = (
-        (9, {"locked": False}),
-        (19, {"description": server.name}),
+        (9, {"locked": server.locked_by is not None}),
+        (19, {"description": server.description}),
         (26, {"tags": []}),
         (63, {"trusted_image_certificates": None}),
-        (71, {"server_groups": []}),
-        (73, {"locked_reason": None}),
+        (71, {"server_groups": [server.group_id] if server.group_id else []}),
+        (73, {"locked_reason": server.locked_reason}),
     )
     return {key: value for minor, keys in added if since(minor) for key, value in keys.items()}
 
 
-def _for_administrators(server: Server) -> Body:
+def _for_administrators(server: Server, behind: Behind) -> Body:
     seen: Body = {
         "OS-EXT-SRV-ATTR:host": server.service_host,
         "OS-EXT-SRV-ATTR:hypervisor_hostname": server.node,
@@ -101,12 +130,12 @@ def _for_administrators(server: Server) -> Body:
             "OS-EXT-SRV-ATTR:kernel_id": "",
             "OS-EXT-SRV-ATTR:ramdisk_id": "",
             "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
-            "OS-EXT-SRV-ATTR:user_data": None,
+            "OS-EXT-SRV-ATTR:user_data": behind.user_data.get(server.id),
         }
-    return seen | ({"host_status": "UP" if server.node else ""} if since(16) else {})
+    return seen | ({"host_status": behind.hosts.get(server.service_host or "", "")} if since(16) else {})
 
 
-def _host_id(server: Server) -> str:
+def host_id(server: Server) -> str:
     """The same for two servers of a project on one node, and telling nothing else."""
     return sha224(f"{server.project_id}{server.node}".encode()).hexdigest() if server.node else ""
 
@@ -121,7 +150,8 @@ def _flavor_link(server: Server) -> Body:
     return {"id": server.flavor.id, "links": [links(f"flavors/{server.flavor.id}")[1]]}
 
 
-def _addresses(server: Server) -> Body:
+def addresses(server: Server) -> Body:
+    """A server's addresses, fixed and floating, network by network."""
     found: dict[str, list[Body]] = {}
     for address in server.addresses:
         entry = {
@@ -131,12 +161,14 @@ def _addresses(server: Server) -> Body:
             "OS-EXT-IPS-MAC:mac_addr": address.mac,
         }
         found.setdefault(address.label, []).append(entry)
+        if address.floating is not None:
+            found[address.label].append({**entry, "addr": address.floating, "OS-EXT-IPS:type": "floating"})
     return found
 
 
 def _zone(server: Server) -> str:
     if server.node is not None:
-        return server.node_zone or DEFAULT_ZONE
+        return server.node_zone or deployment().settings.default_availability_zone
     return (server.zone or "").partition(":")[0]
 
 

@@ -1,28 +1,34 @@
 """Servers: asked for, listed, shown, renamed and deleted."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from flask import request
 
 from api.body import read_object
-from api.compute import asked, server_body, server_view
+from api.compute import asked, server_body, server_query, server_view
 from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
 from api.compute.server_body import Wanted
+from api.compute.server_view import Behind
 from api.current import caller, climate, deployment, request_id
-from api.paging import Page, next_links, page, unknown_marker
-from climate.compute import Compute, asking
+from api.paging import next_links, page, unknown_marker
+from climate.compute import Compute, asking, lending, services, upkeep
 from climate.compute import boot as compute_boot
+from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
-from climate.compute.store import servers, wishes
-from climate.compute.store.servers import ServerQuery
-from climate.domain.errors import Forbidden, NotFound
+from climate.compute.store import server_lists, servers
+from climate.domain.errors import InvalidInput
 from climate.service import boot as leased_boot
 
 Body = dict[str, Any]
 
 blueprint = compute_blueprint("servers")
+
+CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
+IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
+"""What clients send and what changes nothing here."""
 
 
 def compute() -> Compute:
@@ -55,7 +61,8 @@ def create() -> tuple[Body, int]:
 
 def _boot(wanted: Wanted) -> list[Server]:
     for reservation in wanted.reservations:
-        leased_boot.admit(climate(), caller(), reservation)
+        if not lending.is_lent_from_outside(compute(), reservation, caller().project_id):
+            leased_boot.admit(climate(), caller(), reservation)
     return compute_boot.boot(compute(), wanted.request)
 
 
@@ -80,25 +87,37 @@ def listing() -> Body:
 def detailed() -> Body:
     """Servers with all there is to know."""
     found, links = _listed()
-    return {"servers": [server_view.full(server) for server in found]} | links
+    behind = _behind(found)
+    return {"servers": [server_view.full(server, behind) for server in found]} | links
 
 
 @blueprint.get("/servers/<server_id>")
 def show(server_id: str) -> Body:
     """One server."""
-    return {"server": server_view.full(find(server_id))}
+    server = find(server_id)
+    return {"server": server_view.full(server, _behind([server]))}
 
 
 @blueprint.put("/servers/<server_id>")
-def rename(server_id: str) -> Body:
-    """Give a server another name."""
+def describe(server_id: str) -> Body:
+    """Give a server another name or description, or say at which addresses it is reached."""
     asked.may_write()
     body = asked.part(read_object(), "server")
-    server = find(server_id)
+    unknown = sorted(set(body) - CHANGED - IGNORED)
+    if unknown or not body:
+        raise InvalidInput(
+            f"server: only {', '.join(sorted(CHANGED))} can be changed, not {', '.join(unknown)[:200]!r}"
+        )
+    words: dict[str, str | None] = {}
     if "name" in body:
-        with compute().engine.begin() as conn:
-            servers.rename(conn, server.id, asked.name(body["name"]), compute().now(conn))
-    return {"server": server_view.full(find(server_id))}
+        words["name"] = asked.name(body["name"])
+    if "description" in body:
+        words["description"] = asked.description(body["description"])
+    for version in (4, 6):
+        if f"accessIPv{version}" in body:
+            words[f"access_ipv{version}"] = asked.address(body[f"accessIPv{version}"], version)
+    server = upkeep.describe(compute(), asked.path_id(server_id), words, project_id=asked.own_project())
+    return {"server": server_view.full(server, _behind([server]))}
 
 
 @blueprint.delete("/servers/<server_id>")
@@ -109,100 +128,39 @@ def delete(server_id: str) -> tuple[str, int]:
     return "", 204
 
 
-@blueprint.get("/servers/<server_id>/metadata")
-def metadata(server_id: str) -> Body:
-    """The metadata of a server."""
-    return {"metadata": dict(find(server_id).metadata)}
-
-
-@blueprint.post("/servers/<server_id>/metadata")
-def add_metadata(server_id: str) -> Body:
-    """Add to the metadata of a server, or change it."""
-    asked.may_write()
-    added = asked.metadata(asked.part(read_object(), "metadata"))
-    return {"metadata": _set_metadata(server_id, added)}
-
-
-@blueprint.delete("/servers/<server_id>/metadata/<key>")
-def drop_metadata(server_id: str, key: str) -> tuple[str, int]:
-    """Take one key out of the metadata of a server."""
-    asked.may_write()
-    if key not in find(server_id).metadata:
-        raise NotFound("Metadata item was not found")
-    _set_metadata(server_id, {key: None})
-    return "", 204
-
-
-@blueprint.get("/servers/<server_id>/os-instance-actions")
-def asked_of(server_id: str) -> Body:
-    """What was asked of a server, newest first."""
-    server = find(server_id)
-    with compute().engine.connect() as conn:
-        notes = wishes.notes(conn, server.id)
-    return {"instanceActions": [_action(server, note) for note in notes]}
-
-
 def find(server_id: str) -> Server:
     """The server in a path, which must be the caller's or the caller an administrator."""
     asked.may_read()
     return asking.get(compute(), asked.path_id(server_id), asked.own_project())
 
 
-def _set_metadata(server_id: str, changes: Mapping[str, str | None]) -> dict[str, str]:
-    own = find(server_id)
-    with compute().engine.begin() as conn:
-        server = servers.get(conn, own.id, lock=True)
-        if server is None:
-            raise NotFound(f"Instance {server_id} could not be found.")
-        merged = {key: value for key, value in {**server.metadata, **changes}.items() if value is not None}
-        servers.set_metadata(conn, server.id, asked.metadata(merged), compute().now(conn))
-    return merged
-
-
 def _listed() -> tuple[list[Server], Body]:
     asked.may_read()
     wanted = page()
-    query = _query(wanted)
+    query = server_query.listing(wanted)
     with compute().engine.connect() as conn:
         if wanted.marker is not None:
             last = servers.get(conn, asked.uuid(wanted.marker, "marker"))
-            if last is None or query.project_id not in (None, last.project_id):
+            if last is None or query.wanted.get("project_id", last.project_id) != last.project_id:
                 raise unknown_marker(wanted.marker)
-        found = servers.listed(conn, query)
+        found = server_lists.listed(conn, query)
     more, found = len(found) > wanted.limit, found[: wanted.limit]
     url = f"{deployment().settings.base_url}{request.path}"
     return found, {"servers_links": next_links(url, found[-1].id, wanted)} if more else {}
 
 
-def _query(wanted: Page) -> ServerQuery:
-    args, admin = request.args, caller().is_admin
-    everybody = asked.query_flag("all_tenants")
-    if everybody and not admin:
-        raise Forbidden("Policy doesn't allow os_compute_api:servers:index:get_all_tenants to be performed.")
-    theirs = args.get("project_id") or args.get("tenant_id")
-    status = args.get("status")
-    return ServerQuery(
-        project_id=theirs if everybody else caller().project_id,
-        name=args.get("name") or None,
-        status=status.upper() if status else None,
-        host=(args.get("host") or args.get("node")) if admin else None,
-        user_id=args.get("user_id") if admin else None,
-        image=args.get("image") or None,
-        flavor=args.get("flavor") or None,
-        ip=args.get("ip") or None,
-        marker=wanted.marker,
-        limit=wanted.limit + 1,
-    )
+def _behind(found: Sequence[Server]) -> Behind:
+    """What the caller is shown of these servers besides."""
+    if not (caller().is_admin and since(3)):
+        return server_view.NOTHING
+    hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
+    with compute().engine.connect() as conn:
+        return Behind(hosts, servers.user_data(conn, [server.id for server in found]))
 
 
-def _action(server: Server, note: Body) -> Body:
-    return {
-        "action": note["action"],
-        "instance_uuid": server.id,
-        "request_id": note["request_id"],
-        "user_id": note["user_id"],
-        "project_id": note["project_id"],
-        "start_time": f"{note['started_at']:%Y-%m-%dT%H:%M:%S.%f}",
-        "updated_at": f"{note['started_at']:%Y-%m-%dT%H:%M:%S.%f}",
-        "message": note["message"],
-    }
+def _state(service: Service) -> str:
+    if service.forced_down:
+        return "DOWN"
+    if not service.up:
+        return "UNKNOWN"
+    return "UP" if service.enabled else "MAINTENANCE"

@@ -1,10 +1,11 @@
-"""Version documents of compute, served without a token."""
+"""What compute is: its versions and its document, served without a token."""
 
 from typing import Any
 
-from flask import Blueprint
+from flask import Blueprint, current_app
 
 from api.auth import public
+from api.compute.described import document
 from api.compute.microversion import HIGHEST, LOWEST, written
 from api.current import deployment
 
@@ -23,6 +24,13 @@ def versions() -> tuple[dict[str, Any], int]:
 def version() -> dict[str, Any]:
     """The one version."""
     return {"version": _version()}
+
+
+@blueprint.get("/compute/openapi.json")
+@public
+def described() -> dict[str, Any]:
+    """The OpenAPI document of compute."""
+    return document(current_app)
 
 
 def _version() -> dict[str, Any]:

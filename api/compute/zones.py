@@ -1,55 +1,70 @@
-"""Availability zones: labels of nodes."""
+"""Availability zones: labels of nodes, by the metadata of their aggregates or by what they say themselves."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.servers import compute
 from api.compute.services import BINARY
-from climate.compute import lending
-from climate.compute.host import DEFAULT_ZONE, Node
-from climate.compute.store import services
+from api.current import deployment
+from climate.compute import lending, services
+from climate.compute.aggregate import INTERNAL
+from climate.compute.host import Node, Service
 
 Body = dict[str, Any]
+
+SCHEDULER = "nova-scheduler"
+"""What clients call the scheduler, which is a part of the process that answers."""
 
 blueprint = compute_blueprint("zones")
 
 
 @blueprint.get("/os-availability-zone")
 def listing() -> Body:
-    """The zones, and whether any of their nodes is up."""
+    """The zones, and whether any of their nodes takes servers."""
     asked.may_read()
     return {"availabilityZoneInfo": [_zone(name, nodes) | {"hosts": None} for name, nodes in _zones().items()]}
 
 
 @blueprint.get("/os-availability-zone/detail")
 def detailed() -> Body:
-    """The zones with the services behind them, for administrators."""
+    """The zones with the services behind them, for administrators; the scheduler is in a zone that takes no servers."""
     asked.may_administer()
-    with compute().engine.connect() as conn:
-        beats = {service.host: service.beat_at for service in services.listed(conn, compute().now(conn))}
-    zones = []
-    for name, nodes in _zones().items():
-        hosts = {
-            node.service_host: {
-                BINARY: {
-                    "available": node.up,
-                    "active": node.enabled,
-                    "updated_at": f"{beats[node.service_host]:%Y-%m-%dT%H:%M:%S.%f}",
-                }
-            }
-            for node in nodes
-        }
-        zones.append(_zone(name, nodes) | {"hosts": hosts})
-    return {"availabilityZoneInfo": zones}
+    known = {service.host: service for service in services.listed(compute())}
+    zones = [_zone(name, nodes) | {"hosts": _hosts(nodes, known)} for name, nodes in _zones().items()]
+    return {"availabilityZoneInfo": [*zones, _internal()]}
 
 
-def _zones() -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {DEFAULT_ZONE: []}
+def _zones() -> Mapping[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
     for node in lending.nodes(compute()):
-        found.setdefault(node.zone or DEFAULT_ZONE, []).append(node)
-    return found
+        found.setdefault(node.zone or deployment().settings.default_availability_zone, []).append(node)
+    return dict(sorted(found.items()))
 
 
 def _zone(name: str, nodes: list[Node]) -> Body:
-    return {"zoneName": name, "zoneState": {"available": any(node.up and node.enabled for node in nodes)}}
+    available = any(node.up and node.enabled and node.maintenance is None for node in nodes)
+    return {"zoneName": name, "zoneState": {"available": available}}
+
+
+def _hosts(nodes: list[Node], known: Mapping[str, Service]) -> Body:
+    there = [known[host] for host in sorted({node.service_host for node in nodes}) if host in known]
+    return {
+        service.host: {
+            BINARY: {
+                "available": service.up,
+                "active": service.enabled,
+                "updated_at": f"{service.beat_at:%Y-%m-%dT%H:%M:%S.%f}",
+            }
+        }
+        for service in there
+    }
+
+
+def _internal() -> Body:
+    with compute().engine.connect() as conn:
+        now = compute().now(conn)
+    scheduler = {"available": True, "active": True, "updated_at": f"{now:%Y-%m-%dT%H:%M:%S.%f}"}
+    hosts = {deployment().settings.service_host: {SCHEDULER: scheduler}}
+    return {"zoneName": INTERNAL, "zoneState": {"available": True}, "hosts": hosts}

@@ -3,38 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 from flask import Blueprint, Response, request, send_file
+from werkzeug.exceptions import UnsupportedMediaType
 
 from api.body import read_json, read_object
 from api.compute import asked
 from api.current import caller, deployment
+from api.image import image_body, image_query
 from api.image.image_view import view
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
 from climate.compute import Compute, images
 from climate.compute.image import ACTIVE, QUEUED, Image
 from climate.compute.store import images as store
-from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
+from climate.domain.errors import Conflict, Forbidden, NotFound
 
 Body = dict[str, Any]
 
 blueprint = Blueprint("image-images", __name__, url_prefix="/image/v2")
 
-FORMATS = ("raw", "qcow2", "vhd", "vhdx", "vmdk", "vdi", "iso", "ploop", "aki", "ari", "ami")
-CONTAINERS = ("bare", "ovf", "ova", "aki", "ari", "ami", "docker", "compressed")
-VISIBILITIES = ("public", "private", "shared", "community")
-OWN = frozenset(
-    {"id", "name", "visibility", "disk_format", "container_format", "owner", "tags", "protected"}
-) | frozenset({"min_disk", "min_ram", "os_hidden"})
-"""Keys with a meaning; every other one with a text is a property."""
-
-LARGEST = 1 << 30
-"""Bytes of an upload."""
-
+OCTETS = "application/octet-stream"
 PATCH = "application/openstack-images-v2.1-json-patch"
-_BLOCK = 1 << 16
+_BLOCK, _MB = 1 << 16, 1 << 20
 
 
 def compute() -> Compute:
@@ -43,14 +34,13 @@ def compute() -> Compute:
 
 @blueprint.get("/images")
 def listing() -> Body:
-    """The images that the caller sees, newest first."""
+    """The images that the caller sees and asks for, newest first unless another order is wanted."""
     asked.may_read()
-    wanted = page()
+    wanted, query = page(), image_query.wanted()
     with compute().engine.connect() as conn:
         if wanted.marker is not None and not _seen(store.get(conn, wanted.marker)):
             raise unknown_marker(wanted.marker)
-        filters = {"name": request.args.get("name"), "status": request.args.get("status"), "marker": wanted.marker}
-        found = store.listed(conn, asked.own_project(), filters, _ids(), wanted.limit + 1)
+        found = store.listed(conn, replace(query, marker=wanted.marker))
     more, found = len(found) > wanted.limit, found[: wanted.limit]
     body: Body = {"images": [view(image) for image in found], "schema": "/v2/schemas/images", "first": "/v2/images"}
     url = f"{deployment().settings.base_url}{request.path}"
@@ -61,22 +51,9 @@ def listing() -> Body:
 def create() -> tuple[Body, int]:
     """Register an image; its content comes later."""
     asked.may_write()
-    body = read_object()
-    visibility = _one_of(body, "visibility", VISIBILITIES) or "shared"
-    _check_visibility(visibility)
-    image = Image(
-        id=asked.uuid(body["id"], "id") if body.get("id") else str(uuid4()),
-        name=asked.name(body["name"]) if body.get("name") is not None else "",
-        project_id=caller().project_id,
-        status=QUEUED,
-        visibility=visibility,
-        disk_format=_one_of(body, "disk_format", FORMATS),
-        container_format=_one_of(body, "container_format", CONTAINERS),
-        size=None,
-        sha512=None,
-        properties=_properties(body),
-    )
+    image = image_body.new(read_object())
     with compute().engine.begin() as conn:
+        images.check_words(conn, image)
         made = store.insert(conn, image)
     if made is None:
         raise Conflict(f"Image ID {image.id} already exists!")
@@ -91,25 +68,49 @@ def show(image_id: str) -> Body:
 
 @blueprint.patch("/images/<image_id>")
 def change(image_id: str) -> Body:
-    """Change the name, the visibility or properties of an image."""
-    image = _own(image_id)
+    """Change an image or its properties."""
+    _own(image_id)
     operations = read_json((PATCH,))
-    if not isinstance(operations, list) or len(operations) > 100:
-        raise InvalidInput("The body must be a list of at most 100 changes")
-    for operation in operations:
-        image = _changed(image, operation)
     with compute().engine.begin() as conn:
+        image = image_body.changed(_locked(conn, image_id), operations)
+        images.check_words(conn, image)
         store.edit(conn, image, compute().now(conn))
     return show(image_id)
 
 
 @blueprint.delete("/images/<image_id>")
 def delete(image_id: str) -> tuple[str, int]:
-    """Forget an image and its content."""
-    image = _own(image_id)
+    """Forget an image and its content; one that is protected stays."""
+    _own(image_id)
     with compute().engine.begin() as conn:
-        store.delete(conn, image.id)
-    images.place(compute(), image.id).unlink(missing_ok=True)
+        if _locked(conn, image_id).protected:
+            raise Forbidden(f"Image {image_id} is protected and cannot be deleted.")
+        images.drop(conn, image_id)
+    images.forget(compute(), image_id)
+    return "", 204
+
+
+@blueprint.put("/images/<image_id>/tags/<tag>")
+def add_tag(image_id: str, tag: str) -> tuple[str, int]:
+    """Give an image a tag."""
+    _own(image_id)
+    with compute().engine.begin() as conn:
+        image = _locked(conn, image_id)
+        tags = [{"op": "replace", "path": "/tags", "value": [*image.tags, tag]}]
+        store.edit(conn, image_body.changed(image, tags), compute().now(conn))
+    return "", 204
+
+
+@blueprint.delete("/images/<image_id>/tags/<tag>")
+def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
+    """Take a tag away from an image."""
+    _own(image_id)
+    with compute().engine.begin() as conn:
+        image = _locked(conn, image_id)
+        if tag not in image.tags:
+            raise NotFound(f"Image {image_id} has no tag {tag[:80]}")
+        left = tuple(each for each in image.tags if each != tag)
+        store.edit(conn, replace(image, tags=left), compute().now(conn))
     return "", 204
 
 
@@ -117,9 +118,11 @@ def delete(image_id: str) -> tuple[str, int]:
 def upload(image_id: str) -> tuple[str, int]:
     """Fill an image that was registered."""
     image = _own(image_id)
+    if request.mimetype not in (OCTETS, ""):
+        raise UnsupportedMediaType(f"Content-Type must be {OCTETS}")
     if image.status != QUEUED:
         raise Conflict(f"Image status transition from {image.status} to saving is not allowed")
-    request.max_content_length = LARGEST
+    request.max_content_length = deployment().settings.max_image_mb * _MB
     content = images.store(compute(), image.id, _blocks())
     with compute().engine.begin() as conn:
         store.settle(conn, image.id, ACTIVE, compute().now(conn), content)
@@ -127,14 +130,14 @@ def upload(image_id: str) -> tuple[str, int]:
 
 
 @blueprint.get("/images/<image_id>/file")
-@answers("application/octet-stream", "application/json")
+@answers(OCTETS, "application/json")
 def download(image_id: str) -> Response:
     """The content of an image."""
     image = _find(image_id)
     path = images.place(compute(), image.id)
     if not path.exists():
         return Response(status=204)
-    return send_file(path, mimetype="application/octet-stream")
+    return send_file(path, mimetype=OCTETS)
 
 
 def _find(image_id: str) -> Image:
@@ -142,7 +145,7 @@ def _find(image_id: str) -> Image:
     with compute().engine.connect() as conn:
         found = store.get(conn, image_id)
     if found is None or not _seen(found):
-        raise NotFound(f"No image found with ID {image_id[:80]}")
+        raise _none(image_id)
     return found
 
 
@@ -159,48 +162,17 @@ def _own(image_id: str) -> Image:
     return image
 
 
-def _ids() -> list[str] | None:
-    wanted = request.args.get("id")
-    return None if wanted is None else wanted.removeprefix("in:").split(",")
+def _locked(conn: Any, image_id: str) -> Image:
+    found = store.get(conn, image_id, lock=True)
+    if found is None:
+        raise _none(image_id)
+    return found
+
+
+def _none(image_id: str) -> NotFound:
+    return NotFound(f"No image found with ID {image_id[:80]}")
 
 
 def _blocks() -> Iterator[bytes]:
     while block := request.stream.read(_BLOCK):
         yield block
-
-
-def _one_of(body: Body, key: str, known: tuple[str, ...]) -> str | None:
-    value = body.get(key)
-    if value is not None and value not in known:
-        raise InvalidInput(f"{key} must be one of {', '.join(known)}")
-    return value
-
-
-def _check_visibility(visibility: str) -> None:
-    if visibility == "public" and not caller().is_admin:
-        raise Forbidden("Only administrators make images public.")
-
-
-def _properties(body: Body) -> Body:
-    found = {key: value for key, value in body.items() if key not in OWN}
-    for key, value in found.items():
-        if not isinstance(value, str) or len(value) > 65535 or len(key) > asked.NAME_LENGTH:
-            raise InvalidInput(f"{key[:80]} must be a text")
-    return found
-
-
-def _changed(image: Image, operation: Any) -> Image:
-    path = operation.get("path") if isinstance(operation, dict) else None
-    if not isinstance(path, str) or operation.get("op") not in ("add", "replace", "remove"):
-        raise InvalidInput('Each change must be like {"op": "add|replace|remove", "path": "/key", "value": "…"}')
-    key, value = path.removeprefix("/"), operation.get("value")
-    if key == "name":
-        return replace(image, name=asked.name(value))
-    if key == "visibility":
-        wanted = _one_of({key: value}, key, VISIBILITIES) or image.visibility
-        _check_visibility(wanted)
-        return replace(image, visibility=wanted)
-    if key in OWN:
-        raise Forbidden(f"Attribute '{key}' is read-only.")
-    kept = {name: text for name, text in image.properties.items() if name != key}
-    return replace(image, properties=kept if operation["op"] == "remove" else kept | _properties({key: value}))

@@ -1,10 +1,10 @@
-"""Network v2.0, to look at: networks, their subnets, and ports in use."""
+"""Network v2.0: networks, their subnets, ports in use, floating addresses, and what guards them."""
 
 from flask import Flask
 
-from api.network import networks, versions
+from api.network import extensions, floating, networks, operators, ports, quotas, security, subnets, versions
 
-NOUNS = (versions, networks)
+NOUNS = (versions, networks, subnets, ports, floating, quotas, security, operators, extensions)
 
 
 def register(app: Flask) -> None:

@@ -1,22 +1,33 @@
-"""Networks, subnets and ports, read-only."""
+"""Networks: of servers, and outside, which are pools of floating addresses."""
 
-from collections.abc import Iterable
-from ipaddress import IPv4Network
 from typing import Any
 
-from flask import Blueprint, request
+from flask import Blueprint
+from sqlalchemy import Connection
 
-from api.compute import asked
+from api.compute import asked, ip
 from api.current import caller, deployment
+from api.network import given, shown
+from api.network.picking import fitting, one
 from climate.compute import Compute
-from climate.compute.store import addresses
-from climate.domain.errors import NotFound
+from climate.compute.network import floating, networks, outlines
+from climate.compute.network.model import FLAT_DHCP, VLAN
+from climate.compute.network.outlines import Drawn
+from climate.compute.store import floating_pools
+from climate.compute.store import networks as rows
+from climate.compute.store import outlines as outline_rows
+from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
 
 blueprint = Blueprint("network-networks", __name__, url_prefix="/network/v2.0")
 
-PAGING = frozenset({"limit", "marker", "fields", "sort_key", "sort_dir", "page_reverse"})
+TYPE, SEGMENT, PHYSICAL = "provider:network_type", "provider:segmentation_id", "provider:physical_network"
+OUTSIDE = "router:external"
+
+KNOWN = frozenset({"name", "shared", OUTSIDE, TYPE, SEGMENT, PHYSICAL, "project_id", "tenant_id"})
+IGNORED = frozenset({"admin_state_up", "port_security_enabled", "is_default", "description", "availability_zone_hints"})
+"""What clients send and what changes nothing here."""
 
 
 def compute() -> Compute:
@@ -26,151 +37,78 @@ def compute() -> Compute:
 @blueprint.get("/networks")
 def listing() -> Body:
     """The networks that fit the query."""
-    return {"networks": _fitting(_network(row) for row in _rows())}
+    return {"networks": fitting(_all())}
 
 
 @blueprint.get("/networks/<network_id>")
 def show(network_id: str) -> Body:
     """One network, by its id; a name is nobody's."""
-    return {"network": _one((_network(row) for row in _rows()), network_id, "Network")}
+    return {"network": one(_all(), network_id, "Network")}
 
 
-@blueprint.get("/subnets")
-def subnets() -> Body:
-    """The subnets that fit the query: each network has one."""
-    return {"subnets": _fitting(_subnet(row) for row in _rows())}
+@blueprint.post("/networks")
+def create() -> tuple[Body, int]:
+    """Name a network, or a pool of floating addresses; it is there for servers when it is given its subnet."""
+    asked.may_administer()
+    drawn = _drawn(given.thing("network", KNOWN, IGNORED))
+    with compute().engine.begin() as conn:
+        return {"network": shown.outline(outlines.draw(conn, drawn))}, 201
 
 
-@blueprint.get("/subnets/<subnet_id>")
-def subnet(subnet_id: str) -> Body:
-    """One subnet."""
-    return {"subnet": _one((_subnet(row) for row in _rows()), subnet_id, "Subnet")}
+@blueprint.delete("/networks/<network_id>")
+def delete(network_id: str) -> tuple[str, int]:
+    """Drop a network that nobody uses, with its subnet."""
+    asked.may_administer()
+    own = asked.path_id(network_id, "Network")
+    with compute().engine.begin() as conn:
+        if outline_rows.get(conn, own) is not None:
+            outline_rows.drop(conn, own)
+        elif any(pool["id"] == own for pool in floating_pools.pools(conn)):
+            floating.drop_pool(conn, own)
+        else:
+            networks.delete(conn, own)
+    return "", 204
 
 
-@blueprint.get("/ports")
-def ports() -> Body:
-    """The addresses in use that fit the query."""
-    return {"ports": _fitting(_port(row) for row in _ports())}
-
-
-@blueprint.get("/ports/<port_id>")
-def port(port_id: str) -> Body:
-    """One address in use."""
-    return {"port": _one((_port(row) for row in _ports()), port_id, "Port")}
-
-
-@blueprint.get("/floatingips")
-def floating() -> Body:
-    """There are none."""
-    asked.may_read()
-    return {"floatingips": []}
-
-
-@blueprint.get("/security-groups")
-def security_groups() -> Body:
-    """The one that lets everything through."""
-    asked.may_read()
-    return {"security_groups": []}
-
-
-@blueprint.get("/extensions")
-def extensions() -> Body:
-    """There are none."""
-    return {"extensions": []}
-
-
-@blueprint.get("/extensions/<alias>")
-def extension(alias: str) -> Body:
-    """There are none."""
-    raise NotFound(f"Extension with alias {alias[:80]} does not exist")
-
-
-def _rows() -> list[Body]:
+def _all() -> list[Body]:
+    """All that the caller may see; what is outlined only is for administrators."""
     asked.may_read()
     with compute().engine.connect() as conn:
-        return addresses.networks(conn)
+        return [*_visible(conn), *(shown.pool(pool) for pool in floating_pools.pools(conn)), *_outlined(conn)]
 
 
-def _ports() -> list[Body]:
-    asked.may_read()
-    wanted = {"server_id": request.args.get("device_id"), "project_id": asked.own_project()}
-    with compute().engine.connect() as conn:
-        return addresses.ports(conn, wanted)
+def _visible(conn: Connection) -> list[Body]:
+    return [shown.network(row) for row in rows.listed(conn, asked.own_project())]
 
 
-def _fitting(things: Iterable[Body]) -> list[Body]:
-    """Those whose keys have the values of the query; a key that is not theirs fits nothing."""
-    wanted = {key: values for key, values in request.args.lists() if key not in PAGING}
-    return [
-        thing
-        for thing in things
-        if all(key in thing and str(thing[key]).lower() in _lower(values) for key, values in wanted.items())
-    ]
+def _outlined(conn: Connection) -> list[Body]:
+    return [shown.outline(row) for row in outline_rows.listed(conn)] if caller().is_admin else []
 
 
-def _lower(values: Iterable[str]) -> set[str]:
-    return {value.lower() for value in values}
+def _drawn(body: Body) -> Drawn:
+    name = asked.name(body.get("name"))
+    manager = None if asked.flag(body.get(OUTSIDE, False), OUTSIDE) else _manager(body.get(TYPE))
+    if manager is None and body.get(TYPE) not in (None, shown.FLAT_TYPE):
+        raise InvalidInput(f"{TYPE} of an external network must be {shown.FLAT_TYPE}")
+    if body.get("shared") is not None and asked.flag(body["shared"], "shared") != _shared(manager):
+        right = "everybody's" if _shared(manager) else "one project's" if manager == VLAN else "nobody's to boot in"
+        raise InvalidInput(f"shared: a network of this kind is {right}")
+    segment = body.get(SEGMENT)
+    vlan = None if segment is None else asked.count(segment, SEGMENT, 1, 4094)
+    return Drawn(name, manager, ip.interface(body.get(PHYSICAL), PHYSICAL), vlan, given.project(body))
 
 
-def _one(things: Iterable[Body], wanted: str, what: str) -> Body:
-    for thing in things:
-        if thing["id"] == wanted:
-            return thing
-    raise NotFound(f"{what} {wanted[:80]} could not be found.")
+def _shared(manager: str | None) -> bool:
+    return manager is not None and manager != VLAN
 
 
-def _network(row: Body) -> Body:
-    seen: Body = {
-        "id": row["id"],
-        "name": row["label"],
-        "status": "ACTIVE",
-        "admin_state_up": True,
-        "shared": True,
-        "router:external": False,
-        "subnets": [row["subnet_id"]],
-        "mtu": 1500,
-        "tenant_id": "",
-        "project_id": "",
-        "availability_zones": ["nova"],
-        "port_security_enabled": False,
-        "is_default": True,
-        "description": "",
-        "created_at": f"{row['created_at']:%Y-%m-%dT%H:%M:%SZ}",
-        "updated_at": f"{row['created_at']:%Y-%m-%dT%H:%M:%SZ}",
-    }
-    return seen | ({"provider:network_type": "flat", "provider:physical_network": None} if caller().is_admin else {})
-
-
-def _subnet(row: Body) -> Body:
-    network = IPv4Network(row["cidr"])
-    return {
-        "id": row["subnet_id"],
-        "name": row["label"],
-        "network_id": row["id"],
-        "cidr": row["cidr"],
-        "gateway_ip": row["gateway"],
-        "ip_version": 4,
-        "enable_dhcp": False,
-        "allocation_pools": [{"start": str(network[2]), "end": str(network[-2])}],
-        "dns_nameservers": [],
-        "host_routes": [],
-        "tenant_id": "",
-        "project_id": "",
-    }
-
-
-def _port(row: Body) -> Body:
-    return {
-        "id": row["port_id"],
-        "name": "",
-        "network_id": row["network_id"],
-        "device_id": row["server_id"],
-        "device_owner": "compute:nova",
-        "mac_address": row["mac"],
-        "fixed_ips": [{"subnet_id": row["subnet_id"], "ip_address": row["address"]}],
-        "status": "ACTIVE" if row["status"] == "ACTIVE" else "DOWN",
-        "admin_state_up": True,
-        "security_groups": [],
-        "tenant_id": row["project_id"],
-        "project_id": row["project_id"],
-    }
+def _manager(kind: Any) -> str:
+    """The manager of networks of that type: of the flat ones the deployment's, if that is one."""
+    ours = compute().network.manager
+    if kind is None:
+        return ours
+    if kind == shown.VLAN_TYPE:
+        return VLAN
+    if kind == shown.FLAT_TYPE:
+        return FLAT_DHCP if ours == VLAN else ours
+    raise InvalidInput(f"{TYPE} must be {shown.FLAT_TYPE} or {shown.VLAN_TYPE}, not {str(kind)[:40]!r}")

@@ -1,11 +1,13 @@
-"""Version documents of network, served without a token."""
+"""What network is: its versions and its document, served without a token."""
 
 from typing import Any
 
-from flask import Blueprint
+from flask import Blueprint, current_app
 
 from api.auth import public
+from api.compute.described import document
 from api.current import deployment
+from api.network.described import FACE
 
 blueprint = Blueprint("network-discovery", __name__)
 
@@ -17,3 +19,10 @@ def versions() -> dict[str, Any]:
     """All versions: there is one."""
     href = f"{deployment().settings.base_url}/network/v2.0/"
     return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}]}
+
+
+@blueprint.get("/network/openapi.json")
+@public
+def described() -> dict[str, Any]:
+    """The OpenAPI document of network."""
+    return document(current_app, FACE)

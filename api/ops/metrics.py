@@ -1,6 +1,6 @@
 """The figures that Prometheus scrapes: requests of all web processes, and the engine's as the database knows them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -8,17 +8,23 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from api.ops.tally import Tally
 from climate.context import Climate
+from climate.domain.pools import Pool
 from climate.service import broker
-from climate.store import failures, figures
+from climate.store import failures, figures, pools, power
 from climate.store.figures import Figures
+from climate.store.pools import Count
+from climate.store.power import Counted
+
+Source = Callable[[], Iterable[Metric]]
 
 
 class Scrape:
     """All figures of one moment, in the form that the library asks for."""
 
-    def __init__(self, climate: Climate, tally: Tally) -> None:
+    def __init__(self, climate: Climate, tally: Tally, cloud: Source) -> None:
         self._climate = climate
         self._tally = tally
+        self._cloud = cloud
 
     def collect(self) -> Iterable[Metric]:
         """Requests first; a store that is away leaves its figures out."""
@@ -26,22 +32,26 @@ class Scrape:
         found = _read(self._climate)
         yield _gauge("climate_database_up", "Whether the database answers.", found is not None)
         if found:
-            yield from _of_events(found)
+            yield from _of_events(found[0])
+            yield from _of_pools(found[1])
+            yield from _of_power(found[2])
+            yield from _of_cloud(self._cloud)
         yield from _of_queues(self._climate.settings.redis_url)
 
 
-def text(climate: Climate, tally: Tally) -> bytes:
-    """The figures in Prometheus's text format."""
+def text(climate: Climate, tally: Tally, cloud: Source) -> bytes:
+    """The figures in Prometheus's text format; `cloud` tells those of the bundled cloud."""
     registry = CollectorRegistry(auto_describe=False)
-    scrape: Any = Scrape(climate, tally)
+    scrape: Any = Scrape(climate, tally, cloud)
     registry.register(scrape)
     return generate_latest(registry)
 
 
-def _read(climate: Climate) -> Figures | None:
+def _read(climate: Climate) -> tuple[Figures, Mapping[Pool, Count], Counted] | None:
     try:
         with climate.engine.connect() as conn:
-            return figures.read(conn, climate.now(conn))
+            now = climate.now(conn)
+            return figures.read(conn, now), pools.counted(conn, now, now), power.counted(conn)
     except failures.ERRORS:
         return None
 
@@ -60,6 +70,28 @@ def _of_events(found: Figures) -> Iterator[Metric]:
     for quantile, seconds in found.lateness.items():
         late.add_metric([f"{quantile:g}"], seconds)
     yield late
+
+
+def _of_pools(found: Mapping[Pool, Count]) -> Iterator[Metric]:
+    hosts = GaugeMetricFamily("climate_hosts", "Hosts in each pool.", labels=["pool"])
+    for pool in Pool:
+        hosts.add_metric([pool], found.get(pool, Count()).hosts)
+    yield hosts
+    drifted = sum(count.drifted for count in found.values())
+    yield _gauge("climate_hosts_drifted", "Hosts that the cloud cannot have where they should be.", drifted)
+
+
+def _of_power(found: Counted) -> Iterator[Metric]:
+    yield _gauge("climate_hosts_switchable", "Hosts that can be switched on and off.", found.managed)
+    yield _gauge("climate_hosts_off", "Those of them that are off.", found.off)
+    yield _gauge("climate_hosts_power_failing", "Those whose supplies do not do as they are asked.", found.failing)
+
+
+def _of_cloud(cloud: Source) -> Iterable[Metric]:
+    try:
+        return list(cloud())
+    except failures.ERRORS:
+        return []
 
 
 def _of_queues(url: str) -> Iterator[Metric]:

@@ -1,11 +1,13 @@
 """Health, readiness, figures and the OpenAPI document."""
 
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, current_app
 
 from api.auth import public
-from api.current import climate
+from api.compute import figures as cloud_figures
+from api.current import climate, deployment
 from api.document import document
 from api.negotiation import answers
 from api.ops import metrics
@@ -38,7 +40,8 @@ def readyz() -> tuple[dict[str, Any], int]:
 @answers("text/plain")
 def figures() -> Response:
     """Figures for Prometheus, which signs in by HTTP Basic."""
-    return Response(metrics.text(climate(), tally(current_app)), content_type=PROMETHEUS)
+    of_cloud = partial(cloud_figures.collect, deployment().compute)
+    return Response(metrics.text(climate(), tally(current_app), of_cloud), content_type=PROMETHEUS)
 
 
 @blueprint.get("/openapi.json")

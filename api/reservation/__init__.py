@@ -3,9 +3,29 @@
 from flask import Flask
 
 from api.document import document
-from api.reservation import allocations, described, events, hosts, leases, microversion, plugins, properties, versions
+from api.reservation import (
+    allocations,
+    described,
+    events,
+    floatingips,
+    health,
+    hosts,
+    leases,
+    limits,
+    maintenance,
+    microversion,
+    notices,
+    plugins,
+    pools,
+    power,
+    properties,
+    versions,
+)
 
-NOUNS = (versions, leases, hosts, properties, allocations, plugins, events)
+NOUNS = (
+    *(versions, leases, hosts, properties, allocations, plugins, events, notices, limits, maintenance, health),
+    *(pools, power, floatingips),
+)
 
 
 def register(app: Flask) -> None:

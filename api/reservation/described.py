@@ -10,6 +10,7 @@ from api.document import document
 from api.reservation.host_schema import LONGEST_VALUE
 from api.reservation.lease_schema import AskedChange, AskedReservation
 from api.reservation.microversion import HEADER
+from api.reservation.power_schema import DriverName, DriverSettings
 from api.reservation.resources import change_schema, request_schema
 from climate.service.hosts import LONGEST_NAME
 
@@ -25,22 +26,27 @@ PARAMETERS = [
 
 
 def prepare(app: Flask) -> None:
-    """Tell the document of an app how to sign in, and of each plugin what it can be asked."""
+    """Tell the document of an app how to sign in, and of each plugin and power driver what it can be asked."""
     described = document(app)
     described.spec.components.security_scheme(
         "token", {"type": "apiKey", "in": "header", "name": "X-Auth-Token", "description": "From /identity/v3."}
     )
     described.spec.options["security"] = [{"token": []}]
     plugins = [plugin for _, plugin in sorted(app.extensions[DEPLOYMENT].climate.plugins.items())]
+    drivers = app.extensions[DEPLOYMENT].climate.power
     requests = [request_schema(plugin) for plugin in plugins]
     changes = [change_schema(plugin) for plugin in plugins]
 
     def parts(self: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
-        """Reservations are what one of the plugins says."""
+        """Reservations are what one of the plugins says, power settings what one of the drivers says."""
         if isinstance(field, AskedReservation):
             return _one_of(self, requests, [plugin.resource_type for plugin in plugins])
         if isinstance(field, AskedChange):
             return {"anyOf": [self.resolve_nested_schema(schema) for schema in changes]}
+        if drivers and isinstance(field, DriverName):
+            return {"enum": sorted(drivers)}
+        if drivers and isinstance(field, DriverSettings):
+            return {"anyOf": [self.resolve_nested_schema(driver.schema()) for _, driver in sorted(drivers.items())]}
         return {}
 
     described.ma_plugin.converter.add_attribute_function(parts)

@@ -53,8 +53,10 @@ def _reason(lease: Lease) -> str | None:
 
 def _reservation(lease: Lease, one: Reservation) -> Body:
     """The plugin's keys stand beside ours and never hide one of them."""
+    allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
     return {
         **codec.encode(one.spec),
+        **allocated,
         "id": str(one.id),
         "lease_id": str(lease.id),
         "resource_id": one.resource_id or str(one.id),

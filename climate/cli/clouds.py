@@ -32,7 +32,7 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
     if not wanted and environ.get("OS_AUTH_URL"):
         return entry({"auth": _from_variables(environ)}, "the OS_* variables")
     wanted = wanted or DEFAULT
-    looked = list(files(environ, home))
+    looked = list(dict.fromkeys(files(environ, home)))
     for path in looked:
         found = _clouds(path).get(wanted)
         if isinstance(found, Mapping):

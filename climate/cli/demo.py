@@ -1,11 +1,14 @@
 """climate demo: the life of a lease on a stack of its own, every step verified through the API."""
 
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import click
 import httpx
 
-from climate.cli import demo_setting, demo_steps, demo_tidy
+from climate.cli import demo_hosts, demo_setting, demo_steps, demo_tidy
+from climate.cli import lab as labs
 from climate.cli.demo_play import Play, Unseen, play_on
 from climate.cli.demo_screen import Screen, screen
 from climate.cli.demo_stack import running, surroundings
@@ -45,6 +48,8 @@ STEPS: tuple[Step, ...] = (
     demo_setting.sizes_are_known,
     demo_setting.visitor_comes,
     demo_steps.lease_is_promised,
+    demo_hosts.idle_host_goes_off,
+    demo_hosts.sleeping_host_is_promised,
     demo_steps.lease_starts,
     demo_steps.server_boots,
     demo_steps.others_are_refused,
@@ -52,6 +57,10 @@ STEPS: tuple[Step, ...] = (
     demo_steps.sleeper_is_reserved,
     demo_steps.sleeper_wakes,
     demo_steps.sleeper_goes,
+    demo_hosts.host_is_up_in_time,
+    demo_hosts.hours_are_told,
+    demo_hosts.server_outlives_lease,
+    demo_hosts.host_comes_home,
     demo_steps.lease_ends,
     demo_steps.all_is_given_back,
     journal_agrees,
@@ -61,12 +70,14 @@ STEPS: tuple[Step, ...] = (
 
 
 @click.command("demo")
-def command() -> None:
+@click.option("--lab/--no-lab", default=True, help="In a lab with real networks, where there can be one.")
+def command(lab: bool) -> None:
     """Go through the life of a lease on a stack of its own; 0 only if every step was verified."""
     session = current()
+    networks = _networks(session, lab)
     environ = surroundings(session.environ)
     shown = screen(session.colourful)
-    shown.say(f"climate demo, in {environ['CLIMATE_HOME']}")
+    shown.say(f"climate demo, in {environ['CLIMATE_HOME']}; {networks}")
     try:
         verified = _perform_on_a_stack(environ, shown)
     finally:
@@ -75,6 +86,17 @@ def command() -> None:
     if verified < len(STEPS):
         logs = f"look into {environ['CLIMATE_HOME']}/logs"
         raise Failure("the demo stopped at a step that it could not verify", hint=logs)
+
+
+def _networks(session: Session, lab: bool) -> str:
+    """What kind of networks there are; where a lab can be, this process becomes the demo in one."""
+    if session.settings.network_driver == "linux":
+        return f"networks are real: namespaces {', '.join(labs.HOSTS)}"
+    if not lab:
+        return "networks are recorded only"
+    home = Path(surroundings(session.environ)["CLIMATE_HOME"])
+    reason = labs.instead(session, home, (sys.executable, "-m", "climate", "demo"))
+    return f"networks are recorded only: {reason}"
 
 
 def _perform_on_a_stack(environ: Mapping[str, str], shown: Screen) -> int:

@@ -48,6 +48,10 @@ class Play:
     server: str = ""
     sleeper: str = ""
     sleeper_lease: dict[str, Any] = field(default_factory=dict)
+    night: dict[str, Any] = field(default_factory=dict)
+    """The lease of the host that is switched off at first."""
+    guest: str = ""
+    """The server that outlives it."""
 
     @property
     def reservation(self) -> str:
@@ -78,6 +82,14 @@ class Play:
         if hints:
             body["OS-SCH-HNT:scheduler_hints"] = dict(hints)
         return str(client.json("compute", "POST", "/servers", json=body)["server"]["id"])
+
+    def active(self, server_id: str) -> dict[str, Any]:
+        """A server of the member once it runs; Unseen when it is in ERROR."""
+        settled = ("ACTIVE", "ERROR")
+        server = self.until("the server", lambda: self.server_now(server_id), lambda now: status(now) in settled)
+        fault = (server.get("fault") or {}).get("message")
+        require(server["status"] == "ACTIVE", f"it is {server['status']}: {fault}")
+        return dict(server)
 
     def refusal(self, client: Client, name: str, hints: Mapping[str, str]) -> str:
         """How a boot of the large size is refused: at once, or as a server in ERROR; Unseen when it is not."""

@@ -34,8 +34,7 @@ def hosts_are_kept(play: Play) -> str:
     require(len(play.hosts) == len(GPUS), f"only {sorted(play.hosts)} are listed")
     for name, host in play.hosts.items():
         require(host.get("gpu_count") == GPUS[name], f"{name} has gpu_count {host.get('gpu_count')!r}")
-    pool = play.aggregates().get("freepool", frozenset())
-    require(pool >= set(GPUS), f"freepool holds {sorted(pool)}")
+    play.until("freepool to hold them", lambda: sorted(play.aggregates().get("freepool", ())), set(GPUS).issubset)
     seen = ", ".join(f"{name} ({host['vcpus']} CPUs, {host['gpu_count']} GPUs)" for name, host in play.hosts.items())
     return f"{seen}; all of them in freepool"
 

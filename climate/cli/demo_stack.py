@@ -21,6 +21,22 @@ UP = (sys.executable, "-m", "climate", "up", "--demo")
 START_SECONDS = 300.0
 """Longest time until everything answers, on a slow machine and from nothing."""
 STOP_SECONDS = 60.0
+SETTINGS = {
+    "CLIMATE_POOLS_SECONDS": "1",
+    "CLIMATE_IDLE_OFF_AFTER": "1",
+    "CLIMATE_POWER_ON_LEAD": "15",
+    "CLIMATE_POWER_TIMEOUT": "15",
+    "CLIMATE_WARM_HOSTS": "0",
+    "CLIMATE_LEAST_ON": "0",
+    "CLIMATE_LEAST_OFF": "10",
+    "CLIMATE_SERVICE_DOWN_SECONDS": "30",
+    "CLIMATE_HOST_ON_END": "terminate",
+    "CLIMATE_HOST_ON_END_CHOICES": "terminate, recycle, release",
+    "CLIMATE_GRACE_PERIOD": "0",
+    "CLIMATE_CLEANING_TIME": "0",
+    "CLIMATE_CLEANING_HOOK": "",
+}
+"""What its steps count on: hosts are looked after at once, and nothing waits for long."""
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -37,7 +53,8 @@ def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of the demo's stack: what is not given is its own."""
     home = Path(environ.get("CLIMATE_HOME") or HOME).absolute()
     port = environ.get("CLIMATE_PORT") or str(_free_port())
-    return {**environ, "CLIMATE_HOME": str(home), "CLIMATE_PORT": port, "CLIMATE_PUBLIC_URL": "", "OS_CLOUD": ""}
+    own = {"CLIMATE_PUBLIC_URL": "", "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": ""}
+    return {**environ, **SETTINGS, **own, "CLIMATE_HOME": str(home), "CLIMATE_PORT": port}
 
 
 def _free_port() -> int:

@@ -11,7 +11,7 @@ from climate.cli.failures import CONFLICT, USAGE, Failure
 from climate.cli.moments import read, wire
 
 REQUIREMENTS = '["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]'
-AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=60)
+AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=150)
 """How far ahead the first lease starts, and how long it lasts unless it is ended."""
 SLEEP, WAKE = timedelta(seconds=8), timedelta(seconds=8)
 """How long the second server sleeps, and how long it then runs."""
@@ -61,7 +61,7 @@ def lease_starts(play: Play) -> str:
 
     wait = AHEAD.total_seconds() + 30
     lease = play.until("the start of the lease", look, lambda now: now["status"] in ("ACTIVE", "ERROR"), wait)
-    late = _finished_late(play, lease, "start_lease")
+    late = finished_late(play, lease, "start_lease")
     if "STARTING" not in seen and _was_starting(play, lease):
         seen.insert(-1, "STARTING")
     require(seen == ["PENDING", "STARTING", "ACTIVE"], f"seen was {', '.join(seen)}")
@@ -85,7 +85,7 @@ def _was_starting(play: Play, lease: dict[str, Any]) -> bool:
     return False
 
 
-def _finished_late(play: Play, lease: dict[str, Any], kind: str) -> float:
+def finished_late(play: Play, lease: dict[str, Any], kind: str) -> float:
     """Seconds from when an event of a lease was due to when its work was done."""
     event = next(one for one in lease["events"] if one["event_type"] == kind)
     for entry in _history(play, lease["id"]):
@@ -97,9 +97,7 @@ def _finished_late(play: Play, lease: dict[str, Any], kind: str) -> float:
 def server_boots(play: Play) -> str:
     """A server boots on a host of the lease"""
     play.server = play.boot(play.member, "one", play.flavor, {"reservation": play.reservation})
-    settled = ("ACTIVE", "ERROR")
-    server = play.until("the server", lambda: play.server_now(play.server), lambda now: status(now) in settled)
-    require(server["status"] == "ACTIVE", f"it is {server['status']}: {(server.get('fault') or {}).get('message')}")
+    server = play.active(play.server)
     host = _host(play, play.server)
     require(host in play.lent, f"it is on {host}")
     return f"ACTIVE on {host}, one of {_names(play)}, with address {_address(server)}"
@@ -158,13 +156,14 @@ def sleeper_wakes(play: Play) -> str:
     wait = SLEEP.total_seconds() + 30
     server = play.until("the second server to wake", look, lambda now: status(now) not in ("RESERVED", "BUILD"), wait)
     require(status(server) == "ACTIVE", f"it is {status(server)}")
-    lease = _settled(play, play.sleeper_lease["id"], "ACTIVE")
-    late = _finished_late(play, lease, "start_lease")
+    lease = settled_lease(play, play.sleeper_lease["id"], "ACTIVE")
+    late = finished_late(play, lease, "start_lease")
     require(late <= LATE, f"it was {late:.2f} s late")
     return f"ACTIVE {late:.2f} s after the start, and so is its lease"
 
 
-def _settled(play: Play, lease_id: str, wanted: str) -> dict[str, Any]:
+def settled_lease(play: Play, lease_id: str, wanted: str) -> dict[str, Any]:
+    """A lease once it is as wanted; Unseen when it is in ERROR."""
     lease = play.until("its lease", lambda: play.lease_now(lease_id), lambda now: now["status"] in (wanted, "ERROR"))
     require(lease["status"] == wanted, f"the lease is {lease['status']}: {lease.get('status_reason')}")
     return dict(lease)
@@ -181,8 +180,8 @@ def sleeper_goes(play: Play) -> str:
         return server
 
     play.until("the second server to go", look, lambda now: now is None, WAKE.total_seconds() + 30)
-    lease = _settled(play, lease_id, "TERMINATED")
-    late = _finished_late(play, lease, "end_lease")
+    lease = settled_lease(play, lease_id, "TERMINATED")
+    late = finished_late(play, lease, "end_lease")
     require(late <= LATE, f"it was {late:.2f} s late")
     images = [one for one in play.member.pages("image", "/v2/images", "images") if one["name"] == IMAGE]
     require(len(images) == 1 and images[0]["status"] == "active", f"its images are {[i['status'] for i in images]}")
@@ -198,8 +197,8 @@ def lease_ends(play: Play) -> str:
         # On a very slow machine its time may be over by itself.
         if failure.code not in (CONFLICT, USAGE):
             raise
-    lease = _settled(play, lease_id, "TERMINATED")
-    return f"TERMINATED, {_finished_late(play, lease, 'end_lease'):.2f} s after its end"
+    lease = settled_lease(play, lease_id, "TERMINATED")
+    return f"TERMINATED, {finished_late(play, lease, 'end_lease'):.2f} s after its end"
 
 
 def all_is_given_back(play: Play) -> str:

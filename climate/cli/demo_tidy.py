@@ -15,6 +15,9 @@ def clear(play: Play) -> None:
     for lease_id in _ours(one for one in _leases(play) if one["status"] != "DELETING"):
         admin.call("reservation", "DELETE", f"/leases/{lease_id}")
     play.until("an earlier demo to be cleared away", lambda: _left(play), lambda left: not left, 60.0)
+    for host in admin.pages("reservation", "/power", "power"):
+        if host["driver"] == "memory":
+            admin.call("reservation", "DELETE", f"/os-hosts/{host['id']}/power", params={"force": "true"})
     _clear_sizes_and_people(play)
     for image_id in _ours(member.pages("image", "/v2/images", "images"), f"reserved_{MARK}"):
         member.call("image", "DELETE", f"/v2/images/{image_id}")
@@ -41,4 +44,6 @@ def _leases(play: Play) -> Iterable[Mapping[str, Any]]:
 
 
 def _left(play: Play) -> list[str]:
-    return [f"{one['name']} {one['status']}" for one in _leases(play) if str(one["name"]).startswith(MARK)]
+    servers = play.admin.pages("compute", "/servers/detail", "servers", {"all_tenants": "True"})
+    left = [one for one in (*_leases(play), *servers) if str(one["name"]).startswith(MARK)]
+    return [f"{one['name']} {one['status']}" for one in left]

@@ -81,7 +81,7 @@ def database(session: Session) -> list[Finding]:
     """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
     try:
         with engine_room(session) as climate:
-            return [*_database(climate), *_invariants(climate)]
+            return [*_database(climate), *_invariants(climate), *_pools(climate)]
     except Failure as failure:
         return [Finding("database", BAD, str(failure))]
 
@@ -127,9 +127,22 @@ def _invariants(climate: Any) -> list[Finding]:
 
     differences = replay.differences(climate)
     if differences:
-        first = f"{differences[0].lease_id} {differences[0].what}"
+        first = f"{differences[0].stream} {differences[0].what}"
         return [Finding("journal", BAD, f"{len(differences)} differences from the rows, the first: {first}")]
     return [Finding("journal", GOOD, "the rows are what the journal says")]
+
+
+def _pools(climate: Any) -> list[Finding]:
+    from climate.store import drift
+
+    with climate.engine.connect() as conn:
+        wrong = drift.noted(conn)
+    if wrong:
+        first, why = min(wrong.items())
+        return [
+            Finding("pools", FAIR, f"{len(wrong)} hosts are elsewhere in the cloud, the first: host {first}, {why}")
+        ]
+    return [Finding("pools", GOOD, "the cloud has every host where the journal says")]
 
 
 def broker(session: Session) -> list[Finding]:

@@ -93,12 +93,16 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
     """The failure that an HTTP answer of 400 and above stands for."""
     message = message_of(body) or f"the server answered {status}"
     code = EXIT_OF_STATUS.get(status, ERROR)
-    if status == 403 and "quota" in message.lower():
+    limit = body.get("limit") if isinstance(body, dict) else None
+    if status == 403 and (limit or "quota" in message.lower()):
         code = QUOTA
-    details: dict[str, Any] = {"status": status, "request": request}
+    details: dict[str, Any] = {"status": status, "request": request, **({"limit": limit} if limit else {})}
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
-    return Failure(message, code, HINTS.get(status, ""), headers.get("x-openstack-request-id", ""), details)
+    hint = "`climate limit list` shows what is used; ask for less, or an administrator for more"
+    return Failure(
+        message, code, hint if limit else HINTS.get(status, ""), headers.get("x-openstack-request-id", ""), details
+    )
 
 
 def known(error: Exception) -> Failure | None:

@@ -16,15 +16,17 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def only(kind: str, wanted: str, things: Iterable[dict[str, Any]], name: str = "name") -> dict[str, Any]:
-    """The thing whose id, or else whose name, is `wanted`."""
+def only(
+    kind: str, wanted: str, things: Iterable[dict[str, Any]], name: str = "name", called: str | None = None
+) -> dict[str, Any]:
+    """The thing whose id, or else whose name, is `wanted`; `called` is its kind's name, if not that of its commands."""
     listed = [thing for thing in things if wanted in (str(thing.get("id")), thing.get(name))]
     by_id = [thing for thing in listed if str(thing.get("id")) == wanted]
     chosen = by_id or listed
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise Failure(f"no {kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
+        raise Failure(f"no {called or kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
     ids = [str(thing["id"]) for thing in chosen]
     raise Failure(
         f"{len(ids)} {kind}s are called {wanted!r}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids}
@@ -71,6 +73,11 @@ def server(client: Client, wanted: str, everywhere: bool = False) -> dict[str, A
 def server_by_id(client: Client, server_id: str) -> dict[str, Any]:
     """A server as it is now."""
     return dict(client.json("compute", "GET", f"/servers/{part(server_id)}")["server"])
+
+
+def service(client: Client, wanted: str) -> dict[str, Any]:
+    """A compute service, by its id or its host."""
+    return only("service", wanted, client.json("compute", "GET", "/os-services")["services"], "host")
 
 
 def flavor_id(client: Client, wanted: str) -> str:

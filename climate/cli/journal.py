@@ -70,7 +70,7 @@ def check() -> None:
     with engine_room(session) as climate:
         differences = list(replay.differences(climate))
     session.show_all(
-        [{"lease_id": str(one.lease_id), "difference": one.what} for one in differences], ("lease_id", "difference")
+        [{"stream": str(one.stream), "difference": one.what} for one in differences], ("stream", "difference")
     )
     if differences:
         raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` makes the rows anew")

@@ -39,9 +39,11 @@ def group() -> None:
 @dry_run
 @shown
 def create(name: str, **given: Any) -> None:
-    """Reserve hosts, or a server, for a period."""
+    """Reserve hosts, room for servers, a server, or floating IPs, for a period."""
     session = current()
     exactly_one(("--end", "--for"), given["end"], given["length"])
+    if given["network"]:
+        given["network"] = found.network_id(session.client, given["network"])
     body = {"name": name, **_dates(session, given), "events": [], "reservations": new_reservations(given)}
     headers = {"Idempotency-Key": given["idempotency_key"] or str(uuid4())}
     sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
@@ -134,7 +136,7 @@ def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @dry_run
 @shown
 def set_(lease: str, **given: Any) -> None:
-    """Change a lease: name, dates, numbers of hosts, requirements."""
+    """Change a lease: name, dates, how much of what, what becomes of it at the end."""
     session = current()
     now = session.client.now().replace(microsecond=0)
     body: dict[str, Any] = {"name": given["name"]} if given["name"] is not None else {}

@@ -1,6 +1,7 @@
 """Options that many commands have, each described once."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -96,6 +97,34 @@ class JsonType(click.ParamType[Any]):
         if self.types and not isinstance(read, self.types):
             self.fail(f"{value!r} is not a JSON {self.wanted}", param, ctx)
         return read
+
+
+class ReservationType(JsonType):
+    """A reservation as a JSON object, or as `resource_type=…,key=value,…`, which is how the peer's client takes it."""
+
+    name = "reservation"
+
+    def __init__(self) -> None:
+        super().__init__(dict, wanted="object")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or value.lstrip().startswith("{"):
+            return super().convert(value, param, ctx)
+        pairs = [part.partition("=") for part in re.split(r",(?=[a-z_]+=)", value)]
+        wrong = [key for key, equals, _ in pairs if not equals or not key]
+        if wrong:
+            self.fail(f"{value!r} is neither a JSON object nor KEY=VALUE,…", param, ctx)
+        return {key: _plain(key, text) for key, _, text in pairs}
+
+
+def _plain(key: str, text: str) -> Any:
+    """A number, a list or a truth value where the text is one; requirements are sent as the text they are."""
+    if key.endswith("_properties"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 class RequirementsType(JsonType):

@@ -10,11 +10,20 @@ import click
 
 from climate.cli.options import PairType
 from climate.cli.session import current
+from climate.settings import Settings
 
 
 def _other(module: str) -> Any:
     """A module of a room that stands above this one: it is run from here, not built upon."""
     return import_module(module)
+
+
+def _settings() -> Settings:
+    """The settings, once all that they name was found: a process says at once what it cannot be started with."""
+    from climate import bootstrap
+
+    bootstrap.check(current().settings)
+    return current().settings
 
 
 def _exit(code: int) -> None:
@@ -31,7 +40,8 @@ def up(processes: tuple[str, ...], demo: bool, port: int | None, scale: tuple[tu
     session = current()
     from climate import runner
 
-    settings = replace(session.settings, port=port) if port else session.settings
+    settings = _settings()
+    settings = replace(settings, port=port) if port else settings
     formation = {name: _count(name, count) for name, count in scale}
     _exit(runner.up(settings, session.environ, processes or None, formation or None, demo))
 
@@ -45,7 +55,7 @@ def _count(name: str, count: str) -> int:
 @click.command("web")
 def web() -> None:
     """Run the web process: all APIs on one port."""
-    settings = current().settings
+    settings = _settings()
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
     arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "gthread"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
@@ -56,14 +66,17 @@ def web() -> None:
 @click.command("poller")
 def poller() -> None:
     """Run the poller: it sends out what is due."""
-    settings = current().settings
+    settings = _settings()
     _exit(_other("workers.poller").main(settings))
 
 
 @click.command("worker")
 def worker() -> None:
     """Run a worker: it does what is due."""
-    settings = current().settings
+    settings = _settings()
+    from climate import bootstrap
+
+    bootstrap.check_nodes(settings)
     _exit(_other("workers.worker").main(settings))
 
 

@@ -4,7 +4,32 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from climate.cli import demo, doctor, host, journal, keys, lease, processes, raw, server
+from climate.cli import (
+    demo,
+    doctor,
+    explain,
+    floating,
+    floatingip,
+    host,
+    host_move,
+    journal,
+    keys,
+    lab,
+    lease,
+    limit,
+    maintenance,
+    network,
+    node,
+    notice,
+    pool,
+    power,
+    processes,
+    raw,
+    reservation,
+    server,
+    server_verbs,
+    service,
+)
 from climate.cli.session import current
 
 
@@ -33,8 +58,17 @@ def root(cloud: str | None) -> None:
 
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.migrate),
-    *(demo.command, doctor.command, journal.group, keys.group, lease.group, host.group),
+    *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
+    *(host.group, service.group, node.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
+    *(limit.group, notice.group, floatingip.group, network.group, floating.group),
+    *(maintenance.group, reservation.group, pool.group, power.group),
     *(raw.event_group, raw.token, raw.api, raw.completion),
 ):
     root.add_command(_command)
+
+for _command in (*maintenance.HOST_COMMANDS, *host_move.COMMANDS, power.host_group):
+    host.group.add_command(_command)
+
+for _command in (explain.command, *server_verbs.COMMANDS):
+    server.server_group.add_command(_command)

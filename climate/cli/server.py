@@ -22,7 +22,9 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
 @click.argument("name")
 @click.option("--flavor", required=True, help="Size, by name or id.")
 @click.option("--image", required=True, help="Image, by name or id.")
-@click.option("--network", help="Network, by name or id; otherwise the cloud chooses.")
+@click.option(
+    "--network", "networks", multiple=True, help="Network, by name or id; repeatable. Else the cloud chooses."
+)
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="So many servers.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @placement
@@ -35,21 +37,21 @@ def boot(name: str, **given: Any) -> None:
     body = _body(session, name, given)
     made = client.json("compute", "POST", "/servers", json=body)["server"]
     if not given["wait"]:
-        session.show(_flat(found.server_by_id(client, made["id"])))
+        session.show(flat(found.server_by_id(client, made["id"])))
         return
     wanted = ("RESERVED", "ACTIVE") if given["reserved"] else ("ACTIVE",)
-    session.show(_flat(_wait(session, made["id"], wanted, seconds(given["timeout"]))))
+    session.show(flat(_wait(session, made["id"], wanted, seconds(given["timeout"]))))
 
 
 def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     client = session.client
     wanted = hints(session, name, given)
-    network = given["network"]
+    networks = [{"uuid": found.network_id(client, network)} for network in given["networks"]]
     server: dict[str, Any] = {
         "name": name,
         "flavorRef": found.flavor_id(client, given["flavor"]),
         "imageRef": found.image_id(client, given["image"]),
-        "networks": [{"uuid": found.network_id(client, network)}] if network else "auto",
+        "networks": networks or "auto",
         "min_count": given["count"],
         "max_count": given["count"],
     }
@@ -82,7 +84,7 @@ def look(session: Session, server_id: str) -> dict[str, Any] | None:
         raise
 
 
-def _flat(server: Mapping[str, Any]) -> dict[str, Any]:
+def flat(server: Mapping[str, Any]) -> dict[str, Any]:
     """A server without links and the like: what a person asks for, in single values."""
     kept = {key: value for key, value in server.items() if key not in ("links", "OS-DCF:diskConfig")}
     if isinstance(server.get("addresses"), dict):
@@ -109,7 +111,7 @@ def server_list(all_projects: bool, status: str | None, name: str | None) -> Non
     query |= {"status": status} if status else {}
     query |= {"name": f"^{re.escape(name)}$"} if name else {}
     rows = session.client.pages("compute", "/servers/detail", "servers", query)
-    session.show_all([_flat(row) for row in rows], SERVER_COLUMNS)
+    session.show_all([flat(row) for row in rows], SERVER_COLUMNS)
 
 
 @server_group.command("show")
@@ -118,7 +120,7 @@ def server_list(all_projects: bool, status: str | None, name: str | None) -> Non
 def server_show(server: str) -> None:
     """Show a server."""
     session = current()
-    session.show(_flat(found.server(session.client, server)))
+    session.show(flat(found.server(session.client, server)))
 
 
 @server_group.command("delete")

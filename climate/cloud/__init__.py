@@ -8,12 +8,13 @@ successor did (engine.md 2).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 RESERVED, ACTIVE, SHUTOFF, SUSPENDED, BUILD, ERROR = "RESERVED", "ACTIVE", "SHUTOFF", "SUSPENDED", "BUILD", "ERROR"
-IMAGEABLE = frozenset({ACTIVE, SHUTOFF, SUSPENDED})
+PAUSED, SHELVED, RESIZED = "PAUSED", "SHELVED_OFFLOADED", "VERIFY_RESIZE"
+IMAGEABLE = frozenset({ACTIVE, SHUTOFF, SUSPENDED, PAUSED, SHELVED, RESIZED})
 """Of servers in these statuses images can be made; the others never ran, or are broken."""
 
 
@@ -56,12 +57,74 @@ class CloudServer:
     name: str
     project_id: str
     status: str
-    """RESERVED, BUILD, ACTIVE, SHUTOFF, SUSPENDED or ERROR."""
+    """RESERVED, BUILD, ERROR, one of those that are IMAGEABLE, or another one of the cloud's own."""
     host: str | None
     busy: bool = False
     """Something that was asked of it is not finished."""
     fault: str | None = None
     created_at: datetime | None = None
+
+
+FREEPOOL = "freepool"
+"""The pool of hosts kept for leases."""
+
+RECYCLING, CLEANING, MAINTENANCE, FAILED = "recycling", "cleaning", "maintenance", "failed"
+KEPT = frozenset({FREEPOOL, RECYCLING, CLEANING, MAINTENANCE, FAILED})
+"""Pools that are nobody's: no server is booted on their hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloudFlavor:
+    """A size of servers, as one project sees it.  MB of memory, GB of disk (root and ephemeral)."""
+
+    id: str
+    name: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    extra_specs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Room for servers of one size on hosts of the reservation pool, for one project.
+
+    `slots` is host name -> how many servers fit there.  With `affinity` True
+    all servers of `group_id` are on one host, with False each on another one;
+    None asks for no group.
+    """
+
+    pool: str
+    """Name of the pool, and id of the private flavor through which the room is used: the reservation's id."""
+    project_id: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    slots: Mapping[str, int]
+    affinity: bool | None = None
+    group_id: str | None = None
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    """More of the flavor, where it is the copy of another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalSubnet:
+    """A part of a network outside.  Addresses are IPv4, as they are spelled."""
+
+    id: str
+    cidr: str
+    gateway: str | None
+    handed_out: tuple[tuple[str, str], ...] = ()
+    """First and last of each range of addresses that the cloud gives to projects by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalNetwork:
+    """A network outside, of which floating addresses are."""
+
+    id: str
+    name: str
+    subnets: tuple[ExternalSubnet, ...]
 
 
 class Cloud(Protocol):
@@ -79,24 +142,78 @@ class Cloud(Protocol):
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         """Make the pool for a project and move these hosts from the reservation pool into it.
 
-        NotYet while one of them is elsewhere, Refused where there is none of that name.
+        A pool that was closed is open again.  NotYet while one of the hosts is
+        elsewhere, or servers of what is granted are on it; Refused where there
+        is none of that name.
         """
 
     def close(self, pool: str, token: int) -> None:
-        """Let nobody boot in the pool any more."""
+        """Let nobody boot in the pool any more, whether it was lent or granted."""
 
-    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
-        """Move the pool's hosts to the reservation pool and drop it; NotYet while servers are on them.
+    def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
+        """Move the pool's hosts to one of the KEPT pools, or with None to the ordinary scheduler, and drop the pool.
 
-        `hosts` were to be lent to it.  Also where that never came about, none
-        of them can be lent under a lower token any more.
+        Servers go along, but never into the reservation pool: NotYet while they
+        are on the hosts.  `hosts` were to be lent to it.  Also where that never
+        came about, none of them can be lent under a lower token any more.
+        """
+
+    def place(self, host: str, to: str | None, token: int) -> None:
+        """Move one host, with its servers, to a KEPT pool, to a lease pool that there is, or to the ordinary scheduler.
+
+        NotYet into the reservation pool while servers are on it, but for those
+        that have a slot there; Refused where there is no such host or lease
+        pool.  A lease pool that it leaves stays.
+        """
+
+    def health(self) -> Mapping[str, str | None]:
+        """What is wrong with each host that the cloud knows of; None: nothing, it can run servers now."""
+
+    def servers_on(self, host: str) -> Sequence[CloudServer]:
+        """The servers on a host."""
+
+    def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
+        """The flavor of that id or name that a project may use, or None."""
+
+    def grant(self, capacity: Capacity, token: int) -> None:
+        """Let a project boot servers with the flavor named like the pool, as many on each host as there are slots.
+
+        The hosts stay in the reservation pool.  Asked again with other slots it
+        changes them.  A pool that was closed is open again.  The pool remembers
+        the token; hosts do not, for others have slots on them under claims of
+        their own, in any order.  A lower token than a host's own is refused.
+        """
+
+    def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        """Drop what was granted: flavor, group and pool; NotYet while servers are there, which `servers_in` tells.
+
+        The pool cannot be granted under a lower token any more, also where that
+        never came about.  Tokens of `hosts`, which others share, do not matter.
+        """
+
+    def find_external(self, network: str) -> ExternalNetwork | None:
+        """The network outside of that id or name, or None."""
+
+    def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
+        """Make a floating address of a network outside, for a project; marked with `blazar` and `reservation:<pool>`.
+
+        NotYet while the address is lent to another pool; Refused where the
+        cloud has it for something else, or has no such network.
+        """
+
+    def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
+        """Take the addresses that are lent to a pool from the servers that have them, and drop them.
+
+        `addresses` were handed over to its project, which may have taken the
+        marks from them.  Also where nothing was lent, nothing can be lent to
+        the pool under a lower token any more.
         """
 
     def pools(self) -> Mapping[str, frozenset[str]]:
-        """Every pool with the names of its hosts; the reservation pool is called `freepool`."""
+        """Names of hosts by pool: the reservation pool, those that are lent, other KEPT ones that have hosts."""
 
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
-        """The servers on the hosts of a pool."""
+        """The servers on the hosts of a pool; of a granted one, those that use it."""
 
     def server(self, server_id: str) -> CloudServer | None:
         """A server, or None when there is none (any more)."""
@@ -108,7 +225,10 @@ class Cloud(Protocol):
         """Spawn a RESERVED server; nothing to do when it is ACTIVE.  Refused when there is none."""
 
     def suspend(self, server_id: str, token: int) -> None:
-        """Suspend an ACTIVE server."""
+        """Suspend an ACTIVE server.
+
+        One that is RESIZED keeps its new size, and is to be looked at anew: NotYet.
+        """
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         """Make an image of that name from an IMAGEABLE server; nothing to do when it was made for this occasion.
@@ -118,7 +238,3 @@ class Cloud(Protocol):
 
     def delete_server(self, server_id: str, token: int) -> None:
         """Delete a server; nothing to do when there is none.  It may still be seen for a while."""
-
-
-FREEPOOL = "freepool"
-"""The pool of hosts kept for leases."""

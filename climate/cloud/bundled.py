@@ -1,14 +1,30 @@
 """The port over the bundled cloud: direct calls, work rung for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from climate.cloud import CloudError, CloudHost, CloudServer, Fenced, NotYet, Refused
-from climate.compute import asking, errors, lending
+from climate.cloud import (
+    FREEPOOL,
+    Capacity,
+    CloudError,
+    CloudFlavor,
+    CloudHost,
+    CloudServer,
+    ExternalNetwork,
+    ExternalSubnet,
+    Fenced,
+    NotYet,
+    Refused,
+)
+from climate.compute import asking, errors, flavors, granting, health, lending, resizing
 from climate.compute.context import Compute
-from climate.compute.host import DEFAULT_ZONE, Node
-from climate.compute.server import DELETE, SUSPEND, WAKE, Server
+from climate.compute.flavor import Flavor
+from climate.compute.granting import Grant
+from climate.compute.groups import AFFINITY, ANTI_AFFINITY
+from climate.compute.host import Node
+from climate.compute.network import lending_addresses
+from climate.compute.server import DELETE, SUSPEND, VERIFY_RESIZE, WAKE, Server
 from climate.compute.store.failures import DATABASE_ERRORS
 
 _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Exception]], ...] = (
@@ -40,7 +56,7 @@ class BundledCloud:
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with _port():
-            return [_host(node) for node in lending.nodes(self.compute, name)]
+            return [_host(node, self.compute.rules.options.default_zone) for node in lending.nodes(self.compute, name)]
 
     def enrol(self, host: str) -> None:
         with _port():
@@ -57,14 +73,57 @@ class BundledCloud:
     def close(self, pool: str, token: int) -> None:
         with _port():
             lending.close(self.compute, pool, token)
+            granting.close(self.compute, pool, token)
 
-    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
+    def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
         with _port():
-            lending.take_back(self.compute, pool, hosts, token)
+            lending.take_back(self.compute, pool, hosts, token, to)
+
+    def place(self, host: str, to: str | None, token: int) -> None:
+        with _port():
+            lending.place(self.compute, host, to, token)
+
+    def health(self) -> Mapping[str, str | None]:
+        with _port():
+            return health.of_nodes(self.compute)
+
+    def servers_on(self, host: str) -> Sequence[CloudServer]:
+        with _port():
+            return [_server(server) for server in lending.servers_on(self.compute, host)]
+
+    def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
+        with _port():
+            found = flavors.find(self.compute, flavor_id, project_id)
+            return _flavor(found) if found else None
+
+    def grant(self, capacity: Capacity, token: int) -> None:
+        with _port():
+            granting.grant(self.compute, _grant(capacity), token)
+
+    def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        with _port():
+            granting.revoke(self.compute, pool, token)
+
+    def find_external(self, network: str) -> ExternalNetwork | None:
+        with _port():
+            found = lending_addresses.find(self.compute, network)
+            if found is None:
+                return None
+            there, ranges = found
+            subnet = ExternalSubnet(there.subnet_id, there.cidr, there.gateway, tuple(ranges))
+            return ExternalNetwork(there.id, there.name, (subnet,))
+
+    def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
+        with _port():
+            lending_addresses.lend(self.compute, pool, project_id, (network_id, address), token)
+
+    def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
+        with _port():
+            lending_addresses.take_back(self.compute, pool, token)
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         with _port():
-            return lending.pools(self.compute)
+            return lending.pools(self.compute, own=True)
 
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
         with _port():
@@ -85,6 +144,11 @@ class BundledCloud:
 
     def suspend(self, server_id: str, token: int) -> None:
         with _port():
+            server = self._find(server_id)
+            if server is not None and server.status == VERIFY_RESIZE and not server.busy:
+                asking.fence(self.compute, server_id, token)
+                resizing.confirm(self.compute, server_id)
+                raise NotYet(f"server {server_id} keeps its new size")
             self._ask(server_id, SUSPEND, token)
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
@@ -94,9 +158,9 @@ class BundledCloud:
                 raise NotYet(f"server {server_id} is still being imaged")
 
     def delete_server(self, server_id: str, token: int) -> None:
-        with _port():
-            if self._find(server_id) is not None:
-                self._ask(server_id, DELETE, token)
+        # One that goes while it is asked for is one that is gone.
+        with _port(), suppress(errors.NotFound):
+            self._ask(server_id, DELETE, token)
 
     def _ask(self, server_id: str, task: str, token: int) -> None:
         asking.ask(self.compute, server_id, task, token=token)
@@ -108,7 +172,7 @@ class BundledCloud:
             return None
 
 
-def _host(node: Node) -> CloudHost:
+def _host(node: Node, default_zone: str) -> CloudHost:
     return CloudHost(
         name=node.name,
         service_name=node.service_host,
@@ -118,9 +182,28 @@ def _host(node: Node) -> CloudHost:
         cpu_info=node.cpu_info,
         hypervisor_type=node.hypervisor_type,
         hypervisor_version=node.hypervisor_version,
-        availability_zone=node.zone or DEFAULT_ZONE,
+        availability_zone=node.zone or default_zone,
         servers=node.servers,
     )
+
+
+def _grant(capacity: Capacity) -> Grant:
+    return Grant(
+        pool=capacity.pool,
+        project_id=capacity.project_id,
+        vcpus=capacity.vcpus,
+        memory_mb=capacity.memory_mb,
+        disk_gb=capacity.disk_gb,
+        slots=capacity.slots,
+        group_id=capacity.group_id,
+        policy={True: AFFINITY, False: ANTI_AFFINITY, None: None}[capacity.affinity],
+        extra_specs=capacity.extra_specs,
+    )
+
+
+def _flavor(flavor: Flavor) -> CloudFlavor:
+    gigabytes = flavor.disk_gb + flavor.ephemeral_gb
+    return CloudFlavor(flavor.id, flavor.name, flavor.vcpus, flavor.ram_mb, gigabytes, flavor.extra_specs)
 
 
 def _server(server: Server) -> CloudServer:

@@ -1,25 +1,25 @@
 """A cloud in memory, that can be broken in the ways a real one breaks.  Ships with the engine, for tests of plugins."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from threading import RLock
-from uuid import uuid4
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from climate.cloud import (
     ACTIVE,
     FREEPOOL,
     IMAGEABLE,
+    KEPT,
     RESERVED,
+    RESIZED,
     SUSPENDED,
-    CloudError,
+    Capacity,
+    CloudFlavor,
     CloudHost,
     CloudServer,
-    Fenced,
+    ExternalNetwork,
     NotYet,
     Refused,
 )
+from climate.cloud.pretence import FakeAddress, Pretence
 
 
 def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 200) -> CloudHost:
@@ -28,83 +28,8 @@ def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 2
 
 
 @dataclass
-class _Pending:
-    """What a server will become after so many looks; None: it will be gone."""
-
-    looks: int
-    becomes: str | None
-
-
-@dataclass
-class FakeCloud:
-    """Implements the port.  Safe to use from several threads; what a test sets is read at each verb."""
-
-    hosts: dict[str, CloudHost] = field(default_factory=dict)
-    broken: bool = False
-    """Every verb raises CloudError, without any effect."""
-    failures: dict[str, Exception] = field(default_factory=dict)
-    """Verb -> what it raises, without any effect, until it is taken out again."""
-    unheard: dict[str, int] = field(default_factory=dict)
-    """Verb -> how many more times it takes effect and then raises CloudError: the answer gets lost."""
-    looks_until_gone: int = 0
-    """How often a server is still seen after its deletion was asked for."""
-    looks_until_awake: int = 0
-    """How often a server is still seen RESERVED, and busy, after its wake-up was asked for."""
-    watch: Callable[[str], None] | None = None
-    """Called with each verb's name before anything else, outside of the lock."""
-    effects: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    """(verb, host or pool or server, token) -> how often that changed something."""
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    """(verb, target) of everything that was asked, in order."""
-    images: list[tuple[str, str]] = field(default_factory=list)
-    """(server id, name) of the images made."""
-
-    def __post_init__(self) -> None:
-        self._lock = RLock()
-        self._pool_of: dict[str, str] = {}
-        self._owners: dict[str, str] = {}
-        self._closed: set[str] = set()
-        self._imaged: set[tuple[str, str, str]] = set()
-        self._fences: dict[str, int] = {}
-        self._servers: dict[str, CloudServer] = {}
-        self._pending: dict[str, _Pending] = {}
-
-    # What tests do with it.
-
-    def set_hosts(self, hosts: Iterable[CloudHost]) -> None:
-        """These are the hosts from now on; pools forget the others."""
-        with self._lock:
-            self.hosts = {host.name: host for host in hosts}
-            self._pool_of = {name: pool for name, pool in self._pool_of.items() if name in self.hosts}
-
-    def boot(self, project_id: str, host: str | None = None, *, status: str = ACTIVE, server_id: str = "") -> str:
-        """Put a server on a host, as if somebody had booted it; its id.  Refused in a closed or foreign pool."""
-        with self._lock:
-            pool = self._pool_of.get(host or "")
-            if pool is not None and (pool in self._closed or self._owners.get(pool) != project_id):
-                raise Refused(f"host {host} is in the pool {pool}")
-            made = CloudServer(server_id or str(uuid4()), "server", project_id, status, host)
-            self._servers[made.id] = made
-            return made.id
-
-    def change(self, server_id: str, status: str, fault: str | None = None) -> None:
-        """Let a server have another status, as if it had broken or been used."""
-        with self._lock:
-            self._servers[server_id] = replace(self._servers[server_id], status=status, fault=fault)
-
-    def owner(self, pool: str) -> str | None:
-        """The project that a pool is lent to."""
-        return self._owners.get(pool)
-
-    def is_closed(self, pool: str) -> bool:
-        """Whether nobody may boot in a pool any more."""
-        return pool in self._closed
-
-    def doubled(self) -> list[tuple[str, str]]:
-        """(verb, target) that took effect more than once under one token."""
-        return [(verb, target) for (verb, target, _), times in self.effects.items() if times > 1]
-
-    # The port.
+class FakeCloud(Pretence):
+    """Implements the port."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with self._verb("find_hosts", name):
@@ -137,9 +62,12 @@ class FakeCloud:
                 if self._pool_of.get(name) not in (FREEPOOL, pool):
                     raise (NotYet if name in self.hosts else Refused)(f"host {name} is not in the reservation pool")
             moved = [name for name in hosts if self._pool_of[name] != pool]
+            if self._on(set(moved)):
+                raise NotYet("servers of what is granted are still on the hosts")
             if moved or pool not in self._owners:
                 self.effects["lend", pool, token] += 1
             self._owners[pool] = project_id
+            self._closed.discard(pool)
             self._pool_of.update(dict.fromkeys(moved, pool))
             self._fence([pool, *hosts], token)
 
@@ -147,14 +75,14 @@ class FakeCloud:
         with self._verb("close", pool):
             names = self._lent(pool)
             self._check_fences([pool, *names], token)
-            if pool not in self._owners:
+            if pool not in self._owners and pool not in self.granted:
                 return
             if pool not in self._closed:
                 self.effects["close", pool, token] += 1
             self._closed.add(pool)
             self._fence([pool, *names], token)
 
-    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
+    def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
         with self._verb("take_back", pool):
             names = self._lent(pool)
             free = [name for name in hosts if self._pool_of.get(name) == FREEPOOL]
@@ -162,26 +90,111 @@ class FakeCloud:
             if pool not in self._owners:
                 self._fence(free, token)
                 return
-            left = self._on(set(names))
+            left = self._on(set(names)) if to == FREEPOOL else []
             if left:
                 raise NotYet(f"{len(left)} servers are still on the hosts of {pool}")
-            self._pool_of.update(dict.fromkeys(names, FREEPOOL))
+            for name in names:
+                self._put(name, to)
             self._fence([*names, *free], token)
             self._owners.pop(pool)
             self._closed.discard(pool)
             self._fences.pop(pool, None)
             self.effects["take_back", pool, token] += 1
 
+    def place(self, host: str, to: str | None, token: int) -> None:
+        with self._verb("place", host):
+            if host not in self.hosts:
+                raise Refused(f"there is no host {host}")
+            if to is not None and to not in KEPT and to not in self._owners:
+                raise Refused(f"there is no pool {to}")
+            self._check_fences([host], token)
+            left = [server for server in self._on({host}) if not self._has_slot(server)]
+            if to == FREEPOOL and self._pool_of.get(host) != FREEPOOL and left:
+                raise NotYet(f"servers are still on {host}")
+            if self._pool_of.get(host) != to:
+                self.effects["place", host, token] += 1
+            self._put(host, to)
+            self._fence([host], token)
+
+    def health(self) -> Mapping[str, str | None]:
+        with self._verb("health", ""):
+            return {name: self.unwell.get(name) for name in self.hosts}
+
+    def servers_on(self, host: str) -> Sequence[CloudServer]:
+        with self._verb("servers_on", host):
+            for seen in self._on({host}):
+                self._look(seen.id)
+            return self._on({host})
+
+    def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
+        with self._verb("find_flavor", flavor_id):
+            return self.flavors.get(flavor_id)
+
+    def grant(self, capacity: Capacity, token: int) -> None:
+        with self._verb("grant", capacity.pool):
+            self._check_fences([capacity.pool, *capacity.slots], token)
+            astray = [name for name in capacity.slots if self._pool_of.get(name) != FREEPOOL]
+            if astray:
+                raise (NotYet if astray[0] in self.hosts else Refused)(f"{astray[0]} is not in the reservation pool")
+            if self.granted.get(capacity.pool) != capacity:
+                self.effects["grant", capacity.pool, token] += 1
+            self.granted[capacity.pool] = capacity
+            self._closed.discard(capacity.pool)
+            self._fence([capacity.pool], token)
+
+    def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        with self._verb("revoke", pool):
+            self._check_fences([pool], token)
+            left = [server for server in self._servers.values() if self._uses.get(server.id) == pool]
+            if left:
+                raise NotYet(f"{len(left)} servers still use {pool}")
+            if self.granted.pop(pool, None):
+                self.effects["revoke", pool, token] += 1
+            self._closed.discard(pool)
+            self._fence([pool], token)
+
+    def find_external(self, network: str) -> ExternalNetwork | None:
+        with self._verb("find_external", network):
+            found = (known for known in self.external.values() if network in (known.id, known.name))
+            return next(found, None)
+
+    def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
+        with self._verb("lend_address", address):
+            self._check_fences([f"addresses of {pool}"], token)
+            if network_id not in self.external:
+                raise Refused(f"there is no network {network_id}")
+            there = self.addresses.get(address)
+            if there and there.pool is None:
+                raise Refused(f"the address {address} is in use")
+            if there and there.pool != pool:
+                raise NotYet(f"the address {address} is lent to {there.pool}")
+            if there is None:
+                self.effects["lend_address", f"{address} to {pool}", token] += 1
+                self.addresses[address] = FakeAddress(project_id, network_id, pool)
+            self._fence([f"addresses of {pool}"], token)
+
+    def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
+        with self._verb("take_back_addresses", pool):
+            self._check_fences([f"addresses of {pool}"], token)
+            marked = {address for address, known in self.addresses.items() if known.pool == pool}
+            bare = {address for address in addresses if address in self.addresses and not self.addresses[address].pool}
+            lent = marked | bare
+            if lent:
+                self.effects["take_back_addresses", pool, token] += 1
+            for address in lent:
+                del self.addresses[address]
+            self._fence([f"addresses of {pool}"], token)
+
     def pools(self) -> Mapping[str, frozenset[str]]:
         with self._verb("pools", ""):
-            names = {FREEPOOL, *self._owners}
+            names = {FREEPOOL, *self._owners, *self._pool_of.values()}
             return {pool: frozenset(name for name, its in self._pool_of.items() if its == pool) for pool in names}
 
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
         with self._verb("servers_in", pool):
-            for seen in self._on(set(self._lent(pool))):
+            for seen in self._in(pool):
                 self._look(seen.id)
-            return self._on(set(self._lent(pool)))
+            return self._in(pool)
 
     def server(self, server_id: str) -> CloudServer | None:
         with self._verb("server", server_id):
@@ -207,6 +220,9 @@ class FakeCloud:
             server = self._fit(server_id, token)
             if server.status == SUSPENDED:
                 return
+            if server.status == RESIZED:
+                self._become(server_id, ACTIVE, 0)
+                raise NotYet(f"server {server_id} keeps its new size")
             if server.status != ACTIVE:
                 raise Refused(f"server {server_id} is {server.status}")
             self.effects["suspend", server_id, token] += 1
@@ -233,60 +249,3 @@ class FakeCloud:
             if pending is None or pending.becomes is not None:
                 self.effects["delete_server", server_id, token] += 1
                 self._become(server_id, None, self.looks_until_gone)
-
-    @contextmanager
-    def _verb(self, name: str, target: str) -> Iterator[None]:
-        if self.watch is not None:
-            self.watch(name)
-        with self._lock:
-            self.calls.append((name, target))
-            if self.broken:
-                raise CloudError("the cloud cannot be reached")
-            if name in self.failures:
-                raise self.failures[name]
-            yield
-            if self.unheard.get(name, 0) > 0:
-                self.unheard[name] -= 1
-                raise CloudError("the answer of the cloud was lost")
-
-    def _become(self, server_id: str, status: str | None, looks: int) -> None:
-        self._pending[server_id] = _Pending(looks, status)
-        self._servers[server_id] = replace(self._servers[server_id], busy=True)
-        if looks == 0:
-            self._look(server_id)
-
-    def _look(self, server_id: str) -> None:
-        """One more look at a server: what was asked of it comes to pass after enough of them."""
-        pending = self._pending.get(server_id)
-        if pending is None:
-            return
-        if pending.looks > 0:
-            pending.looks -= 1
-            return
-        del self._pending[server_id]
-        if pending.becomes is None:
-            del self._servers[server_id]
-        else:
-            self._servers[server_id] = replace(self._servers[server_id], status=pending.becomes, busy=False)
-
-    def _fit(self, server_id: str, token: int) -> CloudServer:
-        """A server that something can be asked of."""
-        server, pending = self._servers.get(server_id), self._pending.get(server_id)
-        if server is None or (pending is not None and pending.becomes is None):
-            raise Refused(f"there is no server {server_id}")
-        self._check_fences([server_id], token)
-        self._fence([server_id], token)
-        return server
-
-    def _lent(self, pool: str) -> list[str]:
-        return sorted(name for name, its in self._pool_of.items() if its == pool)
-
-    def _on(self, names: set[str]) -> list[CloudServer]:
-        return [server for server in self._servers.values() if server.host in names]
-
-    def _check_fences(self, targets: Iterable[str], token: int) -> None:
-        if any(self._fences.get(target, 0) > token for target in targets):
-            raise Fenced
-
-    def _fence(self, targets: Iterable[str], token: int) -> None:
-        self._fences.update(dict.fromkeys(targets, token))

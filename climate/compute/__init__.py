@@ -2,21 +2,22 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute import nodes
 from climate.compute.context import Cast, Compute
-from climate.compute.nodes import demo_nodes
+from climate.compute.nodes import FILE, NodesFile, demo_nodes
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.container import Bubble
+from climate.compute.virt.machine import AUTO
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.process import ProcessDriver
+from climate.compute.virt.qemu import QemuDriver
 
-__all__ = ["Cast", "Compute", "build", "demo_nodes"]
+__all__ = ["Cast", "Compute", "build", "demo_nodes", "drivers"]
 
 
 def build(
@@ -30,6 +31,19 @@ def build(
 ) -> Compute:
     """The bundled cloud over `engine`, with what changes kept in `home`; `driver` None: by nodes.yaml there."""
     home = home.resolve()
-    members: dict[str, VirtDriver] = {"process": ProcessDriver(home / "servers"), "memory": MemoryDriver()}
-    cluster = ClusterDriver(partial(nodes.read, home), members)
-    return Compute(engine, home, service_host, driver or cluster, cast, now)
+    return Compute(engine, home, service_host, driver or drivers(home), cast, now)
+
+
+def drivers(home: Path, nodes_file: str = FILE, qemu_accel: str = AUTO, *, wired: bool = False) -> ClusterDriver:
+    """The driver of a service: the nodes of its file, a path below `home` or from /, each with the one it names.
+
+    `wired`: networks are real, and guests are connected to them.
+    """
+    home = home.resolve()
+    members: dict[str, VirtDriver] = {
+        "memory": MemoryDriver(),
+        "process": ProcessDriver(home / "servers", wired=wired),
+        "container": ProcessDriver(home / "containers", Bubble(), wired=wired),
+        "qemu": QemuDriver(home / "machines", qemu_accel, wired=wired),
+    }
+    return ClusterDriver(NodesFile(home, nodes_file).nodes, members)

@@ -1,25 +1,22 @@
 """What is asked of servers: written down in one transaction, rung for after its commit."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from climate.compute import images
 from climate.compute.context import Compute
-from climate.compute.errors import Busy, NotFound, StaleToken
-from climate.compute.image import ACTIVE as IMAGE_ACTIVE
+from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
+from climate.compute.network import fixed
 from climate.compute.server import (
+    ACTIVE,
     DELETE,
-    HOLD,
-    REBOOT,
-    RESUME,
+    SHELVE,
+    SHELVED_OFFLOADED,
     SNAPSHOT,
-    SPAWN,
-    START,
-    STOP,
-    SUSPEND,
-    WAKE,
+    VERIFY_RESIZE,
     WISHES,
     Server,
     may,
@@ -27,19 +24,8 @@ from climate.compute.server import (
 from climate.compute.store import images as image_rows
 from climate.compute.store import servers, wishes
 
-ACTIONS = {
-    SPAWN: "create",
-    HOLD: "create",
-    WAKE: "wake",
-    STOP: "stop",
-    START: "start",
-    SUSPEND: "suspend",
-    RESUME: "resume",
-    REBOOT: "reboot",
-    SNAPSHOT: "createImage",
-    DELETE: "delete",
-}
-"""Task -> its name in the list of what was asked of a server."""
+By = Mapping[str, str]
+"""Who asks, for the list of actions: project_id, user_id, request_id."""
 
 
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
@@ -55,24 +41,43 @@ def ask(
     *,
     project_id: str | None = None,
     token: int | None = None,
-    by: Mapping[str, str] | None = None,
+    by: By | None = None,
 ) -> None:
     """Write down what is wanted of a server and ring for it.  With a token: nothing to do when it is so already.
 
     Raises NotFound, StaleToken (a later `token` was here), Conflict, Busy.
-    `by`: project_id, user_id and request_id of who asks, for the list of actions.
     """
+    left = None
     with compute.engine.begin() as conn:
-        server = _locked(conn, server_id, project_id, token)
+        server = locked(conn, server_id, project_id)
+        _fence(conn, server_id, token)
         if token is not None and server.status == WISHES[task].becomes and not server.busy:
             return
+        check_lock(server, project_id)
         may(server, task)
         if task == DELETE and server.node_id is None:
-            wishes.delete(conn, server_id)
-            return
-        if server.task != task:
-            _record(conn, compute, server, task, by)
+            left = server.shelved_image
+            drop(conn, compute, server)
+        elif server.task != task:
+            record(conn, compute, server, Asked(task), by)
+    if left is not None:
+        images.forget(compute, left)
     compute.cast(server.service_host or "", server_id)
+
+
+def fence(compute: Compute, server_id: str, token: int) -> None:
+    """Let nobody with a lower token ask anything of a server any more.  NotFound; StaleToken when a later was here."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, None)
+        _fence(conn, server.id, token)
+
+
+class Asked(NamedTuple):
+    """A task, the image that it fills, and what else it needs to know."""
+
+    task: str
+    image: str | None = None
+    details: Mapping[str, Any] | None = None
 
 
 class Once(NamedTuple):
@@ -82,35 +87,104 @@ class Once(NamedTuple):
     occasion: str
 
 
-def snapshot(
-    compute: Compute,
-    server_id: str,
-    name: str,
-    *,
-    project_id: str | None = None,
-    once: Once | None = None,
-    by: Mapping[str, str] | None = None,
-) -> str:
-    """Make an image of a server; its id.  With `once` the one of that name and occasion is found again."""
+def snapshot(compute: Compute, server_id: str, name: str, once: Once | None = None) -> str:
+    """Make an image of a server; its id.  With `once` the one of that name and occasion is found again.
+
+    One that is shelved is in an image already: it is to be had by this name too.  One that
+    has not confirmed its new size is imaged as any other.
+    """
     token, occasion = once or (None, None)
     with compute.engine.begin() as conn:
-        server = _locked(conn, server_id, project_id, token)
+        server = locked(conn, server_id, None)
+        _fence(conn, server_id, token)
         made = image_rows.snapshot_of(conn, server_id, name, occasion) if occasion is not None else None
+        if made is None and server.status == SHELVED_OFFLOADED and not server.busy:
+            return images.of_shelved(conn, compute, server, name, occasion).id
         if made is None:
-            may(server, SNAPSHOT)
-            if server.busy:
-                raise Busy(f"Cannot do '{SNAPSHOT}' instance {server.id} while it is in task_state {server.task}")
+            idle(_before_its_resize(server), SNAPSHOT)
             made = images.begin(conn, server, name, occasion)
-            _record(conn, compute, server, SNAPSHOT, by, made.id)
+            record(conn, compute, server, Asked(SNAPSHOT, made.id))
     compute.cast(server.service_host or "", server_id)
     return made.id
 
 
-def is_made(compute: Compute, image_id: str) -> bool:
-    """Whether the content of an image is there."""
-    with compute.engine.connect() as conn:
-        image = image_rows.get(conn, image_id)
-    return image is not None and image.status == IMAGE_ACTIVE
+def _before_its_resize(server: Server) -> Server:
+    return replace(server, status=server.before or ACTIVE) if server.status == VERIFY_RESIZE else server
+
+
+def create_image(
+    compute: Compute,
+    server_id: str,
+    name: str,
+    metadata: Mapping[str, str],
+    *,
+    project_id: str | None,
+    by: By,
+) -> str:
+    """Make an image of a server with these properties; its id.  Raises NotFound, Conflict, Busy."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, project_id)
+        idle(server, SNAPSHOT)
+        made = images.begin(conn, server, name, metadata=metadata)
+        record(conn, compute, server, Asked(SNAPSHOT, made.id), by)
+    compute.cast(server.service_host or "", server_id)
+    return made.id
+
+
+def shelve(compute: Compute, server_id: str, *, project_id: str | None = None, by: By | None = None) -> None:
+    """Put a server into an image of its name, and take it off its node; its addresses stay its own.
+
+    Raises NotFound, Conflict, Busy.
+    """
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, project_id)
+        check_lock(server, project_id)
+        idle(server, SHELVE)
+        image = images.begin(conn, server, f"{server.name}-shelved")
+        record(conn, compute, server, Asked(SHELVE, image.id), by)
+    compute.cast(server.service_host or "", server_id)
+
+
+is_made = images.is_made
+
+
+def locked(conn: Connection, server_id: str, project_id: str | None) -> Server:
+    """The server, with its row locked; NotFound as `get`."""
+    return _own(servers.get(conn, server_id, lock=True), server_id, project_id)
+
+
+def check_lock(server: Server, project_id: str | None) -> None:
+    """Return when whoever asks may change the server: administrators, who ask for no project, always may."""
+    if project_id is not None and server.locked_by is not None:
+        raise Conflict(f"Instance {server.id} is locked")
+
+
+def idle(server: Server, task: str) -> None:
+    """Return when `task` may begin and is not under way already: for what is not the same when it is asked twice."""
+    may(server, task)
+    if server.busy:
+        action = WISHES[task].action
+        raise Busy(f"Cannot '{action}' instance {server.id} while it is in task_state {server.task}")
+
+
+def record(conn: Connection, compute: Compute, server: Server, wanted: Asked, by: By | None = None) -> None:
+    """Write down what is wanted of a server whose row is locked, and give up what it replaces."""
+    now = compute.now(conn)
+    if server.task_image is not None and server.task == SHELVE:
+        images.drop(conn, server.task_image)
+    elif server.task_image is not None:
+        images.give_up(conn, server.task_image, now)
+    wishes.record(conn, server.id, wanted.task, now, wanted.image, wanted.details)
+    if by is not None:
+        wishes.note(conn, server.id, WISHES[wanted.task].action, by, now)
+
+
+def drop(conn: Connection, compute: Compute, server: Server) -> None:
+    """Drop the row of a server that is on no node any more, its addresses and the image that it was shelved in."""
+    fixed.deallocate(conn, server.id, compute.now(conn))
+    if server.shelved_image is not None:
+        images.drop(conn, server.shelved_image)
+    wishes.delete(conn, server.id)
 
 
 def _own(server: Server | None, server_id: str, project_id: str | None) -> Server:
@@ -119,24 +193,6 @@ def _own(server: Server | None, server_id: str, project_id: str | None) -> Serve
     return server
 
 
-def _locked(conn: Connection, server_id: str, project_id: str | None, token: int | None) -> Server:
-    server = _own(servers.get(conn, server_id, lock=True), server_id, project_id)
+def _fence(conn: Connection, server_id: str, token: int | None) -> None:
     if token is not None and not wishes.fence(conn, server_id, token):
         raise StaleToken
-    return server
-
-
-def _record(
-    conn: Connection,
-    compute: Compute,
-    server: Server,
-    task: str,
-    by: Mapping[str, str] | None,
-    image: str | None = None,
-) -> None:
-    now = compute.now(conn)
-    if server.task_image is not None:
-        images.give_up(conn, server.task_image, now)
-    wishes.record(conn, server.id, task, now, image)
-    if by is not None:
-        wishes.note(conn, server.id, ACTIONS[task], by, now)

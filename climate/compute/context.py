@@ -1,17 +1,33 @@
 """`Compute`: what the verbs of the bundled cloud work with; handed in, never looked up."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
+from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
+from climate.compute.network.options import NetworkOptions
+from climate.compute.network.wires import Wires
+from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.plan import Schedule
+from climate.compute.scheduler.roster import Roster
+from climate.compute.scheduler.rules import Rules
+from climate.compute.scheduler.select import select
+from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
 
-Cast = Callable[[str, str], None]
-"""Rings the doorbell of a compute service: (service host, server id).  May be lost or doubled."""
+
+class Cast(Protocol):
+    """Rings the doorbell of a compute service for servers of its nodes.  May be lost or doubled."""
+
+    def __call__(self, service_host: str, /, *server_ids: str) -> None: ...
+
+
+DEFAULT_RULES = Rules(FILTERS, WEIGHERS)
 
 
 @dataclass(frozen=True)
@@ -25,6 +41,24 @@ class Compute:
     driver: VirtDriver
     cast: Cast
     now: Callable[[Connection], datetime] = database_time
+    schedule: Schedule = select
+    rules: Rules = DEFAULT_RULES
+    defaults: NodeDefaults = DEFAULTS
+    down_seconds: float = SERVICE_DOWN_SECONDS
+    """A service that was not heard of for so long is down."""
+    roster: Roster = field(default_factory=Roster)
+    """The snapshot of all nodes that this process keeps."""
+    network: NetworkOptions = field(default_factory=NetworkOptions)
+    wires: Wires = field(default_factory=Wires)
+    network_service: str | None = None
+    """The network service that this process is; None: it is called as the compute service is."""
+    network_netns: str | None = None
+    """The network namespace in which that one serves; None: this one."""
+
+    @property
+    def network_host(self) -> str:
+        """The name of the network service that this process is, when it tends networks."""
+        return self.network_service or self.service_host
 
     @property
     def images(self) -> Path:

@@ -2,6 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+RESERVATION = "aggregate_instance_extra_specs:reservation"
+"""Extra spec of a flavor through which the room of a reservation is used: the reservation's id."""
+
+GROUP = "affinity_id"
+"""Another extra spec of such a flavor: the server group of the reservation.  It asks nothing of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +33,18 @@ class Flavor:
         """All of the disk a server of this size takes, in MB."""
         return 1024 * (self.disk_gb + self.ephemeral_gb) + self.swap_mb
 
+    @property
+    def reservation(self) -> str | None:
+        """The reservation whose room servers of this size use; None: an ordinary size."""
+        return self.extra_specs.get(RESERVATION)
+
     def usable_by(self, project_id: str) -> bool:
         return self.is_public or project_id in self.projects
+
+
+def recorded(fields: Mapping[str, Any]) -> Flavor:
+    """A flavor as it was written down with a server."""
+    return Flavor(**{**fields, "projects": tuple(fields["projects"])})
 
 
 DEFAULTS = (

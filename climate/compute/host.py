@@ -1,13 +1,9 @@
 """A node: what a compute service offers to put servers on, and how much of it is taken."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
-
-from climate.compute.errors import VirtError
-
-RAM_RATIO, CPU_RATIO, DISK_RATIO = 1.5, 16.0, 1.0
-"""How often a node's memory, CPUs and disk may be promised (cloud.md C.1)."""
 
 DEFAULT_ZONE = "nova"
 """The availability zone of a node that names none."""
@@ -18,13 +14,30 @@ SERVICE_DOWN_SECONDS = 60
 FREEPOOL = "freepool"
 """The pool of nodes kept for leases."""
 
+KEPT = frozenset({FREEPOOL, "recycling", "cleaning", "maintenance", "failed"})
+"""Pools that are nobody's: kept for leases, or out of use for a while.  All but the first may have servers."""
+
 OWNER, CLOSED = "blazar:owner", "climate:closed"
 """Metadata of a lent pool: whose it is; whether nobody may boot there any more."""
 
 
 @dataclass(frozen=True, slots=True)
+class NodeDefaults:
+    """What holds of nodes that say nothing else: how often their room may be promised, and what they keep (C.1, MB)."""
+
+    ram_ratio: float = 1.5
+    cpu_ratio: float = 16.0
+    disk_ratio: float = 1.0
+    reserved_ram_mb: int = 512
+    reserved_disk_mb: int = 0
+
+
+DEFAULTS = NodeDefaults()
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node as its driver describes it.  Sizes: MB of memory, GB of disk."""
+    """A node as its driver describes it.  Sizes: MB of memory, GB of disk; what it reserves: MB of both."""
 
     name: str
     vcpus: int
@@ -34,7 +47,24 @@ class NodeSpec:
     hypervisor_type: str = "climate"
     hypervisor_version: int = 1000000
     cpu_info: str = ""
+    """A JSON object, or nothing."""
     zone: str | None = None
+    netns: str | None = None
+    """The network namespace that is the node's network; None: that of its service."""
+    host_ip: str = "127.0.0.1"
+    ram_ratio: float | None = None
+    """None, here and below: as `NodeDefaults` says."""
+    cpu_ratio: float | None = None
+    disk_ratio: float | None = None
+    reserved_ram_mb: int | None = None
+    reserved_disk_mb: int | None = None
+    disk_least_gb: int | None = None
+    """Disk that is left at least, however much is promised; None: not known."""
+    supported: tuple[tuple[str, str, str], ...] = ()
+    """What it runs: (architecture, hypervisor type, mode)."""
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    """Its further capabilities."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,34 +87,19 @@ class Node:
     cpu_info: str
     zone: str | None
     pool: str | None
+    host_ip: str
+    reserved_ram_mb: int
+    reserved_disk_mb: int
     present: bool
     """Its driver reports it."""
+    maintenance: str | None
+    """Why no new servers are put on it; None: they are."""
+    service_id: int
     enabled: bool
+    disabled_reason: str | None
     up: bool
     servers: int
     """How many servers are on it."""
-
-
-_NUMBERS = ("vcpus", "memory_mb", "local_gb")
-_TEXTS = ("driver", "hypervisor_type", "cpu_info", "zone")
-
-
-def node_spec(entry: Any) -> NodeSpec:
-    """The node that an entry of nodes.yaml describes; VirtError names what is wrong."""
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"]:
-        raise VirtError(f"a node needs a name: {entry!r}")
-    known: dict[str, Any] = {key: _count(entry, key) for key in _NUMBERS}
-    known |= {key: str(entry[key]) for key in _TEXTS if entry.get(key) is not None}
-    if "hypervisor_version" in entry:
-        known["hypervisor_version"] = _count(entry, "hypervisor_version")
-    return NodeSpec(name=entry["name"], **known)
-
-
-def _count(entry: Mapping[str, Any], key: str) -> int:
-    value = entry.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise VirtError(f"node {entry['name']}: {key} must be a whole number, not {value!r}")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +111,8 @@ class Service:
     host: str
     enabled: bool
     disabled_reason: str | None
+    forced_down: bool
     up: bool
-    beat_at: Any
+    beat_at: datetime
+    zone: str | None
+    """That all of its nodes are in; None: they name none, or several."""

@@ -1,7 +1,7 @@
 """Images: snapshots of servers, and contents that were uploaded."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
@@ -9,17 +9,57 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
-from climate.compute.image import KILLED, QUEUED, Image
+from climate.compute.errors import BadRequest, Conflict
+from climate.compute.heartbeat import Check
+from climate.compute.image import ACTIVE, KILLED, QUEUED, Content, Image
+from climate.compute.scheduler.filters.images import KINDS, canonical
 from climate.compute.server import Server
 from climate.compute.store import images
+from climate.compute.store import nodes as node_rows
 from climate.compute.virt import Guest
 
 _BLOCK = 1 << 20
+_QCOW2 = b"QFI\xfb"
+
+_OWN = frozenset({"occasion"})
+"""Properties of a snapshot that say when it was made, and are not those of a snapshot of its server."""
 
 
-def begin(conn: Connection, server: Server, name: str, occasion: str | None = None) -> Image:
-    """The row of a snapshot whose content is still to come; a server has one of a name for each `occasion`."""
+def check_words(conn: Connection, image: Image) -> None:
+    """Return when everybody knows the architecture, hypervisor and mode that an image asks for (cloud.md C.4).
+
+    BadRequest for a word that is neither a known one nor what a node offers.
+    """
+    for what, names, known in KINDS:
+        for name in names:
+            word = canonical(what, str(image.properties.get(name) or ""))
+            if word and word not in known and word not in node_rows.offered(conn):
+                raise BadRequest(
+                    f"{name} asks for the {what} {word[:40]!r}, which is none of {', '.join(sorted(known))}."
+                )
+
+
+def begin(
+    conn: Connection,
+    server: Server,
+    name: str,
+    occasion: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> Image:
+    """The row of a snapshot whose content is still to come; a server has one of a name for each `occasion`.
+
+    It has the properties and least sizes of the image that the server was made from, those in
+    `metadata`, and says where it comes from.
+    """
     once = {} if occasion is None else {"occasion": occasion}
+    base = images.get(conn, server.image_id) if server.image_id else None
+    inherited = {key: value for key, value in (base.properties if base else {}).items() if key not in _OWN}
+    origin = {
+        "image_type": "snapshot",
+        "instance_uuid": server.id,
+        "user_id": server.user_id,
+        "base_image_ref": server.image_id or "",
+    }
     image = Image(
         id=str(uuid4()),
         name=name,
@@ -30,11 +70,29 @@ def begin(conn: Connection, server: Server, name: str, occasion: str | None = No
         container_format="bare",
         size=None,
         sha512=None,
-        properties={"image_type": "snapshot", "instance_uuid": server.id, "user_id": server.user_id, **once},
+        properties={**inherited, **(metadata or {}), **origin, **once},
         server_id=None if occasion is None else server.id,
+        min_disk_gb=base.min_disk_gb if base else 0,
+        min_ram_mb=base.min_ram_mb if base else 0,
     )
     images.insert(conn, image)
     return image
+
+
+def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, occasion: str | None) -> Image:
+    """An image with the content of the one that a server is shelved in, which goes when the server does.
+
+    Conflict when that one is gone.
+    """
+    kept = images.get(conn, server.shelved_image or "", lock=True)
+    if kept is None or not place(compute, kept.id).exists():
+        raise Conflict(f"The image that instance {server.id} is shelved in is gone.")
+    made = begin(conn, server, name, occasion)
+    images.settle(
+        conn, made.id, ACTIVE, compute.now(conn), Content(kept.size or 0, kept.sha512 or "", kept.disk_format)
+    )
+    place(compute, made.id).hardlink_to(place(compute, kept.id))
+    return made
 
 
 def give_up(conn: Connection, image_id: str, now: datetime) -> None:
@@ -42,11 +100,38 @@ def give_up(conn: Connection, image_id: str, now: datetime) -> None:
     images.settle(conn, image_id, KILLED, now)
 
 
-def content_of(compute: Compute, guest: Guest, image_id: str) -> tuple[int, str]:
-    """Put the content of a snapshot where it belongs; its (bytes, SHA-512).  VirtError when that fails."""
+def content_of(compute: Compute, guest: Guest, image_id: str, check: Check) -> Content:
+    """Put the content of a snapshot where it belongs, in one step.
+
+    Raises VirtError when that fails, and what `check` raises when the snapshot is another's work by then.
+    """
     target = place(compute, image_id)
-    compute.driver.snapshot(guest, target)
-    return measure(target)
+    draft = _draft(target)
+    try:
+        compute.driver.snapshot(guest, draft)
+        measured = measure(draft)._replace(disk_format=_format(draft))
+        check()
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return measured
+
+
+def is_made(compute: Compute, image_id: str) -> bool:
+    """Whether the content of an image is there."""
+    with compute.engine.connect() as conn:
+        image = images.get(conn, image_id)
+    return image is not None and image.status == ACTIVE
+
+
+def drop(conn: Connection, image_id: str) -> None:
+    """Take an image out of the registry; its content is for `forget` once that is committed."""
+    images.delete(conn, image_id)
+
+
+def forget(compute: Compute, image_id: str) -> None:
+    """Delete the content of an image that is in the registry no more."""
+    place(compute, image_id).unlink(missing_ok=True)
 
 
 def place(compute: Compute, image_id: str) -> Path:
@@ -55,10 +140,10 @@ def place(compute: Compute, image_id: str) -> Path:
     return compute.images / image_id
 
 
-def store(compute: Compute, image_id: str, blocks: Iterable[bytes]) -> tuple[int, str]:
-    """Keep an uploaded content, in one step; its (bytes, SHA-512)."""
+def store(compute: Compute, image_id: str, blocks: Iterable[bytes]) -> Content:
+    """Keep an uploaded content, in one step."""
     target = place(compute, image_id)
-    draft = target.with_name(f"{image_id}.{uuid4().hex}.new")  # its own: somebody else may be at the same image
+    draft = _draft(target)
     try:
         with draft.open("xb") as file:
             for block in blocks:
@@ -70,11 +155,22 @@ def store(compute: Compute, image_id: str, blocks: Iterable[bytes]) -> tuple[int
     return measured
 
 
-def measure(path: Path) -> tuple[int, str]:
-    """(bytes, SHA-512) of a file."""
+def _draft(target: Path) -> Path:
+    """A name of its own beside the target: somebody else may be at the same image."""
+    return target.with_name(f"{target.name}.{uuid4().hex}.new")
+
+
+def _format(path: Path) -> str:
+    """How the disk in a snapshot is written down: what it says itself, and not what the driver is called."""
+    with path.open("rb") as file:
+        return "qcow2" if file.read(len(_QCOW2)) == _QCOW2 else "raw"
+
+
+def measure(path: Path) -> Content:
+    """The size and the SHA-512 of a file."""
     digest, size = hashlib.sha512(), 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             digest.update(block)
             size += len(block)
-    return size, digest.hexdigest()
+    return Content(size, digest.hexdigest())

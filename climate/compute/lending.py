@@ -1,4 +1,4 @@
-"""Pools of nodes for leases: kept, lent to a project, closed and taken back.
+"""Pools of nodes for leases: kept, lent to a project, closed, taken back, and moved one by one.
 
 Whoever moves a node between pools and whoever puts a server on it hold the same
 row lock meanwhile, taken in name order by all.
@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
-from climate.compute.host import FREEPOOL, Node
+from climate.compute.host import FREEPOOL, KEPT, Node
 from climate.compute.server import Server
 from climate.compute.store import nodes as node_rows
 from climate.compute.store import pools as rows
@@ -20,20 +20,43 @@ from climate.compute.store.nodes import Held
 
 def nodes(compute: Compute, name: str | None = None) -> list[Node]:
     """All nodes, or those of one name; a node whose driver reports it no more is not among them."""
-    with compute.engine.connect() as conn:
-        return [node for node in node_rows.listed(conn, compute.now(conn), name) if node.present]
+    return [node for node in known_nodes(compute, name) if node.present]
 
 
-def pools(compute: Compute) -> Mapping[str, frozenset[str]]:
-    """Pool -> names of its nodes."""
+def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
+    """All nodes, also those that are kept as absent because a server is on them or a lease holds them."""
     with compute.engine.connect() as conn:
-        return rows.members(conn)
+        return node_rows.listed(conn, compute.now(conn), compute.down_seconds, name)
+
+
+def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
+    """Id of a node -> (id, name) of the servers on it."""
+    with compute.engine.connect() as conn:
+        return node_rows.servers(conn, [node.id for node in found])
+
+
+def pools(compute: Compute, *, own: bool = False) -> Mapping[str, frozenset[str]]:
+    """Pool -> names of its nodes; own: without those that were put there by the compute API."""
+    with compute.engine.connect() as conn:
+        return rows.members(conn, own=own)
 
 
 def servers_in(compute: Compute, pool: str) -> list[Server]:
     """The servers on the nodes of a pool."""
     with compute.engine.connect() as conn:
         return servers.in_pool(conn, pool)
+
+
+def servers_on(compute: Compute, name: str) -> list[Server]:
+    """The servers on a node."""
+    with compute.engine.connect() as conn:
+        return servers.on_node(conn, name)
+
+
+def is_lent_from_outside(compute: Compute, pool: str, project_id: str) -> bool:
+    """Whether a reservation service outside this cloud has lent a pool to a project: no lease of ours is behind it."""
+    with compute.engine.connect() as conn:
+        return rows.is_lent_from_outside(conn, pool, project_id)
 
 
 def sleeping(compute: Compute) -> list[Server]:
@@ -43,82 +66,137 @@ def sleeping(compute: Compute) -> list[Server]:
 
 
 def enrol(compute: Compute, name: str) -> None:
-    """Put a node into the reservation pool.  Conflict when servers are on it or it is lent."""
+    """Put a node into the reservation pool.  Conflict when servers are on it, or it is lent or kept from outside."""
     with compute.engine.begin() as conn:
-        node = _one(rows.lock_named(conn, [name]), name)
+        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        if node.outside:
+            raise _kept_from_outside(node)
         if node.pool == FREEPOOL:
             return
         if node.pool is not None:
-            raise Conflict(f"Host {name} is lent to {node.pool}.")
-        if rows.servers_on(conn, [node.id]):
+            raise _elsewhere(node)
+        if rows.servers_on(conn, [node.id], but_granted=True):
             raise Conflict(f"Host {name} has servers.")
         rows.put(conn, node.id, FREEPOOL)
 
 
 def withdraw(compute: Compute, name: str) -> None:
-    """Give a node of the reservation pool back to the ordinary scheduler.  Conflict when it is lent."""
+    """Give a node of the reservation pool back to the ordinary scheduler.  Conflict when it is lent.
+
+    One that the compute API put there stays.
+    """
     with compute.engine.begin() as conn:
-        held = rows.lock_named(conn, [name])
+        held = [node for node in _meant(rows.lock_named(conn, [name])) if not node.outside]
         if not held:
             return
         node = _one(held, name)
         if node.pool not in (None, FREEPOOL):
-            raise Conflict(f"Host {name} is lent to {node.pool}.")
+            raise _elsewhere(node)
         rows.put(conn, node.id, None)
 
 
 def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int) -> None:
-    """Make the pool for a project, and move these nodes from the reservation pool into it.
+    """Make the pool for a project, and move these nodes from the reservation pool into it; it is open then.
 
     Raises StaleToken, NotFound, Busy while a node is neither here nor there.
     """
+    _check_lendable(pool)
     with compute.engine.begin() as conn:
-        held = rows.lock_named(conn, names)
+        known = _meant(rows.lock_named(conn, names, pool))
+        held = [node for node in known if node.name in names]
         _check_fence(held, token)
         missing = set(names) - {node.name for node in held}
         if missing:
             raise NotFound(f"Host {min(missing)} could not be found.")
-        astray = [node.name for node in held if node.pool not in (FREEPOOL, pool)]
+        astray = [node.name for node in held if node.outside or node.pool not in (FREEPOOL, pool)]
         if astray:
             raise Busy(f"Host {astray[0]} is not in the reservation pool.")
-        if not rows.lend(conn, pool, project_id, [node.id for node in held], token):
+        if rows.servers_on(conn, [node.id for node in held if node.pool == FREEPOOL]):
+            raise Busy("Servers of another reservation are still on the hosts.")
+        if not rows.lend(conn, pool, project_id, [node.id for node in known], token):
             raise StaleToken
 
 
 def close(compute: Compute, pool: str, token: int) -> None:
     """Let nobody boot in the pool any more; nothing to do when there is no such pool.  Raises StaleToken."""
     with compute.engine.begin() as conn:
-        ids = _hold(conn, pool, token)
-        rows.close(conn, pool, ids, token)
+        rows.close(conn, pool, [node.id for node in _hold(conn, pool, token)], token)
 
 
-def take_back(compute: Compute, pool: str, names: Sequence[str], token: int) -> None:
-    """Move the pool's nodes to the reservation pool and drop it.  Raises Busy while servers are on them, StaleToken.
+def take_back(compute: Compute, pool: str, names: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
+    """Move the pool's nodes to one that is nobody's, or with None to the ordinary scheduler, and drop the pool.
 
-    Nodes of these names that are in the reservation pool already are closed to lower tokens too.
+    Servers go along, but not to the reservation pool: Busy while they are on
+    the nodes.  Nodes of these names that are in the reservation pool already
+    are closed to lower tokens too.  Raises StaleToken.
     """
     with compute.engine.begin() as conn:
-        ids = _hold(conn, pool, token, names)
-        left = rows.servers_on(conn, ids)
+        _keep(conn, to)
+        held = _hold(conn, pool, token, names)
+        left = rows.servers_on(conn, [node.id for node in held if node.pool == pool]) if to == FREEPOOL else 0
         if left:
             raise Busy(f"{left} servers are still on the hosts of {pool}")
-        rows.take_back(conn, pool, ids, token)
+        rows.take_back(conn, pool, [node.id for node in held], token, to)
 
 
-def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = ()) -> list[int]:
-    """Lock the nodes of a lent pool, and those of the reservation pool with a name in `free`; their ids."""
-    if pool == FREEPOOL:
-        raise Conflict("The reservation pool is lent to nobody.")
+def place(compute: Compute, name: str, to: str | None, token: int) -> None:
+    """Move one node, with its servers, to a pool that is nobody's or lent, or with None to the ordinary scheduler.
+
+    Raises Busy into the reservation pool while servers are on it that have no
+    slot there; NotFound without such a node or pool; Conflict when it is kept
+    from outside; StaleToken.
+    """
+    with compute.engine.begin() as conn:
+        _keep(conn, to)
+        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        if node.outside:
+            raise _kept_from_outside(node)
+        _check_fence([node], token)
+        if to == FREEPOOL and node.pool != FREEPOOL and rows.servers_on(conn, [node.id], but_granted=True):
+            raise Busy(f"Servers are still on host {name}.")
+        rows.put(conn, node.id, to, token)
+
+
+def _keep(conn: Connection, pool: str | None) -> None:
+    """See that there is such a pool until the transaction is over; before any node is locked, as everywhere."""
+    if pool in KEPT and not rows.make(conn, pool):
+        raise Conflict(f"Aggregate {pool} is an ordinary one: give it another name, as that is the name of a pool.")
+    if pool is not None and pool not in KEPT and not rows.keep_lent(conn, pool):
+        raise NotFound(f"Pool {pool} could not be found.")
+
+
+def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = ()) -> list[Held]:
+    """Lock the nodes of a lent pool, and those of the reservation pool with a name in `free`."""
+    _check_lendable(pool)
     held = rows.lock_pool(conn, pool, free)
     _check_fence(held, token)
     if (rows.fence(conn, pool) or 0) > token:
         raise StaleToken
-    return [node.id for node in held]
+    return held
+
+
+def _check_lendable(pool: str) -> None:
+    if pool in KEPT:
+        raise Conflict(f"The pool {pool} is lent to nobody.")
+
+
+def _elsewhere(node: Held) -> Conflict:
+    return Conflict(f"Host {node.name} is {'in the pool' if node.pool in KEPT else 'lent to'} {node.pool}.")
+
+
+def _kept_from_outside(node: Held) -> Conflict:
+    return Conflict(f"Host {node.name} is kept in {node.pool} by the compute API: remove it from there first.")
 
 
 def _check_fence(held: Sequence[Held], token: int) -> None:
     if any(node.fence > token for node in held):
         raise StaleToken
+
+
+def _meant(held: Sequence[Held]) -> list[Held]:
+    """Of nodes that share a name, of several services, the one in a pool: no pool ever gets a second one."""
+    pooled = {node.name for node in held if node.pool is not None}
+    return [node for node in held if node.pool is not None or node.name not in pooled]
 
 
 def _one(held: Sequence[Held], name: str) -> Held:

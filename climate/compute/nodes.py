@@ -1,15 +1,54 @@
 """The file that says which nodes a compute service has."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
+import structlog
 import yaml
 
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeSpec, node_spec
+from climate.compute.host import NodeSpec
+from climate.compute.node_entry import node_spec
 
 FILE = "nodes.yaml"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass
+class NodesFile:
+    """The file of one service, read anew when it has changed; while it cannot be read the last nodes stay."""
+
+    home: Path
+    file: str = FILE
+    """A path below `home`, or from /."""
+    _known: Sequence[NodeSpec] | None = None
+    _read_of: tuple[int, ...] = ()
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        """The nodes there are now.  VirtError when the file cannot be understood and never could."""
+        look = self._look()
+        if self._known is None or look != self._read_of:
+            self._renew()
+            self._read_of = look
+        return self._known or ()
+
+    def _renew(self) -> None:
+        try:
+            self._known = read(self.home, self.file)
+        except VirtError as error:
+            if self._known is None:
+                raise
+            log.error("the nodes stay as they were", reason=str(error), nodes=len(self._known))
+
+    def _look(self) -> tuple[int, ...]:
+        try:
+            seen = (self.home / self.file).stat()
+        except OSError:
+            return ()
+        return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
 
 def demo_nodes() -> list[NodeSpec]:
@@ -18,26 +57,35 @@ def demo_nodes() -> list[NodeSpec]:
     return large + [NodeSpec(f"std-{place}", 4, 8192, 80) for place in range(1, 3)]
 
 
-def write(home: Path, specs: Sequence[NodeSpec]) -> None:
-    """Write the file, in one step."""
-    home.mkdir(parents=True, exist_ok=True)
-    entries = [{key: value for key, value in asdict(spec).items() if value not in (None, "")} for spec in specs]
-    draft = home / f"{FILE}.new"
-    draft.write_text(yaml.safe_dump(entries, sort_keys=False), encoding="utf-8")
-    draft.replace(home / FILE)
+def write(home: Path, specs: Sequence[NodeSpec], file: str = FILE) -> None:
+    """Write the file, in one step; what a node leaves open is not written."""
+    target = home / file
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f"{target.name}.new")
+    draft.write_text(yaml.safe_dump([_entry(spec) for spec in specs], sort_keys=False), encoding="utf-8")
+    draft.replace(target)
 
 
-def read(home: Path) -> list[NodeSpec]:
+def read(home: Path, file: str = FILE) -> list[NodeSpec]:
     """The nodes there are; none when there is no file.  VirtError when it cannot be understood."""
     try:
-        entries = yaml.safe_load((home / FILE).read_text(encoding="utf-8"))
+        entries = yaml.safe_load((home / file).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
-    except yaml.YAMLError as error:
-        raise VirtError(f"{FILE} cannot be read: {error}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise VirtError(f"{file} cannot be read: {error}") from error
     if not isinstance(entries or [], list):
-        raise VirtError(f"{FILE} must be a list of nodes")
+        raise VirtError(f"{file} must be a list of nodes")
     specs = [node_spec(entry) for entry in entries or []]
-    if len({spec.name for spec in specs}) < len(specs):
-        raise VirtError(f"{FILE} names a node twice")
+    names = [spec.name for spec in specs]
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise VirtError(f"{file} names node {twice} twice")
     return specs
+
+
+def _entry(spec: NodeSpec) -> Mapping[str, Any]:
+    said = {one.name: getattr(spec, one.name) for one in fields(spec)}
+    said["supported"] = [list(triple) for triple in spec.supported]
+    said["stats"], said["metrics"] = dict(spec.stats), dict(spec.metrics)
+    return {key: value for key, value in said.items() if value not in (None, "", [], {})}

@@ -1,26 +1,44 @@
 """How much a project may have."""
 
+from collections.abc import Mapping
+
 from sqlalchemy import Connection
 
-from climate.compute.errors import QuotaExceeded
+from climate.compute.errors import BadRequest, QuotaExceeded
 from climate.compute.flavor import Flavor
 from climate.compute.store import projects, servers
 
+MOST_AT_ONCE = 1000
+"""Servers that one request can be answered with."""
 
-def check(conn: Connection, project_id: str, flavor: Flavor, count: int) -> None:
-    """Return when the project may have `count` more servers, else raise QuotaExceeded.
+_TOLD = {"ram_mb": "ram"}
 
-    One request of a project at a time gets past here: the project's limits stay locked.
+
+def allowed(conn: Connection, project_id: str, flavor: Flavor, count: int, least: int) -> int:
+    """How many of `count` more servers the project may have, if `least` or more (cloud.md B.3).
+
+    Raises QuotaExceeded, and BadRequest for more than MOST_AT_ONCE.  One request
+    of a project at a time gets past here: the project's limits stay locked.
     """
     limits = projects.lock_limits(conn, project_id)
     used = servers.used(conn, project_id)
-    demand = {"instances": count, "cores": count * flavor.vcpus, "ram_mb": count * flavor.ram_mb}
-    over = [name for name, wanted in demand.items() if limits[name] >= 0 and used[name] + wanted > limits[name]]
-    if over:
-        told = {"ram_mb": "ram"}
-        raise QuotaExceeded(
-            f"Quota exceeded for {', '.join(told.get(name, name) for name in over)}: "
-            f"Requested {', '.join(str(demand[name]) for name in over)}, "
-            f"but already used {', '.join(f'{used[name]} of {limits[name]}' for name in over)} "
-            f"{', '.join(told.get(name, name) for name in over)}"
-        )
+    each = {"instances": 1, "cores": flavor.vcpus, "ram_mb": flavor.ram_mb}
+    fitting = [max(0, limits[name] - used[name]) // size for name, size in each.items() if limits[name] >= 0 < size]
+    most = min([count, *fitting])
+    if most < least:
+        raise QuotaExceeded(_refusal(limits, used, {name: least * size for name, size in each.items()}, most))
+    if least > MOST_AT_ONCE:
+        raise BadRequest(f"At most {MOST_AT_ONCE} servers can be asked for in one request.")
+    return min(most, MOST_AT_ONCE)
+
+
+def _refusal(limits: Mapping[str, int], used: Mapping[str, int], demand: Mapping[str, int], most: int) -> str:
+    over = [name for name, wanted in demand.items() if 0 <= limits[name] < used[name] + wanted]
+    names = ", ".join(_TOLD.get(name, name) for name in over)
+    requested = ", ".join(str(demand[name]) for name in over)
+    taken = ", ".join(f"{used[name]} of {limits[name]}" for name in over)
+    allowed = f"can only run {most} more" if most else "cannot run any more"
+    return (
+        f"Quota exceeded for {names}: Requested {requested}, but already used {taken} {names}. "
+        f"You {allowed} instances of this type."
+    )

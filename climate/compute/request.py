@@ -1,7 +1,7 @@
 """What is asked for when servers are booted, read once at the edge."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from climate.compute.errors import BadRequest
@@ -10,24 +10,73 @@ from climate.compute.server import Server
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class Group:
+    """The server group of a request: its policy, and the nodes that its servers are on."""
+
+    id: str
+    policy: str
+    nodes: frozenset[int] = frozenset()
+
+    def joined_by(self, node_id: int) -> "Group":
+        """The group with one more of its servers on that node."""
+        return replace(self, nodes=self.nodes | {node_id})
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The room of a reservation on nodes that it shares, as far as it is free."""
+
+    pool: str
+    """Id of the reservation."""
+    most: Mapping[int, float]
+    """Node -> how many servers, of whatever size, are on it when its slots are used up."""
+    told: str
+    """How it stands with them, for whoever asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
     """What the scheduler needs to know of a request.  Sizes: MB."""
 
     project_id: str
     vcpus: int
     ram_mb: int
     disk_mb: int
+    """Root, ephemeral and swap together."""
     pools: tuple[str, ...] = ()
     """Lent pools that were named by the hint `reservation`."""
     zone: str | None = None
-    force_host: str | None = None
-    force_node: str | None = None
+    force_hosts: tuple[str, ...] = ()
+    """Service hosts or nodes that an administrator wants; with `force_nodes` both must fit."""
+    force_nodes: tuple[str, ...] = ()
+    destination: str | None = None
+    """`host`, `host:node` or `:node`: nothing else is looked at, but all filters are asked."""
+    ignore_hosts: tuple[str, ...] = ()
+    """Service hosts that must not be used."""
     tried: tuple[int, ...] = ()
     """Nodes that must not be tried again."""
+    flavor: Flavor | None = None
+    image_id: str | None = None
+    image: Mapping[str, Any] = field(default_factory=dict)
+    """The properties of the image."""
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    build_id: str = ""
+    server_ids: tuple[str, ...] = ()
+    """For the log; one per server where they are known already."""
+    group: Group | None = None
+    same_host: frozenset[int] | None = None
+    """Nodes of the servers that the hint `same_host` names; None: not asked for."""
+    different_host: frozenset[int] | None = None
+    other_flavors: frozenset[int] = frozenset()
+    """Nodes with servers of another flavor; looked up only where a filter wants it."""
+    slots: Slots | None = None
+    """Where there is room for servers of a reservation's flavor; None: they may go wherever others may."""
+    host_filter: str | None = None
+    """The host filter of the distributed scheduler that this request names (cloud.md B.10); None: the configured."""
 
     @property
     def forced(self) -> bool:
-        return self.force_host is not None or self.force_node is not None
+        return bool(self.force_hosts or self.force_nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +94,13 @@ class BootRequest:
     hints: Mapping[str, Any] = field(default_factory=dict)
     zone: str | None = None
     """`zone`, or for administrators `zone:host`, `zone:host:node`, `zone::node`."""
+    destination: str | None = None
+    """`host`, `host:node` or `:node`: where else no server goes, all filters being asked.  For administrators."""
     key_name: str | None = None
     user_data: str | None = None
+    description: str | None = None
+    access: tuple[str | None, str | None] = (None, None)
+    """The addresses at which its owner says that a server is reached: one of IPv4, one of IPv6."""
     count: int = 1
     least: int = 1
     """How many are enough when not all of `count` are possible."""
@@ -55,32 +109,51 @@ class BootRequest:
     """Of the request over HTTP, for the list of what was asked of a server."""
 
 
-def placement(request: BootRequest) -> Placement:
+def spec_of(request: BootRequest) -> Spec:
     """The part of a request that decides where its servers may go."""
-    place = _place(request)
-    if place.forced and not request.admin:
+    spec = _spec(request)
+    if (spec.forced or spec.destination) and not request.admin:
         raise BadRequest("Only administrators may force a host.")
-    return place
+    return spec
 
 
-def replacement(server: Server, tried: tuple[int, ...]) -> Placement:
+def replacement(server: Server, tried: tuple[int, ...]) -> Spec:
     """Where a server that could not be made on the nodes in `tried` may go instead."""
-    return _place(server, tried)
+    return _spec(server, tried)
 
 
-def _place(asked: BootRequest | Server, tried: tuple[int, ...] = ()) -> Placement:
+def _spec(asked: BootRequest | Server, tried: tuple[int, ...] = ()) -> Spec:
     zone, host, node = read_zone(asked.zone)
-    return Placement(
+    return Spec(
         project_id=asked.project_id,
         vcpus=asked.flavor.vcpus,
         ram_mb=asked.flavor.ram_mb,
         disk_mb=asked.flavor.disk_mb,
         pools=pools_of(asked.hints),
         zone=zone,
-        force_host=host,
-        force_node=node,
+        force_hosts=(host,) if host else (),
+        force_nodes=(node,) if node else (),
+        destination=asked.destination,
         tried=tried,
+        flavor=asked.flavor,
+        image_id=asked.image_id,
+        hints=asked.hints,
+        host_filter=_host_filter(asked.hints),
     )
+
+
+def _host_filter(hints: Mapping[str, Any]) -> str | None:
+    """What the hint `host_filter` names; whether there is such a filter is the scheduler's to know."""
+    name = hints.get("host_filter")
+    if name is not None and not isinstance(name, str):
+        raise BadRequest("The hint 'host_filter' must be the name of a host filter.")
+    return name
+
+
+def read_destination(text: str) -> tuple[str | None, str | None]:
+    """(host, node) of a destination; an empty part is None."""
+    host, _, node = text.partition(":")
+    return host or None, node or None
 
 
 def pools_of(hints: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,8 +9,23 @@ from climate.compute.errors import Busy, Conflict
 from climate.compute.flavor import Flavor
 
 BUILD, RESERVED, ACTIVE, SHUTOFF = "BUILD", "RESERVED", "ACTIVE", "SHUTOFF"
-SUSPENDED, ERROR = "SUSPENDED", "ERROR"
-STATUSES = (BUILD, RESERVED, ACTIVE, SHUTOFF, SUSPENDED, ERROR)
+PAUSED, SUSPENDED, SHELVED_OFFLOADED = "PAUSED", "SUSPENDED", "SHELVED_OFFLOADED"
+VERIFY_RESIZE, ERROR = "VERIFY_RESIZE", "ERROR"
+STATUSES = (BUILD, RESERVED, ACTIVE, SHUTOFF, PAUSED, SUSPENDED, SHELVED_OFFLOADED, VERIFY_RESIZE, ERROR)
+
+
+VM_STATES = {
+    BUILD: "building",
+    RESERVED: "reserved",
+    ACTIVE: "active",
+    SHUTOFF: "stopped",
+    PAUSED: "paused",
+    SUSPENDED: "suspended",
+    SHELVED_OFFLOADED: "shelved_offloaded",
+    VERIFY_RESIZE: "resized",
+    ERROR: "error",
+}
+"""Status -> what clients and messages call it besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,34 +33,54 @@ class Wish:
     """Something asked of a server: what it is called while under way, where it may begin, where it leads."""
 
     task: str
+    action: str
+    """What users call it."""
     begins: frozenset[str]
     becomes: str | None
-    """The status afterwards; None: the one it had."""
+    """The status afterwards; None: see `after`."""
     overtakes: frozenset[str] = frozenset()
     """Tasks under way that this one replaces; every other one must be finished first."""
 
 
 SPAWN, HOLD, WAKE, STOP, START = "spawning", "reserving", "waking", "powering-off", "powering-on"
-SUSPEND, RESUME, REBOOT, SNAPSHOT, DELETE = "suspending", "resuming", "rebooting", "image_snapshot", "deleting"
+PAUSE, UNPAUSE, SUSPEND, RESUME = "pausing", "unpausing", "suspending", "resuming"
+REBOOT, REBOOT_HARD, SNAPSHOT, REBUILD = "rebooting", "rebooting_hard", "image_snapshot", "rebuilding"
+SHELVE, UNSHELVE, DELETE = "shelving", "unshelving", "deleting"
+RESIZE, REVERT, REWIRE = "resize_migrating", "resize_reverting", "rewiring"
+
+_SETTLED = frozenset({ACTIVE, SHUTOFF, PAUSED, SUSPENDED})
+"""Statuses of a server that has a guest, and nothing wrong with it."""
 
 WISHES = {
     wish.task: wish
     for wish in (
-        Wish(SPAWN, frozenset({BUILD}), ACTIVE),
-        Wish(HOLD, frozenset({RESERVED}), RESERVED),
-        Wish(WAKE, frozenset({RESERVED}), ACTIVE, overtakes=frozenset({HOLD})),
-        Wish(STOP, frozenset({ACTIVE}), SHUTOFF),
-        Wish(START, frozenset({SHUTOFF}), ACTIVE),
-        Wish(SUSPEND, frozenset({ACTIVE}), SUSPENDED),
-        Wish(RESUME, frozenset({SUSPENDED}), ACTIVE),
-        Wish(REBOOT, frozenset({ACTIVE, SHUTOFF}), ACTIVE),
-        Wish(SNAPSHOT, frozenset({ACTIVE, SHUTOFF, SUSPENDED}), None),
+        Wish(SPAWN, "create", frozenset({BUILD}), ACTIVE),
+        Wish(HOLD, "create", frozenset({RESERVED}), RESERVED),
+        Wish(WAKE, "wake", frozenset({RESERVED}), ACTIVE, overtakes=frozenset({HOLD, REWIRE})),
+        Wish(STOP, "stop", frozenset({ACTIVE, ERROR}), SHUTOFF),
+        Wish(START, "start", frozenset({SHUTOFF}), ACTIVE),
+        Wish(PAUSE, "pause", frozenset({ACTIVE}), PAUSED),
+        Wish(UNPAUSE, "unpause", frozenset({PAUSED}), ACTIVE),
+        Wish(SUSPEND, "suspend", frozenset({ACTIVE}), SUSPENDED),
+        Wish(RESUME, "resume", frozenset({SUSPENDED}), ACTIVE),
+        Wish(REBOOT, "reboot", frozenset({ACTIVE}), ACTIVE),
+        Wish(REBOOT_HARD, "reboot", _SETTLED | {ERROR}, ACTIVE, overtakes=frozenset({REBOOT})),
+        Wish(SNAPSHOT, "createImage", _SETTLED, None),
+        Wish(SHELVE, "shelve", _SETTLED, SHELVED_OFFLOADED),
+        Wish(UNSHELVE, "unshelve", frozenset({SHELVED_OFFLOADED}), ACTIVE),
+        Wish(REBUILD, "rebuild", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
+        Wish(RESIZE, "resize", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        Wish(REVERT, "revertResize", frozenset({VERIFY_RESIZE}), None),
+        Wish(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
     )
-} | {DELETE: Wish(DELETE, frozenset(STATUSES), None)}
+} | {DELETE: Wish(DELETE, "delete", frozenset(STATUSES), None)}
 """Task -> wish.  Deleting replaces whatever is under way; see `may`."""
 
+IO_TASKS = frozenset({SPAWN, HOLD, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE})
+"""Tasks that keep a node's disk busy (cloud.md C.2, `io_workload`)."""
+
 MAKING = frozenset({SPAWN, HOLD, WAKE})
-"""Tasks that make a process: when they fail, another node may still do it."""
+"""Tasks that make a guest where none has run: when they fail, another node may still do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +91,17 @@ class Address:
     mac: str
     network_id: str
     label: str
+    floating: str | None = None
+    """The floating address that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is taken of a node.  Sizes: MB."""
+
+    vcpus: int = 0
+    ram_mb: int = 0
+    disk_mb: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +126,10 @@ class Server:
     created_at: datetime
     updated_at: datetime
     launched_at: datetime | None = None
+    destination: str | None = None
+    """Where it was to go, all filters being asked: see request.read_destination."""
+    access: tuple[str | None, str | None] = (None, None)
+    """The addresses at which its owner says that it is reached: one of IPv4, one of IPv6."""
     service_host: str | None = None
     node_id: int | None = None
     node: str | None = None
@@ -91,10 +141,35 @@ class Server:
     tried: tuple[int, ...] = ()
     """Nodes on which making it has failed."""
     addresses: tuple[Address, ...] = field(default=())
+    description: str | None = None
+    group_id: str | None = None
+    """The server group it is a member of."""
+    locked_by: str | None = None
+    """`owner` or `admin`; None: not locked."""
+    locked_reason: str | None = None
+    held: Room = Room()
+    """What is taken of its node for it: during a resize the larger of both flavors."""
+    old_flavor: Flavor | None = None
+    """Before a resize that is not confirmed yet."""
+    before: str | None = None
+    """Status before a resize."""
+    shelved_image: str | None = None
+    task_details: Mapping[str, Any] = field(default_factory=dict)
+    """What else the task under way needs to know."""
 
     @property
     def busy(self) -> bool:
         return self.task is not None
+
+
+def after(server: Server) -> str:
+    """The status of a server once the task that is under way is done."""
+    becomes = WISHES[server.task or ""].becomes
+    if becomes is not None:
+        return becomes
+    if server.task == REVERT:
+        return server.before or ACTIVE
+    return ACTIVE if server.task == REBUILD and server.status == ERROR else server.status
 
 
 def may(server: Server, task: str) -> None:
@@ -102,9 +177,16 @@ def may(server: Server, task: str) -> None:
     wish = WISHES[task]
     if task == DELETE:
         return
+    refusal = f"Cannot '{wish.action}' instance {server.id}"
     if server.task == DELETE:
-        raise Conflict(f"Cannot do '{task}' instance {server.id}: it is being deleted")
+        raise Conflict(f"{refusal}: it is being deleted")
     if server.status not in wish.begins:
-        raise Conflict(f"Cannot do '{task}' instance {server.id} while it is in vm_state {server.status.lower()}")
+        raise Conflict(f"{refusal} while it is in vm_state {VM_STATES[server.status]}{_why(server)}")
+    if server.status == ERROR and (server.node_id is None or server.launched_at is None):
+        raise Conflict(f"{refusal} while it is in vm_state error: it has never run; delete it")
     if server.task is not None and server.task != task and server.task not in wish.overtakes:
-        raise Busy(f"Cannot do '{task}' instance {server.id} while it is in task_state {server.task}")
+        raise Busy(f"{refusal} while it is in task_state {server.task}")
+
+
+def _why(server: Server) -> str:
+    return ": it sleeps until its lease begins" if server.status == RESERVED else ""

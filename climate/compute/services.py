@@ -1,27 +1,66 @@
-"""The compute service's report, and what a fresh cloud is furnished with."""
+"""The compute service's report of its nodes, and what a fresh cloud is furnished with."""
+
+import structlog
 
 from climate.compute.context import Compute
+from climate.compute.errors import VirtError
 from climate.compute.flavor import DEFAULTS
+from climate.compute.host import Service
 from climate.compute.image import ACTIVE, Image
-from climate.compute.network import addresses
+from climate.compute.network import furnishing
+from climate.compute.store import audit as drifts
 from climate.compute.store import flavors, images, services
 
-NETWORK, CIDR = "private", "10.10.0.0/20"
 IMAGE_ID, IMAGE = "c11a7e00-0000-4000-8000-000000000001", "demo"
+
+log = structlog.get_logger(__name__)
 
 
 def refresh(compute: Compute) -> None:
-    """Beat, and bring the node rows of this service up to what its driver reports."""
-    specs = compute.driver.nodes()
+    """Beat, and bring the node rows of this service up to what its driver reports (cloud.md F.4).
+
+    While the driver cannot tell its nodes, the rows stay as they are.
+    """
+    host = compute.service_host
     with compute.engine.begin() as conn:
-        services.beat(conn, compute.service_host, compute.now(conn))
-        services.report(conn, compute.service_host, specs)
+        services.beat(conn, host, compute.now(conn))
+    try:
+        specs = compute.driver.nodes()
+    except VirtError as error:
+        log.error("the nodes are not known and stay as they were", host=host, reason=str(error))
+        return
+    with compute.engine.begin() as conn:
+        gone = services.report(conn, host, specs, compute.defaults)
+    for node_id in gone:
+        log.info(f"Deleting orphan compute node {node_id}", host=host)
 
 
-def hosts(compute: Compute) -> list[str]:
-    """The host names of the compute services there are, of whom nothing may have been heard for long."""
+def ready(compute: Compute) -> bool:
+    """Whether the driver knows its nodes: otherwise what is asked of servers waits."""
+    try:
+        compute.driver.nodes()
+    except VirtError as error:
+        log.error("work on servers waits until the nodes are known", host=compute.service_host, reason=str(error))
+        return False
+    return True
+
+
+def audit(compute: Compute) -> None:
+    """See that what is taken of this service's nodes is the sum over their servers; what is not is put right."""
     with compute.engine.connect() as conn:
-        return [service.host for service in services.listed(conn, compute.now(conn))]
+        suspects = drifts.drifted(conn, compute.service_host)
+    if not suspects:
+        return
+    with compute.engine.begin() as conn:
+        mended = drifts.mend(conn, suspects)
+    for drift in mended:
+        log.warning("what was taken of a node was wrong", node=drift.node, was=drift.was, now=drift.now)
+
+
+def listed(compute: Compute, host: str | None = None) -> list[Service]:
+    """The compute services, of whom nothing may have been heard for long, or that of one host name."""
+    with compute.engine.connect() as conn:
+        return services.listed(conn, compute.now(conn), compute.down_seconds, host)
 
 
 def furnish(compute: Compute) -> None:
@@ -30,4 +69,4 @@ def furnish(compute: Compute) -> None:
         for flavor in DEFAULTS:
             flavors.insert(conn, flavor)
         images.insert(conn, Image(IMAGE_ID, IMAGE, None, ACTIVE, "public", "raw", "bare", 0, None))
-        addresses.make_network(conn, NETWORK, CIDR)
+        furnishing.furnish(conn, compute)

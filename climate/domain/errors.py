@@ -3,6 +3,9 @@
 HTTP statuses are the business of `api.errors` alone.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class ClimateError(Exception):
     """The request could not be carried out."""
@@ -31,6 +34,15 @@ class Forbidden(ClimateError):
     """The role of the caller does not allow this."""
 
 
+class LimitExceeded(Forbidden):
+    """A limit of the project is in the way."""
+
+    def __init__(self, message: str, details: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.details = details
+        """The same in parts: which limit, its value, what is used of it, what was asked for."""
+
+
 class NotFound(ClimateError):
     """No such thing."""
 
@@ -39,8 +51,21 @@ class Conflict(ClimateError):
     """The state of things does not allow this."""
 
 
+class LeasesInTheWay(Conflict):
+    """Leases count on it."""
+
+    def __init__(self, message: str, details: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.details = details
+        """The same in parts: each lease, and which host it would lose."""
+
+
 class NotEnoughHosts(Conflict):
     """Not enough hosts available"""
+
+
+class NotEnoughAddresses(InvalidInput):
+    """Not enough floating IPs available"""
 
 
 class IllegalMove(Conflict):
@@ -66,6 +91,13 @@ class Unavailable(ClimateError):
     """The service is too busy or its database is away; nothing was changed."""
 
     retry_after = 1
+    """Seconds after which another try makes sense."""
+
+
+class NoVerdict(Unavailable):
+    """The service that has to agree to leases gives no usable answer; nothing was changed."""
+
+    retry_after = 10
     """Seconds after which another try makes sense."""
 
 

@@ -1,4 +1,4 @@
-"""What has happened to a lease.  Facts are appended to the journal and never change.
+"""What has happened to a lease, or to a host.  Facts are appended to the journal and never change.
 
 Whatever was chosen rather than derived (ids, hosts, times) is in the fact, so
 that a lease can be folded from its facts without the outside world.  A fact
@@ -16,9 +16,21 @@ from climate.domain.period import Period
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A host kept for a reservation.  `during` is the lease's period, widened by the cleaning time."""
+    """A host kept for a reservation.  `during` is the lease's period, and the grace and cleaning time after it."""
 
     host: int
+    during: Period
+    slots: int = 0
+    """How many servers of the reservation's size it has room for; 0: the whole host is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressHold:
+    """A floating address kept for a reservation.  `during` is the lease's period, and the grace time after it."""
+
+    number: int
+    """Of the address, among all that could ever be reserved."""
+    address: str
     during: Period
 
 
@@ -31,6 +43,7 @@ class PlannedReservation:
     holds: tuple[Hold, ...] = ()
     exists_before_start: bool = False
     """Something of it is in the cloud already while the lease is pending, such as a sleeping server."""
+    addresses: tuple[AddressHold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +82,21 @@ class LeaseRescheduled:
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation asks for other things, or holds other hosts, or holds them for another time."""
+    """A reservation asks for other things, or holds other hosts or addresses, or holds them for another time.
+
+    `missing` is how many hosts it was promised and lacks now; `changed`, that
+    it got others than it had while it was active.  None leaves them, and its
+    addresses, as they are.
+    """
 
     at: datetime
     reservation_id: UUID
     spec: Mapping[str, Any]
     holds: tuple[Hold, ...]
+    missing: int | None = None
+    changed: bool | None = None
+    reason: str = ""
+    addresses: tuple[AddressHold, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +182,53 @@ Fact = (
     | DeletionRequested
     | LeaseDeleted
 )
+
+
+@dataclass(frozen=True, slots=True)
+class HostEnrolled:
+    """A host was registered, in this pool (`climate.domain.pools.Pool`)."""
+
+    host: int
+    at: datetime
+    name: str
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostMoved:
+    """A host went to another pool, or stays in its own for another reason or time."""
+
+    at: datetime
+    pool: str
+    reason: str
+    token: int = 0
+    reservation_id: UUID | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostOpened:
+    """An admin says whether the host may be chosen for new promises."""
+
+    at: datetime
+    reservable: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostSwitched:
+    """The host was seen to be on or off, after it had been the other way."""
+
+    at: datetime
+    on: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostRemoved:
+    """The host is no longer registered; its history stays."""
+
+    at: datetime
+
+
+HostFact = HostEnrolled | HostMoved | HostOpened | HostSwitched | HostRemoved

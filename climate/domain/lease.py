@@ -5,7 +5,7 @@ reads a clock or a database.  `climate.domain.schedule` says which facts an
 intention gives rise to.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from climate.domain import facts
 from climate.domain.errors import NotFound
-from climate.domain.facts import Fact, Hold
+from climate.domain.facts import AddressHold, Fact, Hold
 from climate.domain.period import Period
 from climate.domain.status import (
     CANCELLED,
@@ -22,6 +22,7 @@ from climate.domain.status import (
     ERROR,
     IN_PROGRESS,
     LEASE_STATUS,
+    SKIPPED,
     UNDONE,
     EventKind,
     EventStatus,
@@ -41,8 +42,14 @@ class Reservation:
     resource_id: str | None = None
     holds: tuple[Hold, ...] = ()
     exists_before_start: bool = False
-    missing_resources: bool = False
+    missing: int = 0
+    """How many hosts it was promised and lacks now."""
     resources_changed: bool = False
+    addresses: tuple[AddressHold, ...] = ()
+
+    @property
+    def missing_resources(self) -> bool:
+        return self.missing > 0
 
     @property
     def hosts(self) -> tuple[int, ...]:
@@ -69,6 +76,11 @@ class Event:
     def stage(self) -> EventStatus:
         """Its status, but that what was begun and put back to wait counts as in progress still."""
         return IN_PROGRESS if self.status is UNDONE and self.first_claimed_at else self.status
+
+    @property
+    def carried_out(self) -> bool:
+        """Whether its work was done: an event that was cancelled or skipped is DONE too."""
+        return self.status is DONE and self.outcome not in (CANCELLED, SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,12 @@ class Lease:
     def degraded(self) -> bool:
         return any(r.missing_resources or r.resources_changed for r in self.reservations)
 
+    def in_grace(self, now: datetime) -> bool:
+        """Whether the period is over, and the end not due yet: what was handed over can still be prolonged."""
+        start, end = self.event(EventKind.START), self.event(EventKind.END)
+        open_still = start.carried_out and end.status is UNDONE and not end.token and not self.deleting
+        return open_still and self.period.end <= now < end.due_at
+
     @property
     def before_end(self) -> datetime | None:
         return next((event.due_at for event in self.events if event.kind is EventKind.BEFORE_END), None)
@@ -145,7 +163,7 @@ class Lease:
         return f"{latest.kind}: {latest.reason}" if latest else None
 
 
-def fold(happened: "tuple[Fact, ...] | list[Fact]", lease: Lease | None = None) -> Lease:
+def fold(happened: Iterable[Fact], lease: Lease | None = None) -> Lease:
     """The lease after all that happened."""
     after = reduce(evolve, happened, lease)
     if after is None:
@@ -170,7 +188,9 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         user_id=fact.user_id,
         period=fact.period,
         reservations=tuple(
-            Reservation(r.id, r.resource_type, r.spec, r.resource_id, r.holds, r.exists_before_start)
+            Reservation(
+                r.id, r.resource_type, r.spec, r.resource_id, r.holds, r.exists_before_start, addresses=r.addresses
+            )
             for r in fact.reservations
         ),
         events=tuple(Event(e.id, EventKind(e.kind), e.due_at, e.due_at) for e in fact.events),
@@ -234,7 +254,12 @@ def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:
 
 def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
     moved = {e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at) for e in fact.events}
-    kept = [moved.pop(event.id, _not_beyond(event, max(fact.at, fact.period.end))) for event in lease.events]
+    end = next((e.due_at for e in moved.values() if e.kind is EventKind.END), lease.event(EventKind.END).due_at)
+    latest = max(fact.at, fact.period.end)
+    kept = [
+        moved.pop(event.id, _not_beyond(event, max(latest, end) if event.kind is EventKind.CLOSE else latest))
+        for event in lease.events
+    ]
     order = list(EventKind)
     events = sorted([*kept, *moved.values()], key=lambda event: order.index(event.kind))
     return replace(lease, period=fact.period, events=tuple(events))
@@ -250,7 +275,16 @@ def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:
     return replace(
         lease,
         reservations=tuple(
-            replace(r, spec=fact.spec, holds=fact.holds) if r.id == fact.reservation_id else r
+            replace(
+                r,
+                spec=fact.spec,
+                holds=fact.holds,
+                missing=r.missing if fact.missing is None else fact.missing,
+                resources_changed=r.resources_changed if fact.changed is None else fact.changed,
+                addresses=r.addresses if fact.addresses is None else fact.addresses,
+            )
+            if r.id == fact.reservation_id
+            else r
             for r in lease.reservations
         ),
     )

@@ -23,6 +23,6 @@ class Period:
     def overlaps(self, other: "Period") -> bool:
         return self.start < other.end and other.start < self.end
 
-    def widened(self, margin: timedelta) -> Self:
-        """The same stretch with `margin` more on both sides."""
-        return type(self)(self.start - margin, self.end + margin)
+    def longer(self, by: timedelta) -> Self:
+        """The same stretch with its end `by` later."""
+        return type(self)(self.start, self.end + by)

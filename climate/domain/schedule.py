@@ -5,9 +5,11 @@ overtakes a start that was put back.  `due_at` is the promise and moves only
 with the lease's dates; retries move `run_at`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from climate.domain import facts
@@ -15,10 +17,30 @@ from climate.domain.errors import Busy, IllegalMove, InvalidInput, InvalidPeriod
 from climate.domain.facts import Fact, PlannedEvent
 from climate.domain.lease import Event, Lease
 from climate.domain.period import Period
-from climate.domain.status import CANCELLED, DONE, ERROR, EVENT_MOVES, IN_PROGRESS, UNDONE, EventKind, EventStatus
+from climate.domain.status import (
+    CANCELLED,
+    DONE,
+    ERROR,
+    EVENT_MOVES,
+    IN_PROGRESS,
+    SKIPPED,
+    UNDONE,
+    EventKind,
+    EventStatus,
+)
 
-MAX_ATTEMPTS = {EventKind.START: 10, EventKind.ADJUST: 10, EventKind.BEFORE_END: 5, EventKind.END: 50}
+MAX_ATTEMPTS = {
+    EventKind.PREPARE: 10,
+    EventKind.START: 10,
+    EventKind.ADJUST: 10,
+    EventKind.BEFORE_END: 5,
+    EventKind.CLOSE: 10,
+    EventKind.END: 50,
+}
 """Tries before an event is given up and waits for an operator (reliability.md 2.7)."""
+
+WANTED_AGAIN = frozenset({EventKind.PREPARE, EventKind.BEFORE_END, EventKind.CLOSE})
+"""Events that run once more when the lease's dates are moved after they ran."""
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=300)
@@ -32,10 +54,35 @@ class Verdict(StrEnum):
     SKIP = "SKIP"
 
 
-def plan(period: Period, before_end: datetime | None, new_id: Callable[[], UUID]) -> tuple[PlannedEvent, ...]:
-    """The events of a new lease; no before_end_lease without a time for it."""
-    times = {EventKind.START: period.start, EventKind.BEFORE_END: before_end, EventKind.END: period.end}
-    return tuple(PlannedEvent(new_id(), kind, due_at) for kind, due_at in times.items() if due_at)
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When the events of a lease are due; None where the lease has no such event."""
+
+    period: Period
+    before_end: datetime | None = None
+    prepare: datetime | None = None
+    grace: timedelta = timedelta(0)
+
+    @property
+    def due(self) -> Mapping[EventKind, datetime]:
+        times = {
+            EventKind.PREPARE: self.prepare,
+            EventKind.START: self.period.start,
+            EventKind.BEFORE_END: self.before_end,
+            EventKind.CLOSE: self.period.end if self.grace else None,
+            EventKind.END: self.period.end + self.grace,
+        }
+        return {kind: due_at for kind, due_at in times.items() if due_at}
+
+
+def plan(times: Times, new_id: Callable[[], UUID]) -> tuple[PlannedEvent, ...]:
+    """The events of a new lease."""
+    return tuple(PlannedEvent(new_id(), kind, due_at) for kind, due_at in times.due.items())
+
+
+def grace(specs: Iterable[Mapping[str, Any]]) -> timedelta:
+    """How long a lease with these reservations goes on after its period: it ends as a whole, so the longest counts."""
+    return timedelta(seconds=max((int(spec.get("grace_period") or 0) for spec in specs), default=0))
 
 
 def before_end_time(period: Period, wanted: datetime | None, default: timedelta) -> datetime | None:
@@ -65,9 +112,16 @@ def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.Even
 
 def verdict(lease: Lease, event: Event, now: datetime) -> Verdict:
     """Whether a claimed event still makes sense (reliability.md 2.8): ends always run, starts only before the end."""
-    if event.kind is EventKind.END or now < lease.period.end:
+    if event.kind is EventKind.END or now < _last_use(lease, event):
         return Verdict.RUN
     return Verdict.MISSED if event.kind is EventKind.START else Verdict.SKIP
+
+
+def _last_use(lease: Lease, event: Event) -> datetime:
+    """When it is too late for an event: what is not prepared at the start is so no more, and so on."""
+    if event.kind is EventKind.PREPARE:
+        return lease.event(EventKind.START).due_at
+    return lease.event(EventKind.END).due_at if event.kind is EventKind.CLOSE else lease.period.end
 
 
 def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
@@ -84,7 +138,7 @@ def pass_over(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact
     if why is Verdict.MISSED:
         late = f"missed: the lease was over at {lease.period.end:%Y-%m-%d %H:%M:%S} UTC, before it could be started"
         return facts.EventFailed(event_id, now, "MISSED", late)
-    return facts.EventSkipped(event_id, now, "SKIPPED", "the lease was over before it could be run")
+    return facts.EventSkipped(event_id, now, SKIPPED, "the lease was over before it could be run")
 
 
 def fall_short(lease: Lease, event_id: UUID, now: datetime, reason: str, chance: float) -> Fact:
@@ -111,8 +165,8 @@ def wait(lease: Lease, event_id: UUID, now: datetime, reason: str, limit: timede
 
 def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reason: str, *, spent: bool) -> Fact:
     _allow(event, UNDONE)
-    if event.kind is not EventKind.END:  # what is put back past the end must not hold up the end
-        run_at = min(run_at, max(now, lease.period.end))
+    if event.kind is not EventKind.END:  # what is put back past its use must not hold up what follows
+        run_at = min(run_at, max(now, _last_use(lease, event)))
     return facts.EventPutBack(event.id, now, run_at, reason, spent)
 
 
@@ -142,9 +196,9 @@ def delete(lease: Lease, now: datetime) -> tuple[Fact, ...]:
     end = lease.event(EventKind.END)
     undone = [event for event in lease.events if event.status is UNDONE]
     unwanted = [facts.EventSkipped(event.id, now, CANCELLED, "the lease was deleted") for event in undone]
+    refuse_while_running(lease)
     if end.status is DONE or not (lease.touched or any(r.exists_before_start for r in lease.reservations)):
         return (*unwanted, facts.LeaseDeleted(now))
-    refuse_while_running(lease)
     skipped = [fact for fact in unwanted if fact.event_id != end.id]
     again = [facts.EventRequeued(end.id, now)] if end.status is ERROR else []
     return (*skipped, *again, facts.DeletionRequested(now))
@@ -159,7 +213,8 @@ def refuse_while_running(lease: Lease) -> None:
 def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: datetime) -> Period:
     """The lease's period with the dates that are given; refused in the peer's words (reservation.md 1.1 L6-L8)."""
     minute = now.replace(second=0, microsecond=0)
-    if lease.event(EventKind.END).status is DONE or lease.deleting or lease.period.end <= now:
+    over = lease.period.end <= now and not lease.in_grace(now)
+    if lease.event(EventKind.END).status is DONE or lease.deleting or over:
         raise InvalidInput("Terminated leases can only be renamed")
     started = lease.event(EventKind.START).status is not UNDONE or lease.touched or lease.period.start <= now
     start = lease.period.start if start is None else start
@@ -169,6 +224,11 @@ def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: 
         if start < minute:
             raise InvalidInput("Start date must be later than current date")
     end = lease.period.end if end is None else end
+    if lease.in_grace(now) and end <= now:  # or "now", said again and again, would make the grace last for ever
+        raise InvalidInput(
+            f"The lease is over and ends for good at {lease.event(EventKind.END).due_at:%Y-%m-%d %H:%M:%S} UTC: "
+            "prolong it to a later end date, or delete it"
+        )
     if minute <= end < now:  # this very minute is "now" to clients that know no seconds
         end = now
     if end < now or end <= start:
@@ -176,29 +236,34 @@ def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: 
     return Period(start, end)
 
 
-def reschedule(
-    lease: Lease, period: Period, before_end: datetime | None, now: datetime, new_id: Callable[[], UUID]
-) -> Sequence[Fact]:
+def reschedule(lease: Lease, times: Times, now: datetime, new_id: Callable[[], UUID]) -> Sequence[Fact]:
     """Move the lease's dates and with them its undone events.
 
-    A before_end_lease that already ran is wanted again when its new time is still ahead.
+    Without `times.before_end` that event keeps its distance from the end.  What already
+    ran and must run before a start or an end is wanted again when its new time is still ahead.
     """
     refuse_while_running(lease)
+    period, before_end = times.period, times.before_end
     before = next((e for e in lease.events if e.kind is EventKind.BEFORE_END), None)
     if before_end is None and before is not None:
         before_end = max(period.start, period.end - (lease.period.end - before.due_at))
     elif before_end is not None:
         before_end = before_end_time(period, before_end, timedelta(0))
-    wanted = {EventKind.START: period.start, EventKind.BEFORE_END: before_end, EventKind.END: period.end}
     by_kind = {event.kind: event for event in lease.events}
     moved = tuple(
         PlannedEvent(event.id if event else new_id(), kind, due_at)
-        for kind, due_at in wanted.items()
-        if due_at and _moves(event := by_kind.get(kind), due_at, now)
+        for kind, due_at in _due(replace(times, before_end=before_end), by_kind).items()
+        if _moves(event := by_kind.get(kind), due_at, now)
     )
     if period == lease.period and not moved:
         return ()
     return (facts.LeaseRescheduled(now, period, moved),)
+
+
+def _due(times: Times, known: Mapping[EventKind, Event]) -> Mapping[EventKind, datetime]:
+    """When events are due; those that are not asked for any more but are there go along with the dates."""
+    edges = {EventKind.PREPARE: times.period.start, EventKind.CLOSE: times.period.end}
+    return {**{kind: at for kind, at in edges.items() if kind in known}, **times.due}
 
 
 def adjustment(lease: Lease, now: datetime, new_id: Callable[[], UUID]) -> PlannedEvent:
@@ -212,7 +277,7 @@ def _moves(event: Event | None, due_at: datetime, now: datetime) -> bool:
         return True
     if event.due_at == due_at:
         return False
-    return event.status is UNDONE or (event.kind is EventKind.BEFORE_END and due_at > now)
+    return event.status is UNDONE or (event.kind in WANTED_AGAIN and due_at > now)
 
 
 def _allow(event: Event, status: EventStatus) -> None:

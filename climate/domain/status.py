@@ -7,9 +7,11 @@ from enum import StrEnum
 class EventKind(StrEnum):
     """In the order in which the events of a lease run, whatever their times."""
 
+    PREPARE = "prepare_lease"  # has the hosts up when the lease starts
     START = "start_lease"
     ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
     BEFORE_END = "before_end_lease"
+    CLOSE = "close_lease"  # begins the grace period: nobody boots any more, the end follows
     END = "end_lease"
 
 
@@ -45,13 +47,13 @@ class HoldState(StrEnum):
     RELEASED = "released"
 
 
-CANCELLED = "CANCELLED"
+CANCELLED, SKIPPED = "CANCELLED", "SKIPPED"
 UNDONE, IN_PROGRESS, DONE, ERROR = EventStatus
 
 EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {
     UNDONE: frozenset({IN_PROGRESS, DONE}),  # DONE: skipped or cancelled
     IN_PROGRESS: frozenset({DONE, ERROR, UNDONE}),
-    DONE: frozenset({UNDONE}),  # a before_end_lease that is wanted again
+    DONE: frozenset({UNDONE}),  # wanted again, as its time was moved into the future
     ERROR: frozenset({UNDONE}),  # an operator's requeue
 }
 

@@ -16,6 +16,9 @@ from pathlib import Path
 GRACE = 4.0
 """Seconds between the stop signal and the end by force."""
 
+SERVERS = ("servers", "containers", "machines")
+"""Folders of a home in which servers are recorded, each by the file `pid` of a folder of its own."""
+
 
 def read_children(lines: Iterable[str]) -> dict[int, tuple[str, int]]:
     """The children not yet ended when the lines end: pid -> (start, stop signal)."""
@@ -89,13 +92,13 @@ def signal_group(leader: int, number: int) -> None:
 
 
 def end_servers(home: Path) -> list[int]:
-    """End by force every server that is recorded in `home`/servers/*/pid and is still the process that was recorded.
+    """End by force every server that is recorded in the home and is still the process that was recorded.
 
     A record is two words: the pid, and the start of the process in the system's count (field 22 of /proc/PID/stat).
     Answers with the pids that were ended.
     """
     ended = []
-    for record in sorted((home / "servers").glob("*/pid")):
+    for record in sorted(record for folder in SERVERS for record in (home / folder).glob("*/pid")):
         pid = _recorded(record)
         if pid is None:
             continue

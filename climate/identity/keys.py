@@ -1,4 +1,4 @@
-"""The keys that tokens are sealed with: files of which the newest seals and all open."""
+"""The keys that tokens and other secrets are sealed with: files of which the newest seals and all open."""
 
 import os
 from collections.abc import Callable
@@ -17,10 +17,11 @@ LOOK_AGAIN = 1.0
 
 
 class KeyRing:
-    """`<folder>/token-000001.key`, …: private files; every process of a deployment reads the same folder."""
+    """`<folder>/<name>-000001.key`, …: private files; every process of a deployment reads the same folder."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = monotonic, name: str = "token") -> None:
         self._folder = folder
+        self._name = name
         self._clock = clock
         self._lock = Lock()
         self._names: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class KeyRing:
     def rotate(self) -> None:
         """From now on a new key seals; the oldest beyond KEPT are gone, and with them what they sealed."""
         names = self._listing()
-        number = int(names[0].removeprefix("token-").removesuffix(".key")) if names else 0
+        number = int(names[0].removeprefix(f"{self._name}-").removesuffix(".key")) if names else 0
         self._make(number + 1)
         for name in self._listing()[KEPT:]:
             (self._folder / name).unlink(missing_ok=True)
@@ -56,7 +57,7 @@ class KeyRing:
         return fernet
 
     def _listing(self) -> tuple[str, ...]:
-        return tuple(sorted((path.name for path in self._folder.glob("token-*.key")), reverse=True))
+        return tuple(sorted((path.name for path in self._folder.glob(f"{self._name}-*.key")), reverse=True))
 
     def _make(self, number: int) -> None:
         """Whole or not at all, and never over a key that another process has just made."""
@@ -66,6 +67,6 @@ class KeyRing:
             file.flush()
             os.fsync(file.fileno())
             try:
-                os.link(file.name, self._folder / f"token-{number:06}.key")
+                os.link(file.name, self._folder / f"{self._name}-{number:06}.key")
             except FileExistsError:
                 return

@@ -34,9 +34,11 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
     """The lease of a reservation that the caller wants to boot on.
 
     InvalidInput for what is no id; NotFound where it is nobody's or another
-    project's; Conflict where the lease has not started, or is over or ending.
+    project's; Conflict where the lease has not started, or is over or ending,
+    and where the hosts are another cloud's.
     """
     require(caller, "servers:write")
+    _check_here(climate)
     try:
         known: UUID | None = UUID(reservation_id)
     except ValueError:
@@ -48,6 +50,12 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
     if lease.gone or lease.deleting or lease.event(EventKind.END).status is not EventStatus.UNDONE:
         raise Conflict(
             f"The lease {lease.id} is {'over' if lease.gone else lease.status}: nothing can boot on it any more"
+        )
+    if any(event.kind is EventKind.CLOSE and event.token for event in lease.events):
+        until = lease.event(EventKind.END).due_at
+        raise Conflict(
+            f"The lease {lease.id} is over and in its grace period until {until:%Y-%m-%d %H:%M:%S} UTC: "
+            "nothing can boot on it unless it is prolonged"
         )
     if lease.status is not LeaseStatus.ACTIVE:
         raise Conflict(f"The lease {lease.id} is {lease.status}: it starts at {start.due_at:%Y-%m-%d %H:%M:%S} UTC")
@@ -61,6 +69,7 @@ def reserve(climate: Climate, caller: Caller, lease_params: object, make: Callab
     die between the two, or the database in the commit, `sweep` finds the server without a lease.
     """
     require(caller, "leases:post")
+    _check_here(climate)
     order, on_end = _order(lease_params)
     server_id = str(uuid4())
     leases.check_dates(climate, order)
@@ -73,6 +82,11 @@ def reserve(climate: Climate, caller: Caller, lease_params: object, make: Callab
     except BaseException:
         _drop(climate, server_id)
         raise
+
+
+def _check_here(climate: Climate) -> None:
+    if climate.settings.cloud != "bundled":
+        raise Conflict("The hosts that are lent here are those of another cloud: servers on leases are booted there")
 
 
 def sweep(climate: Climate) -> list[str]:

@@ -1,8 +1,9 @@
 """Change a lease: its name, its dates, what it asks for.  All of it or nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,13 +12,15 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain import schedule
 from climate.domain.errors import Conflict, InvalidInput
-from climate.domain.facts import Fact, Hold, LeaseRenamed, LeaseRescheduled, ReservationChanged
-from climate.domain.lease import Lease, Reservation
+from climate.domain.facts import Fact, Hold, LeaseRenamed, LeaseRescheduled, PlannedEvent, ReservationChanged
+from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
+from climate.domain.schedule import Times
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Ask
-from climate.service import refusals
+from climate.service import enforcement, granting, preparing, refusals
+from climate.service.enforcement import Gate
 from climate.service.leases import limited, scope, wake_if_soon
 from climate.service.unit import work
 from climate.store import leases
@@ -51,21 +54,27 @@ def update(
 ) -> Lease:
     """The lease after the changes, in one transaction: a refusal leaves it just as it was.
 
-    Busy while one of its events is in progress; NotEnoughHosts or Conflict where the hosts are promised to others.
+    Busy while one of its events is in progress; NotEnoughHosts or Conflict where the hosts are promised to others;
+    LimitExceeded where more is asked for than the project may have.
     """
     require(caller, "leases:put")
+    free = changes.only_the_name
 
-    def act(conn: Connection, patient: bool) -> Lease:
+    def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
+        grant = granting.freely(climate, caller) if free else granting.begin(climate, conn, caller, gate)
         lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
         refusals.unless_version(lease, version)
         now = climate.now(conn)
-        facts = _facts(climate, conn, _Wish(lease, caller, changes, now, patient))
-        lease = leases.record(conn, caller, lease, *facts) if facts else lease
+        liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
+        facts = _facts(climate, conn, _Wish(lease, caller, changes, now, patient, lease.period, liked))
+        lease = grant.record(conn, now, lease, *facts) if facts else lease
         wake_if_soon(climate, conn, lease, now)
         return lease
 
     with refusals.explained(climate):
-        return work(climate, act, keep=not dry_run)
+        return enforcement.agreed(
+            climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +84,72 @@ class _Wish:
     changes: Changes
     now: datetime
     patient: bool
+    period: Period
+    """The lease's, after the change."""
+    liked: Mapping[UUID, tuple[int, ...]]
+    """Hosts to choose before others for a reservation."""
+    specs: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)
+    """What each reservation asks for after the change."""
     taken: tuple[int, ...] = ()
+    taken_addresses: tuple[int, ...] = ()
+    beside: tuple[Reservation, ...] = ()
 
 
 def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
     lease, changes, now = wish.lease, wish.changes, wish.now
     named = changes.name is not None and changes.name != lease.name
     facts: list[Fact] = [LeaseRenamed(now, changes.name or "")] if named else []
+    facts += _seen(lease, now)
     if changes.only_the_name:
         return facts
     _refuse_strangers(lease, changes.reservations)
     start = now if changes.start_now else changes.start
     period = limited(schedule.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
-    moved = list(schedule.reschedule(lease, period, changes.before_end, now, uuid4))
+    specs = {present.id: _spec(present, changes) for present in lease.reservations}
+    wish = replace(wish, specs=specs, period=period)
     replanned: list[ReservationChanged] = []
     for present in lease.reservations:
         taken = tuple(hold.host for fact in replanned for hold in fact.holds)
-        fact = _replanned(climate, conn, replace(wish, taken=taken), present, period)
+        numbers = tuple(hold.number for fact in replanned for hold in fact.addresses or ())
+        beside = tuple(fold(replanned, lease).reservation(fact.reservation_id) for fact in replanned)
+        fact = _replanned(climate, conn, replace(wish, taken=taken, taken_addresses=numbers, beside=beside), present)
         replanned += [fact] if fact else []
-    if _started(lease) and any(_grown(lease.reservation(fact.reservation_id), fact) for fact in replanned):
-        planned = schedule.adjustment(lease, now, uuid4)
-        moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
+    moved = _moved(climate, conn, wish, replanned)
     return [*facts, *moved, *replanned]
 
 
-def _events(fact: Fact) -> Sequence[Any]:
+def _seen(lease: Lease, now: datetime) -> list[Fact]:
+    """Whoever changes the lease has seen that it has got other hosts; what it lacks, it lacks still."""
+    changed = [r for r in lease.reservations if r.resources_changed]
+    return [ReservationChanged(now, r.id, r.spec, r.holds, missing=r.missing, changed=False) for r in changed]
+
+
+def _moved(climate: Climate, conn: Connection, wish: _Wish, replanned: Sequence[ReservationChanged]) -> list[Fact]:
+    """The facts that move the lease's events, and plan one for what has to be handed over."""
+    lease, now, period = wish.lease, wish.now, wish.period
+    after = fold(replanned, lease)
+    hosts = {host for r in after.reservations for host in r.hosts}
+    times = Times(
+        period,
+        wish.changes.before_end,
+        prepare=None if _started(lease) else preparing.due_at(conn, climate.settings, period, hosts, now),
+        grace=schedule.grace(r.spec for r in after.reservations),
+    )
+    moved = list(schedule.reschedule(lease, times, now, uuid4))
+    grown = any(_grown(lease.reservation(fact.reservation_id), fact) for fact in replanned)
+    if _started(lease) and (grown or _reopened(lease, now, moved)):
+        planned = schedule.adjustment(lease, now, uuid4)
+        moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
+    return moved
+
+
+def _reopened(lease: Lease, now: datetime, moved: Sequence[Fact]) -> bool:
+    """Whether the lease was in its grace period, closed to new servers, and now goes on."""
+    closed = next((e for e in lease.events if e.kind is EventKind.CLOSE and e.token), None)
+    return closed is not None and any(e.id == closed.id for fact in moved for e in _events(fact))
+
+
+def _events(fact: Fact) -> Sequence[PlannedEvent]:
     return fact.events if isinstance(fact, LeaseRescheduled) else ()
 
 
@@ -113,29 +163,49 @@ def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None
             raise Conflict("resource_type cannot be updated")
 
 
-def _replanned(
-    climate: Climate, conn: Connection, wish: _Wish, present: Reservation, period: Period
-) -> ReservationChanged | None:
+def _spec(present: Reservation, changes: Changes) -> Mapping[str, Any]:
+    given = next((spec for spec in changes.reservations if str(spec["id"]) == str(present.id)), {})
+    return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
+
+
+def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reservation) -> ReservationChanged | None:
     """What has to change for a reservation, or None."""
-    given = next((spec for spec in wish.changes.reservations if str(spec["id"]) == str(present.id)), {})
-    spec = {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
-    if period == wish.lease.period and spec == present.spec:
+    spec, grace = wish.specs[present.id], schedule.grace(wish.specs.values())
+    before = schedule.grace(r.spec for r in wish.lease.reservations)
+    if wish.period == wish.lease.period and spec == present.spec and grace == before:
         return None
     plugin = climate.plugins[present.resource_type]
-    ask = Ask(spec, period, wish.caller, climate.settings, present, _started(wish.lease), wish.patient, wish.taken)
+    ask = Ask(
+        spec,
+        wish.period,
+        wish.caller,
+        climate.settings,
+        present=present,
+        active=_started(wish.lease),
+        patient=wish.patient,
+        taken=wish.taken,
+        taken_addresses=wish.taken_addresses,
+        grace_of_lease=grace,
+        beside=wish.beside,
+        liked=wish.liked[present.id],
+        soon=preparing.is_soon(climate.settings, wish.period, wish.now),
+    )
     if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
         return ReservationChanged(wish.now, present.id, spec, kept)
     got = plugin.reserve(conn, ask)
-    if got.spec == present.spec and got.holds == present.holds:
+    if (got.spec, got.holds, got.addresses) == (present.spec, present.holds, present.addresses):
         return None
-    return ReservationChanged(wish.now, present.id, got.spec, got.holds)
+    return ReservationChanged(wish.now, present.id, got.spec, got.holds, addresses=got.addresses)
 
 
 def _shrunk(present: Reservation, ask: Ask) -> tuple[Hold, ...]:
     """The same hosts for a part of the time that they are held anyway: nobody needs to be asked."""
-    window = ask.period.widened(ask.margin)
-    inside = all(h.during.start <= window.start and window.end <= h.during.end for h in present.holds)
-    return tuple(Hold(hold.host, window) for hold in present.holds) if inside else ()
+    shorter = tuple(replace(hold, during=ask.shared_window if hold.slots else ask.window) for hold in present.holds)
+    inside = all(
+        was.during.start <= now.during.start and now.during.end <= was.during.end
+        for was, now in zip(present.holds, shorter, strict=True)
+    )
+    return shorter if inside else ()
 
 
 def _started(lease: Lease) -> bool:
@@ -143,4 +213,8 @@ def _started(lease: Lease) -> bool:
 
 
 def _grown(present: Reservation, fact: ReservationChanged) -> bool:
-    return bool({hold.host for hold in fact.holds} - set(present.hosts))
+    """Whether there is more to hand over than before: other hosts or addresses, or more slots of a shared host."""
+    before = {(hold.host, hold.slots) for hold in present.holds}
+    known = {hold.number for hold in present.addresses}
+    more = any(hold.number not in known for hold in fact.addresses or ())
+    return more or any((hold.host, hold.slots) not in before for hold in fact.holds)

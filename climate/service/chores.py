@@ -1,10 +1,12 @@
 """Upkeep that need not be done at once."""
 
+from datetime import timedelta
+
 from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.service.unit import work
-from climate.store import beats, idempotency
+from climate.store import beats, idempotency, notices
 
 
 def show_life(climate: Climate, role: str, process: str) -> None:
@@ -13,11 +15,12 @@ def show_life(climate: Climate, role: str, process: str) -> None:
 
 
 def tidy(climate: Climate) -> None:
-    """Forget old idempotency keys, and processes that are long gone."""
+    """Forget old idempotency keys and notices, and processes that are long gone."""
 
     def act(conn: Connection, patient: bool) -> None:
         now = climate.now(conn)
         beats.forget_old(conn, now)
         idempotency.forget_old(conn, now)
+        notices.forget_old(conn, now - timedelta(days=climate.settings.notice_days))
 
     work(climate, act)

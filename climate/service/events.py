@@ -1,32 +1,44 @@
 """Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
+from sqlalchemy import Connection
 from structlog.contextvars import bound_contextvars
 
 from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
-from climate.domain import schedule
+from climate.domain import pools, schedule
 from climate.domain.facts import Fact
-from climate.domain.lease import Event, Lease
+from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.policy import Caller, require
+from climate.domain.pools import LENT, HostPlace, Pool, Turn
 from climate.domain.schedule import Verdict
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent
+from climate.service import lifecycle, moves, notices, preparing, readiness, telling
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
-from climate.store import actions, claims, hosts, leases
+from climate.service.unit import work
+from climate.store import actions, claims, leases, places
 from climate.store.claims import Limits, Message
 
 log = structlog.get_logger(__name__)
 
 BATCH = 200
 QUEUE = "events"
+
+HANDS_OVER = (EventKind.START, EventKind.ADJUST)
+HOOKS: Mapping[str, str] = {
+    **dict.fromkeys(HANDS_OVER, "on_start"),
+    EventKind.BEFORE_END: "before_end",
+    EventKind.CLOSE: "close",
+    EventKind.END: "on_end",
+}
 
 
 def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
@@ -47,14 +59,10 @@ def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
         ]
         tokens = claims.tokens(conn, len(ready))
         author = system(by)
-        facts = [
-            schedule.claim(lease, event_id, token, now) for (lease, event_id), token in zip(ready, tokens, strict=True)
-        ]
+        facts = [schedule.claim(lease, event, token, now) for (lease, event), token in zip(ready, tokens, strict=True)]
         leases.record_many(conn, author, [(lease, [fact]) for (lease, _), fact in zip(ready, facts, strict=True)])
-        messages = [
-            Message(fact.event_id, fact.token, _queue(lease)) for (lease, _), fact in zip(ready, facts, strict=True)
-        ]
-        claims.open_many(conn, messages, by, now)
+        rung = [Message(f.event_id, f.token, _queue(lease)) for (lease, _), f in zip(ready, facts, strict=True)]
+        claims.open_many(conn, rung, by, now)
     return len(ready)
 
 
@@ -115,7 +123,9 @@ class _Run:
     token: int
     worker: str
     begun: datetime
-    names: dict[int, str]
+    places: Mapping[int, HostPlace]
+    promised: frozenset[int] = frozenset()
+    """Hosts that would be released, on which another lease counts."""
 
 
 def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
@@ -141,8 +151,7 @@ def _work_on(begun: _Run) -> None:
     with Pulse(climate, event.id, begun.token) as pulse:
         steps = Steps(climate, event.id, event.due_at, begun.token, pulse.lost)
         outcome = _act(begun, steps)
-    if outcome is not None:
-        _settle(begun, steps.done, outcome)
+    _settle(begun, steps.done, outcome)
 
 
 def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | None:
@@ -153,40 +162,73 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | 
         if not claims.start(conn, Message(event_id, token), worker, now, limits):
             return None
         lease = leases.of_event(conn, event_id)
-        names = hosts.names(conn, {host for r in lease.reservations for host in r.hosts})
-    return _Run(climate, lease, lease.event(event_id), token, worker, now, names)
+        held = places.of(conn, {host for r in lease.reservations for host in r.hosts})
+        event = lease.event(event_id)
+        promised = moves.promised_on(conn, lease) if event.kind is EventKind.END else frozenset()
+    return _Run(climate, lease, event, token, worker, now, held, promised)
 
 
 Outcome = Callable[[Lease, datetime], Sequence[Fact]]
 
 
-def _act(begun: _Run, steps: Steps) -> Outcome | None:
+def _act(begun: _Run, steps: Steps) -> Outcome:
     """Run the hook of every reservation, one's trouble not keeping the others from theirs.
 
-    The outcome is that of the worst; None when the event is no longer this worker's.
+    The outcome is that of the worst.  Who is fenced stops: where the event was
+    taken away nothing is recorded; where a round has moved a host under a
+    later token since the claim, the event comes back soon under a new one.
     """
     troubles: list[Exception] = []
+    lacking: dict[UUID, list[HostPlace]] = {}
     for reservation in begun.lease.reservations:
-        plugin = begun.climate.plugins[reservation.resource_type]
-        hook = {
-            EventKind.START: plugin.on_start,
-            EventKind.ADJUST: plugin.on_start,
-            EventKind.BEFORE_END: plugin.before_end,
-            EventKind.END: plugin.on_end,
-        }[begun.event.kind]
-        names = tuple(begun.names[host] for host in reservation.hosts)
-        lent = Lent(begun.lease.id, begun.lease.project_id, begun.lease.period, reservation, names, begun.token)
         try:
-            hook(steps, lent)
+            lacking[reservation.id] = _hook(begun, steps, reservation)
         except Fenced as error:
-            log.warning("stopped: the event was taken away", reason=str(error))
-            return None
+            log.warning("stopped: a later claim has been at work", reason=str(error))
+            return _outcome(begun, [NotYet("something of it was worked on meanwhile")], {})
         except (CloudError, NotYet) as error:
             troubles.append(error)
-    return _outcome(begun, troubles)
+    return _outcome(begun, troubles, {number: found for number, found in lacking.items() if found})
 
 
-def _outcome(begun: _Run, troubles: Sequence[Exception]) -> Outcome:
+def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace]:
+    """Let the plugin do what the event asks for; the hosts that could not be handed over and were left out."""
+    plugin, kind = begun.climate.plugins[reservation.resource_type], begun.event.kind
+    held = [begun.places[host] for host in reservation.hosts]
+    if kind is EventKind.PREPARE:
+        preparing.bring_up(begun.climate, held)
+        return []
+    out = readiness.lacking(reservation, held) if kind in HANDS_OVER else []
+    if held and len(out) == len(held):
+        raise CloudError(f"none of the hosts is ready: {readiness.told(out)}")
+    if kind in HANDS_OVER:
+        preparing.bring_up(begun.climate, [place for place in held if place not in out])
+    hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin that knows no grace period has no `close`
+    hook(steps, _lent(begun, reservation, tuple(place.name for place in held if place not in out)))
+    return out
+
+
+def _lent(begun: _Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:
+    lease = begun.lease
+    started = lease.event(EventKind.START).carried_out
+    cleaned = moves.cleaning_time(begun.climate.settings) is not None
+    lent = [place for place in begun.places.values() if (place.pool, place.reservation_id) == (LENT, reservation.id)]
+    return Lent(
+        lease.id,
+        lease.project_id,
+        lease.period,
+        reservation,
+        names,
+        begun.token,
+        started=started,
+        # What a start that failed may have left in the cloud was never handed over.
+        after=pools.after(pools.on_end(reservation), cleaned) if started else Pool.RESERVATION,
+        promised=tuple(place.name for place in lent if place.host in begun.promised),
+        slots={begun.places[hold.host].name: hold.slots for hold in reservation.holds if hold.slots},
+    )
+
+
+def _outcome(begun: _Run, troubles: Sequence[Exception], lacking: Mapping[UUID, Sequence[HostPlace]]) -> Outcome:
     climate, event_id = begun.climate, begun.event.id
     limit = timedelta(seconds=climate.settings.wait_seconds)
     for kind in (Refused, CloudError, NotYet):
@@ -201,25 +243,36 @@ def _outcome(begun: _Run, troubles: Sequence[Exception]) -> Outcome:
             schedule.wait(lease, event_id, now, said, limit)
             or schedule.fall_short(lease, event_id, now, f"waited too long: {said}", climate.chance())
         ]
-    return lambda lease, now: schedule.finish(lease, event_id, now)
+    return lambda lease, now: [*schedule.finish(lease, event_id, now), *readiness.marks(lease, lacking, now)]
 
 
 def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
     """Record how it went, provided the event is still this worker's; allocations are released here, last of all."""
+    facts = work(begun.climate, lambda conn, patient: _recorded(conn, begun, done, outcome))
+    if facts is None:
+        log.warning("result refused: the event was taken away")
+    else:
+        log.info("event settled", kind=begun.event.kind, facts=[type(fact).__name__ for fact in facts])
+
+
+def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outcome) -> list[Fact] | None:
+    """What is written down, once; None where the event is another worker's."""
     climate, event = begun.climate, begun.event
-    with climate.engine.begin() as conn:
-        lease = leases.holding(conn, event.id)
-        if not claims.settle(conn, event.id, begun.token):
-            log.warning("result refused: the event was taken away")
-            return
-        actions.tick_off(conn, event.id, event.due_at, done)
-        now = climate.now(conn)
-        facts = list(outcome(lease, now))
-        after = leases.record(conn, system(begun.worker), lease, *facts)
-        wake_if_soon(climate, conn, after, now)
-        if after.hold_state is HoldState.RELEASED and any(r.holds for r in after.reservations):
-            claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
-    log.info("event settled", kind=event.kind, facts=[type(fact).__name__ for fact in facts])
+    lease = leases.holding(conn, event.id)
+    if not claims.settle(conn, event.id, begun.token):
+        return None
+    actions.tick_off(conn, event.id, event.due_at, done)
+    now = climate.now(conn)
+    facts = list(outcome(lease, now))
+    after = leases.record(conn, system(begun.worker), lease, *facts)
+    turn = Turn(lease, after, now, begun.token)
+    moved = moves.follow(climate, conn, system(begun.worker), turn)
+    told = [*telling.of_lease(turn), *telling.of_hosts(moved), *lifecycle.of(climate.settings, lease, after)]
+    notices.tell(conn, now, *told)
+    wake_if_soon(climate, conn, after, now)
+    if after.hold_state is HoldState.RELEASED and any(r.holds or r.addresses for r in after.reservations):
+        claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
+    return facts
 
 
 def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:

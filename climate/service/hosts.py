@@ -6,17 +6,19 @@ from dataclasses import asdict
 import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import FREEPOOL, CloudError, CloudHost
+from climate.cloud import CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
 from climate.domain import requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from climate.domain.policy import Caller, require
-from climate.service import refusals
+from climate.domain.pools import HostPlace, Pool
+from climate.service import objections, refusals
 from climate.service.unit import work
-from climate.store import availability, hosts, idempotency
+from climate.store import availability, claims, hosts, idempotency, places, power, windows
 from climate.store.availability import Allocated
 from climate.store.hosts import Host, Property
 from climate.store.idempotency import Key
+from climate.store.windows import Wanted, WindowState
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +55,7 @@ def register(
         if host.servers:
             raise Conflict(f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered")
         now = climate.now(conn)
-        made = hosts.add(conn, _columns(host), extra, now)
+        made = hosts.add(conn, caller, _columns(host), extra, now)
         if key:
             idempotency.remember(conn, caller, key, str(made.id), now)
         return made
@@ -73,7 +75,7 @@ def _columns(host: CloudHost) -> dict[str, object]:
 def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
     """Into the reservation pool; where the cloud refuses, host and key are taken off the books again.
 
-    But not a host that was booked meanwhile: `mend_pools` goes on asking the cloud for it.
+    But not a host that was booked meanwhile: `drift.mend` goes on asking the cloud for it.
     """
     try:
         with refusals.of_the_cloud():
@@ -84,7 +86,7 @@ def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> Non
             hosts.get(conn, made.id, lock=True)
             if hosts.promised(conn, made.id):
                 return
-            hosts.remove(conn, made.id, climate.now(conn))
+            hosts.remove(conn, caller, made.id, climate.now(conn))
             if key:
                 idempotency.forget(conn, caller, key)
 
@@ -126,42 +128,44 @@ def update(
 
 
 def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:
-    """Take a host out of the reservation pool; Conflict names the leases that hold it, now or later."""
+    """Register a host no longer, in whatever pool it is, and forget how it is switched.
+
+    Conflict names the leases that hold it, now or later, or says that it is off; one that has failed may be.
+    """
     require(caller, "oshosts:delete")
 
-    def act(conn: Connection, patient: bool) -> Host:
-        host = hosts.get(conn, number(host_id), lock=True)
+    def act(conn: Connection, patient: bool) -> tuple[HostPlace, int]:
+        host, now = hosts.get(conn, number(host_id), lock=True), climate.now(conn)
         promised = hosts.promised(conn, host.id)
         if promised:
             named = ", ".join(map(str, promised[:5])) + (" and others" if len(promised) > 5 else "")
             raise Conflict(f"Can't delete host {host.id}. The host is reserved: by lease {named}")
-        hosts.remove(conn, host.id, climate.now(conn))
-        return host
+        place, token = places.get(conn, host.id), claims.tokens(conn, 1)[0]
+        if place.pool is not Pool.FAILED:
+            objections.refuse_asleep(conn, [place])
+        hosts.remove(conn, caller, host.id, now)
+        power.clear(conn, host.id)
+        windows.close(conn, [one.id for one in windows.listed(conn, Wanted(host.id))], WindowState.CANCELLED, now)
+        return place, token
 
-    host = work(climate, act, keep=not dry_run)
+    place, token = work(climate, act, keep=not dry_run)
     if not dry_run:
-        _told(climate.cloud.withdraw, host.name)
+        _let_go(climate, place, token)
 
 
-def mend_pools(climate: Climate) -> None:
-    """Put right what was left half-done between the books and the cloud's reservation pool.
-
-    The pools are read before the books: a host that is registered meanwhile
-    is then enrolled twice, which does no harm, and never withdrawn.
-    """
-    pools = climate.cloud.pools()
-    known = {host.name for host in work(climate, lambda conn, patient: hosts.listed(conn))}
-    for name in sorted(known - frozenset().union(*pools.values())):
-        _told(climate.cloud.enrol, name)
-    for name in sorted(pools.get(FREEPOOL, frozenset()) - known):
-        _told(climate.cloud.withdraw, name)
+def _let_go(climate: Climate, place: HostPlace, token: int) -> None:
+    """Out of all pools, with the servers that may be on it."""
+    if place.pool is Pool.RESERVATION:
+        _told(climate.cloud.withdraw, place.name)
+    elif place.pool is not Pool.MULTI_TENANT:
+        _told(lambda name: climate.cloud.place(name, None, token), place.name)
 
 
 def _told(verb: Callable[[str], None], name: str) -> None:
-    """Ask the cloud; what it cannot do now, `mend_pools` asks for again."""
+    """Ask the cloud; what it cannot do now, `drift.mend` asks for again."""
     try:
         verb(name)
-    except CloudError as error:
+    except (CloudError, NotYet, Fenced) as error:
         log.warning("the cloud's reservation pool is not what it should be", host=name, error=str(error))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,10 +16,12 @@ from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.plugin import Ask, ResourcePlugin
-from climate.service import refusals
+from climate.domain.schedule import Times
+from climate.plugin import Ask
+from climate.service import enforcement, granting, lifecycle, notices, planning, preparing, refusals
+from climate.service.enforcement import Gate
 from climate.service.unit import work
-from climate.store import claims, idempotency, journal, leases
+from climate.store import claims, idempotency, journal, leases, terms
 from climate.store.idempotency import Key
 from climate.store.leases import Listing
 
@@ -43,53 +46,71 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     """Record the lease and hold what it needs, or do neither.
 
     With a key that was used before, the lease as it was when it was made.
-    NotEnoughHosts says how many match, how many are free and when it would fit.
+    NotEnoughHosts says how many match, how many are free and when it would fit;
+    LimitExceeded which limit of the project is in the way.
     """
     require(caller, "leases:post")
-    plugins = [_plugin(climate, spec.get("resource_type")) for spec in order.reservations]
+    parts = planning.parts(climate, order.reservations)
     try:
-        _check_with_cloud(climate, caller, order, plugins)
+        parts = planning.checked(climate, caller, parts, order.end)
     except ClimateError:
         if key is None or (made := _made_earlier(climate, caller, key)) is None:
             raise
         return made
 
-    def act(conn: Connection, patient: bool) -> Lease:
+    def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
         if key and (known := idempotency.earlier(conn, caller, key)):
             return at_version(conn, caller, UUID(known), 1)
+        grant = granting.begin(climate, conn, caller, gate)
         now = climate.now(conn)
         period = _period(order, now, climate)
-        asks = [Ask(_spec(spec), period, caller, climate.settings, patient=patient) for spec in order.reservations]
-        fact = _created(climate, caller, order, period, now, _reserve(conn, plugins, asks))
-        lease = leases.record(conn, caller, None, fact)
+        soon = preparing.is_soon(climate.settings, period, now)
+        ask = Ask({}, period, caller, climate.settings, patient=patient, soon=soon)
+        agreed = terms.of(conn, climate.settings).of_a_lease
+        planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
+        fact = _created(caller, order, _times(climate, conn, order, period, now, planned), now, planned)
+        lease = grant.record(conn, now, None, fact)
         if key:
             idempotency.remember(conn, caller, key, str(lease.id), now)
         wake_if_soon(climate, conn, lease, now)
         return lease
 
     with refusals.explained(climate):
-        return work(climate, act, keep=not dry_run)
+        return enforcement.agreed(
+            climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
+        )
 
 
-def _created(
+def _times(
     climate: Climate,
-    caller: Caller,
+    conn: Connection,
     order: Order,
     period: Period,
     now: datetime,
-    reservations: tuple[PlannedReservation, ...],
+    reservations: Sequence[PlannedReservation],
+) -> Times:
+    settings = climate.settings
+    hosts = {hold.host for one in reservations for hold in one.holds}
+    return Times(
+        period,
+        schedule.before_end_time(period, order.before_end, timedelta(minutes=settings.minutes_before_end)),
+        prepare=preparing.due_at(conn, settings, period, hosts, now),
+        grace=schedule.grace(one.spec for one in reservations),
+    )
+
+
+def _created(
+    caller: Caller, order: Order, times: Times, now: datetime, reservations: tuple[PlannedReservation, ...]
 ) -> LeaseCreated:
-    default = timedelta(minutes=climate.settings.minutes_before_end)
-    before_end = schedule.before_end_time(period, order.before_end, default)
     return LeaseCreated(
         lease_id=uuid4(),
         at=now,
         name=order.name,
         project_id=caller.project_id,
         user_id=caller.user_id,
-        period=period,
+        period=times.period,
         reservations=reservations,
-        events=schedule.plan(period, before_end, uuid4),
+        events=schedule.plan(times, uuid4),
     )
 
 
@@ -116,7 +137,8 @@ def delete(
         lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
         refusals.unless_version(lease, version)
         now = climate.now(conn)
-        lease = leases.record(conn, caller, lease, *schedule.delete(lease, now))
+        before, lease = lease, leases.record(conn, caller, lease, *schedule.delete(lease, now))
+        notices.tell(conn, now, *lifecycle.of(climate.settings, before, lease))
         wake_if_soon(climate, conn, lease, now)
         return lease
 
@@ -130,7 +152,7 @@ def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = 
     def act(conn: Connection, patient: bool) -> Lease:
         if at is None:
             return leases.get(conn, lease_id, project_id=scope(caller))
-        known = [entry.fact for entry in journal.until(story(conn, caller, lease_id), at)]
+        known = journal.of_lease(journal.until(story(conn, caller, lease_id), at))
         if not known or (lease := fold(known)).gone:
             raise refusals.no_lease(lease_id)
         return lease
@@ -162,7 +184,7 @@ def story(conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entr
 
 
 def at_version(conn: Connection, caller: Caller, lease_id: UUID, version: int) -> Lease:
-    return fold([entry.fact for entry in story(conn, caller, lease_id) if entry.version <= version])
+    return fold(journal.of_lease(entry for entry in story(conn, caller, lease_id) if entry.version <= version))
 
 
 def scope(caller: Caller) -> str | None:
@@ -178,21 +200,6 @@ def wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime
     soon = now + timedelta(seconds=climate.settings.poll_seconds)
     if not lease.gone and any(event.status == "UNDONE" and event.run_at <= soon for event in lease.events):
         claims.wake_poller(conn)
-
-
-def _plugin(climate: Climate, resource_type: object) -> ResourcePlugin:
-    if resource_type not in climate.plugins:
-        known = ", ".join(sorted(climate.plugins))
-        raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
-    return climate.plugins[str(resource_type)]
-
-
-def _check_with_cloud(climate: Climate, caller: Caller, order: Order, plugins: Sequence[ResourcePlugin]) -> None:
-    """Before any transaction: the cloud may be slow.  Its answer needs no exact times."""
-    nominal = Period(order.end - timedelta(seconds=1), order.end)
-    for plugin, spec in zip(plugins, order.reservations, strict=True):
-        with refusals.of_the_cloud():
-            plugin.check(climate.cloud, Ask(_spec(spec), nominal, caller, climate.settings))
 
 
 def check_dates(climate: Climate, order: Order) -> None:
@@ -224,26 +231,6 @@ def limited(period: Period, climate: Climate) -> Period:
     return period
 
 
-def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name != "resource_type"}
-
-
-def _reserve(
-    conn: Connection, plugins: Sequence[ResourcePlugin], asks: Sequence[Ask]
-) -> tuple[PlannedReservation, ...]:
-    """One after the other, none taking what was chosen for those before: that is not in the database yet."""
-    planned: list[PlannedReservation] = []
-    for plugin, ask in zip(plugins, asks, strict=True):
-        taken = tuple(hold.host for one in planned for hold in one.holds)
-        got = plugin.reserve(conn, replace(ask, taken=taken))
-        planned.append(
-            PlannedReservation(
-                uuid4(), plugin.resource_type, got.spec, got.resource_id, got.holds, got.exists_before_start
-            )
-        )
-    return tuple(planned)
-
-
 def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Lease:
     """The lease of a reservation; another project's is not found, for admins neither."""
 
@@ -254,3 +241,8 @@ def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Le
         return lease
 
     return work(climate, act)
+
+
+def of_resource(climate: Climate, resource_id: str) -> Lease | None:
+    """The lease in force that has a reservation for a resource; whoever calls has seen that the caller may know."""
+    return work(climate, lambda conn, patient: leases.of_resource(conn, resource_id))

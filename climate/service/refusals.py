@@ -7,11 +7,19 @@ from uuid import UUID
 
 from climate.cloud import CloudError, Refused
 from climate.context import Climate
-from climate.domain.errors import Conflict, NotEnoughHosts, NotFound, PreconditionFailed, Unavailable
+from climate.domain.errors import (
+    Conflict,
+    NotEnoughAddresses,
+    NotEnoughHosts,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+)
 from climate.domain.lease import Lease
 from climate.service.unit import work
-from climate.store import availability
+from climate.store import availability, capacity, floating_choice
 from climate.store.availability import Short, Shortage, Wanted
+from climate.store.capacity import Cramped
 
 
 @contextmanager
@@ -26,6 +34,14 @@ def explained(climate: Climate) -> Iterator[None]:
         wanted = short.wanted
         found = work(climate, lambda conn, patient: availability.shortage(conn, wanted))
         raise NotEnoughHosts(_say(found, wanted, climate)) from None
+    except Cramped as cramped:
+        room = cramped.wanted
+        left = work(climate, lambda conn, patient: capacity.shortage(conn, room))
+        raise NotEnoughHosts(_say_of_room(left, room)) from None
+    except floating_choice.Short as few:
+        asked = few.wanted
+        there, missing = work(climate, lambda conn, patient: floating_choice.shortage(conn, asked))
+        raise NotEnoughAddresses(_say_of_addresses(there, missing, asked)) from None
 
 
 @contextmanager
@@ -47,6 +63,39 @@ def _say(found: Shortage, wanted: Wanted, climate: Climate) -> str:
         return f"{told}; no later start is known to fit"
     start = found.fits_from.start + timedelta(seconds=climate.settings.cleaning_time)
     return f"{told}; it would fit from {start:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _say_of_room(left: capacity.Shortage, wanted: capacity.Wanted) -> str:
+    order, size = wanted.order, wanted.order.size
+    where = "" if order.affinity is None else " on one host" if order.affinity else ", each on another host"
+    told = (
+        f"Not enough hosts available: room for {order.amount} servers of {size.vcpus} VCPUs, {size.memory_mb} MB and "
+        f"{size.disk_gb} GB wanted{where}, {left.matching} hosts match, and {left.fitting} fit on them"
+    )
+    if left.lasts_until is not None:
+        last = left.lasts_until - wanted.grace
+        return f"{told}; what is in use can last until {last:%Y-%m-%d %H:%M:%S} UTC at most"
+    if order.kept:
+        return told
+    if left.fits_from is None:
+        return f"{told}; no later start is known to fit"
+    return f"{told}; it would fit from {left.fits_from:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floating_choice.Wanted) -> str:
+    told = (
+        f"Not enough floating IPs available: {wanted.amount} wanted, {found.matching} of network {wanted.network_id} "
+        f"can be reserved, {found.free} of them free"
+    )
+    if missing:
+        return f"{told}; not to be had are {', '.join(missing)}"
+    if wanted.must:
+        return f"{told}; those of this lease may be promised to another"
+    if found.matching < wanted.amount:
+        return told
+    if found.fits_from is None:
+        return f"{told}; no later start is known to fit"
+    return f"{told}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def unless_version(lease: Lease, version: int | None) -> None:

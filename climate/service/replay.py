@@ -4,14 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import groupby
+from typing import TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection
 
 from climate.context import Climate
+from climate.domain import pools
 from climate.domain.errors import NotFound
 from climate.domain.lease import Lease, fold
-from climate.store import journal, lease_rows, leases
+from climate.domain.pools import HostPlace
+from climate.store import journal, lease_rows, leases, places
 from climate.store.journal import Entry
 
 PORTION = 500
@@ -20,9 +23,9 @@ PORTION = 500
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A lease whose rows are not what its facts say."""
+    """A lease or a host whose rows are not what its facts say."""
 
-    lease_id: UUID
+    stream: UUID
     what: str
 
 
@@ -30,26 +33,36 @@ def differences(climate: Climate) -> list[Difference]:
     """Fold the whole journal and compare with the rows; empty is healthy.  One consistent snapshot."""
     with climate.engine.connect().execution_options(isolation_level="REPEATABLE READ") as conn:
         conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
-        found: list[Difference] = []
-        rows = iter(leases.all_of(conn))
-        row = next(rows, None)
-        for stream, lease, whole in _folded(conn):
-            while row is not None and row.id < stream:
-                found.append(Difference(row.id, "has rows but no journal"))
-                row = next(rows, None)
-            if not whole:
-                found.append(Difference(stream, "versions are not 1..n"))
-            if row is None or row.id != stream:
-                found.append(Difference(stream, "has a journal but no rows"))
-                continue
-            found += [Difference(stream, what) for what in _unlike(row, lease)]
+        return [
+            *_compared(((lease.id, lease) for lease in leases.all_of(conn)), _folded(conn)),
+            *_compared(((place.stream, place) for place in places.everywhere(conn)), _folded_hosts(conn)),
+        ]
+
+
+Row = TypeVar("Row", Lease, HostPlace)
+
+
+def _compared(rows: Iterator[tuple[UUID, Row]], folded: Iterator[tuple[UUID, Row, bool]]) -> Iterator[Difference]:
+    """Both come in the order of their streams."""
+    row = next(rows, None)
+    for stream, known, whole in folded:
+        while row is not None and row[0] < stream:
+            yield Difference(row[0], "has rows but no journal")
             row = next(rows, None)
-        found += [Difference(extra.id, "has rows but no journal") for extra in ([row] if row else []) + list(rows)]
-    return found
+        if not whole:
+            yield Difference(stream, "versions are not 1..n")
+        if row is None or row[0] != stream:
+            yield Difference(stream, "has a journal but no rows")
+            continue
+        for what in _unlike(row[1], known):
+            yield Difference(stream, what)
+        row = next(rows, None)
+    for extra in ([row] if row else []) + list(rows):
+        yield Difference(extra[0], "has rows but no journal")
 
 
 def rebuild(climate: Climate) -> int:
-    """Write every lease's rows anew from its facts; how many leases there are.
+    """Write the rows of every lease, and where every host is, anew from their facts; how many leases there are.
 
     Claims and steps under way are left alone: the journal does not know them.
     """
@@ -60,6 +73,7 @@ def rebuild(climate: Climate) -> int:
         whole = [lease for _, lease, _ in _folded(conn)]
         for portion in _portions(whole, PORTION):
             lease_rows.save(conn, [(None, lease) for lease in portion])
+        places.rewrite(conn, [place for _, place, _ in _folded_hosts(conn)])
     return len(whole)
 
 
@@ -75,19 +89,32 @@ def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple
     entries = entries if at is None else journal.until(entries, at)
     if not entries:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
-    return fold([entry.fact for entry in entries]), entries
+    return fold(journal.of_lease(entries)), entries
 
 
 def _folded(conn: Connection) -> Iterator[tuple[UUID, Lease, bool]]:
-    """Each stream with its lease, and whether its versions have no holes."""
-    for stream, entries in groupby(journal.read_all(conn), key=lambda entry: entry.stream):
-        known = list(entries)
-        whole = [entry.version for entry in known] == list(range(1, len(known) + 1))
-        yield stream, fold([entry.fact for entry in known]), whole
+    """Each lease's stream with the lease, and whether its versions have no holes."""
+    for stream, known in _streams(journal.read_all(conn)):
+        yield stream, fold(journal.of_lease(known)), _is_whole(known)
 
 
-def _unlike(row: Lease, lease: Lease) -> list[str]:
-    if row == lease:
+def _folded_hosts(conn: Connection) -> Iterator[tuple[UUID, HostPlace, bool]]:
+    """Each host's stream with where it is, and whether its versions have no holes."""
+    for stream, known in _streams(journal.read_all(conn, hosts=True)):
+        yield stream, pools.fold(journal.of_host(known), stream), _is_whole(known)
+
+
+def _streams(entries: Iterator[Entry]) -> Iterator[tuple[UUID, list[Entry]]]:
+    for stream, known in groupby(entries, key=lambda entry: entry.stream):
+        yield stream, list(known)
+
+
+def _is_whole(known: Sequence[Entry]) -> bool:
+    return [entry.version for entry in known] == list(range(1, len(known) + 1))
+
+
+def _unlike(row: Row, known: Row) -> list[str]:
+    if row == known:
         return []
-    names = [f.name for f in fields(Lease) if getattr(row, f.name) != getattr(lease, f.name)]
-    return [f"{name}: rows say {getattr(row, name)!r}, facts say {getattr(lease, name)!r}" for name in names]
+    names = [f.name for f in fields(type(known)) if getattr(row, f.name) != getattr(known, f.name)]
+    return [f"{name}: rows say {getattr(row, name)!r}, facts say {getattr(known, name)!r}" for name in names]

@@ -7,9 +7,19 @@ done.  Nothing is asked for once the claim on the event is lost.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from uuid import UUID
 
-from climate.cloud import Cloud, CloudHost, CloudServer, Fenced
+from climate.cloud import (
+    FREEPOOL,
+    Capacity,
+    Cloud,
+    CloudFlavor,
+    CloudHost,
+    CloudServer,
+    ExternalNetwork,
+    Fenced,
+)
 from climate.context import Climate
 from climate.store import actions
 
@@ -54,13 +64,34 @@ class Steps:
         self._once(f"withdraw:{host}", lambda: self._cloud.withdraw(host))
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        self._once(f"lend:{pool}", lambda: self._cloud.lend(pool, project_id, hosts, token))
+        # One that was left out is ready at the next try: other hosts are another step.
+        step = f"lend:{pool}:{_short(sorted(hosts))}"
+        self._once(step, lambda: self._cloud.lend(pool, project_id, hosts, token))
 
     def close(self, pool: str, token: int) -> None:
         self._once(f"close:{pool}", lambda: self._cloud.close(pool, token))
 
-    def take_back(self, pool: str, hosts: Sequence[str], token: int) -> None:
-        self._once(f"take_back:{pool}", lambda: self._cloud.take_back(pool, hosts, token))
+    def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
+        self._once(f"take_back:{pool}", lambda: self._cloud.take_back(pool, hosts, token, to))
+
+    def place(self, host: str, to: str | None, token: int) -> None:
+        self._once(f"place:{host}:{to}", lambda: self._cloud.place(host, to, token), again=True)
+
+    def health(self) -> Mapping[str, str | None]:
+        return self._cloud.health()
+
+    def servers_on(self, host: str) -> Sequence[CloudServer]:
+        return self._cloud.servers_on(host)
+
+    def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
+        return self._cloud.find_flavor(flavor_id, project_id)
+
+    def grant(self, capacity: Capacity, token: int) -> None:
+        step = f"grant:{capacity.pool}:{_short(sorted(capacity.slots.items()))}"
+        self._once(step, lambda: self._cloud.grant(capacity, token))
+
+    def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        self._once(f"revoke:{pool}", lambda: self._cloud.revoke(pool, hosts, token))
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         return self._cloud.pools()
@@ -80,6 +111,17 @@ class Steps:
     def suspend(self, server_id: str, token: int) -> None:
         self._once(f"suspend:{server_id}", lambda: self._cloud.suspend(server_id, token))
 
+    def find_external(self, network: str) -> ExternalNetwork | None:
+        return self._cloud.find_external(network)
+
+    def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
+        step = f"lend_address:{pool}:{address}"
+        self._once(step, lambda: self._cloud.lend_address(pool, project_id, network_id, address, token))
+
+    def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
+        step = f"take_back_addresses:{pool}"
+        self._once(step, lambda: self._cloud.take_back_addresses(pool, addresses, token))
+
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         # A lease that is prolonged comes to its before_end_lease again, and wants an image of what is there then.
         occasion = occasion or f"{self.event_id} {self.due_at.isoformat()}"
@@ -88,3 +130,8 @@ class Steps:
     def delete_server(self, server_id: str, token: int) -> None:
         # Asked again as long as the server is seen: "done" only means that the cloud has taken the wish.
         self._once(f"delete_server:{server_id}", lambda: self._cloud.delete_server(server_id, token), again=True)
+
+
+def _short(what: object) -> str:
+    """The same few letters for the same thing, however long its list is."""
+    return sha256(repr(what).encode()).hexdigest()[:16]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, func, or_, select
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
@@ -63,6 +63,8 @@ class Wanted:
     """Those of them that are in use already: they have to be free, but need not match any more."""
     without: tuple[int, ...] = field(default=())
     """Hosts not to take, though they may look free."""
+    soon: bool = False
+    """Whether hosts that are switched off may not be up in time."""
 
 
 def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
@@ -84,7 +86,7 @@ def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
 
 
 def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
-    conn.execute(select(func.pg_advisory_xact_lock(POOL_LOCK)))
+    take_pool_lock(conn)
     for _ in range(PATIENT_LOOKS):
         candidates = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).best, wanted.most)
         if len(candidates) < wanted.least or not set(wanted.must) <= set(candidates):
@@ -95,6 +97,11 @@ def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
         if len(still) == len(candidates):
             return tuple(sorted(still))
     raise Busy("The hosts are being booked by others right now; try again shortly")
+
+
+def take_pool_lock(conn: Connection) -> None:
+    """One after the other from here on, all who may wait for rows of hosts."""
+    conn.execute(select(func.pg_advisory_xact_lock(POOL_LOCK)))
 
 
 def _best(conn: Connection, wanted: Wanted, statement: Select[int], limit: int) -> list[int]:
@@ -192,13 +199,16 @@ class Allocated:
 
 
 def allocated(conn: Connection, now: datetime, host: int | None = None) -> list[Allocated]:
-    """Who holds which host, now and later: the calendar.  Dates are the leases', without cleaning time."""
+    """Who holds which host, now and later: the calendar.  Dates are the leases', without cleaning time.
+
+    A host is held beyond them too: by a lease in its grace period, and by one whose end could not be done.
+    """
     a = allocations
     query = (
         select(a.c.host, a.c.reservation_id, leases.c.id, leases.c.start_date, leases.c.end_date)
         .join(reservations, reservations.c.id == a.c.reservation_id)
         .join(leases, leases.c.id == reservations.c.lease_id)
-        .where(in_force(a), leases.c.end_date > now)
+        .where(in_force(a), or_(leases.c.end_date > now, a.c.state == "active"))
         .order_by(a.c.host, leases.c.start_date)
     )
     query = query if host is None else query.where(a.c.host == host)

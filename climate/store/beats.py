@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.store.tables import beats
+from climate.store.care_tables import beats
 
 FORGOTTEN = timedelta(hours=1)
 

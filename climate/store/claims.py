@@ -18,6 +18,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    or_,
     select,
     text,
     update,
@@ -25,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import Subquery
 
 from climate.domain.status import EventKind
+from climate.store.floating_tables import floating_allocations
 from climate.store.tables import (
     Time,
     allocations,
@@ -91,10 +93,22 @@ def _ready(now: datetime) -> Subquery:
         mine.c.reservation_id == reservations.c.id,
         other.c.host == mine.c.host,
         other.c.id != mine.c.id,
+        other.c.kind == "lease",
         in_force(other),
         func.lower(other.c.during) < func.lower(mine.c.during),
+        # Who shares the host with it waits for those only whose time is over.
+        or_(mine.c.slots == 0, other.c.slots == 0, func.upper(other.c.during) <= func.lower(mine.c.during)),
     )
-    may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | (lease.c.end_date <= now) | ~occupied
+    own, others = floating_allocations.alias("own"), floating_allocations.alias("others")
+    not_given_back = exists().where(
+        reservations.c.lease_id == e.c.lease_id,
+        own.c.reservation_id == reservations.c.id,
+        others.c.number == own.c.number,
+        in_force(others),
+        func.lower(others.c.during) < func.lower(own.c.during),
+    )
+    waits = and_(lease.c.end_date > now, or_(occupied, not_given_back))
+    may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | ~waits
     is_end = case((e.c.kind == EventKind.END, 0), else_=1)
     turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
     return (
@@ -190,7 +204,15 @@ def wake_poller(conn: Connection) -> None:
     conn.execute(select(func.pg_notify(CHANNEL, "")))
 
 
+def wake_rounds(conn: Connection) -> None:
+    """Tell the pollers at commit that there is a host to look after before they would ring for it."""
+    conn.execute(select(func.pg_notify(CHANNEL, ROUNDS)))
+
+
 CHANNEL = "climate_due"
+
+ROUNDS = "rounds"
+"""What is said on the channel when it is not events that are due, but hosts that want looking after."""
 
 
 def _ring() -> Any:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from climate.domain import facts
 
-KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(facts.Fact)}
+KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (*get_args(facts.Fact), *get_args(facts.HostFact))}
 
 
 def encode(value: Any) -> Any:
@@ -29,7 +29,7 @@ def encode(value: Any) -> Any:
             return value
 
 
-def decode(kind: str, body: Mapping[str, Any]) -> facts.Fact:
+def decode(kind: str, body: Mapping[str, Any]) -> "facts.Fact | facts.HostFact":
     """The fact of that kind; fields that the body does not have take their defaults."""
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
 

@@ -11,9 +11,15 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.store.tables import allocations, hosts, in_force, properties, reservations
+from climate.domain.facts import HostEnrolled, HostRemoved
+from climate.domain.policy import Caller
+from climate.store import places
+from climate.store.care_tables import properties
+from climate.store.tables import allocations, hosts, in_force, reservations
 
 HOST_TYPE = "physical:host"
+FLAVOR_TYPE = "flavor:instance"
+"""Its resource_properties are the flavor itself, and no requirement."""
 
 COLUMNS = (
     "id",
@@ -58,14 +64,16 @@ class Property:
     values: tuple[str, ...] = ()
 
 
-def add(conn: Connection, own: Mapping[str, Any], extra: Mapping[str, str], now: datetime) -> Host:
+def add(conn: Connection, author: Caller, own: Mapping[str, Any], extra: Mapping[str, str], now: datetime) -> Host:
     """Register a host with these columns; Conflict where one of that name is registered already."""
-    row = {**own, "reservable": True, "extra": dict(extra), "created_at": now}
+    row = {**own, "reservable": True, "extra": dict(extra), "created_at": now, "pool_since": now}
     try:
         made = conn.execute(insert(hosts).values(row).returning(*hosts.c)).one()
     except IntegrityError as error:
         raise Conflict(f"Host '{own['hypervisor_hostname']}' is already registered") from error
     _name_properties(conn, extra, now)
+    first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool)
+    places.begin(conn, author, made.stream, first)
     return _host(made)
 
 
@@ -75,6 +83,12 @@ def get(conn: Connection, host_id: int, *, lock: bool = False) -> Host:
     if row is None:
         raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
     return _host(row)
+
+
+def by_number(conn: Connection, numbers: Collection[int]) -> dict[int, Host]:
+    """Hosts by their numbers, removed ones too."""
+    query = select(hosts).where(hosts.c.id == func.any(bindparam("numbers", type_=postgresql.ARRAY(BigInteger))))
+    return {row.id: _host(row) for row in conn.execute(query, {"numbers": sorted(numbers)})} if numbers else {}
 
 
 def listed(conn: Connection, marker: int | None = None, limit: int | None = None) -> list[Host]:
@@ -97,17 +111,10 @@ def change(conn: Connection, host_id: int, extra: Mapping[str, str | None], now:
     return _host(conn.execute(changed.returning(*hosts.c)).one())
 
 
-def remove(conn: Connection, host_id: int, now: datetime) -> None:
+def remove(conn: Connection, author: Caller, host_id: int, now: datetime) -> None:
     """The row stays: the history of leases names the host by its number."""
+    places.record(conn, author, [(places.get(conn, host_id), [HostRemoved(now)])])
     conn.execute(update(hosts).where(hosts.c.id == host_id).values(removed_at=now))
-
-
-def names(conn: Connection, ids: Collection[int]) -> dict[int, str]:
-    """Names by number; of removed hosts too."""
-    if not ids:
-        return {}
-    found = conn.execute(_NAMES, {"ids": list(ids)})
-    return {row.id: row.hypervisor_hostname for row in found}
 
 
 def promised(conn: Connection, host_id: int) -> Sequence[UUID]:
@@ -127,7 +134,7 @@ def relied_on(conn: Connection, host_id: int) -> list[str]:
     query = (
         select(spec["hypervisor_properties"].astext, spec["resource_properties"].astext)
         .join(allocations, allocations.c.reservation_id == reservations.c.id)
-        .where(allocations.c.host == host_id, in_force(allocations))
+        .where(allocations.c.host == host_id, in_force(allocations), reservations.c.resource_type != FLAVOR_TYPE)
     )
     return [text for row in conn.execute(query.distinct()) for text in row if text]
 
@@ -177,8 +184,3 @@ def _property(row: Any, values: tuple[str, ...]) -> Property:
 def _host(row: Any) -> Host:
     own = {name: getattr(row, name) for name in COLUMNS}
     return Host(row.id, own, row.extra, row.created_at, row.updated_at)
-
-
-_NAMES = select(hosts.c.id, hosts.c.hypervisor_hostname).where(
-    hosts.c.id == func.any(bindparam("ids", type_=postgresql.ARRAY(BigInteger)))
-)

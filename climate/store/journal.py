@@ -1,6 +1,6 @@
 """The append-only record of facts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from climate.domain.facts import Fact
+from climate.domain.facts import Fact, HostFact
 from climate.domain.policy import Caller
 from climate.store import codec
 from climate.store.tables import journal
@@ -21,13 +21,13 @@ class Entry:
 
     stream: UUID
     version: int
-    fact: Fact
+    fact: Fact | HostFact
     actor: dict[str, Any]
     request_id: str
     recorded_at: datetime
 
 
-def rows(facts: Sequence[tuple[UUID, int, Fact]], author: Caller) -> list[dict[str, Any]]:
+def rows(facts: Sequence[tuple[UUID, int, Fact | HostFact]], author: Caller) -> list[dict[str, Any]]:
     """Facts, each with its stream and version, as lines to be appended."""
     actor = {"user_id": author.user_id, "project_id": author.project_id}
     return [
@@ -54,9 +54,20 @@ def until(entries: Sequence[Entry], at: datetime) -> list[Entry]:
     return list(takewhile(lambda entry: entry.fact.at <= at, entries))
 
 
-def read_all(conn: Connection) -> Iterator[Entry]:
-    """Every stream one after the other, each oldest first; read in portions, so of any size."""
-    ordered = select(journal).order_by(journal.c.stream, journal.c.version)
+def of_lease(entries: Iterable[Entry]) -> list[Fact]:
+    """The facts of a lease's stream."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, Fact)]
+
+
+def of_host(entries: Iterable[Entry]) -> list[HostFact]:
+    """The facts of a host's stream."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, HostFact)]
+
+
+def read_all(conn: Connection, *, hosts: bool = False) -> Iterator[Entry]:
+    """Every lease's stream, or every host's, one after the other, each oldest first; in portions, so of any size."""
+    of_hosts = journal.c.kind.like("Host%")
+    ordered = select(journal).where(of_hosts if hosts else ~of_hosts).order_by(journal.c.stream, journal.c.version)
     for row in conn.execute(ordered, execution_options={"yield_per": 1000}):
         yield _entry(row)
 

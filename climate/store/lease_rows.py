@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Table, delete, text, tuple_
 
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
+from climate.store.floating_tables import floating_allocations
 from climate.store.tables import allocations, events, journal, leases, reservations
 
 SEQ = {kind: 10 * place for place, kind in enumerate(EventKind, start=1)}
@@ -23,6 +24,10 @@ def save(conn: Connection, changed: Changed, lines: Sequence[Row] = ()) -> None:
     dropped = [key for before, after in changed for key in _held(before) - _held(after)]
     if dropped:
         conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
+    given_up = [key for before, after in changed for key in _addresses_of(before) - _addresses_of(after)]
+    if given_up:
+        key = tuple_(floating_allocations.c.reservation_id, floating_allocations.c.number)
+        conn.execute(delete(floating_allocations).where(key.in_(given_up)))
     written = {table.name: _new_rows(changed, rows_of) for table, _, rows_of in _PARTS} | {journal.name: list(lines)}
     conn.execute(_SAVE, {name: json.dumps(rows, default=str) for name, rows in written.items()})
 
@@ -66,7 +71,7 @@ def _reservation_rows(lease: Lease) -> list[Row]:
             "status": lease.reservation_status,
             "spec": dict(r.spec),
             "exists_before_start": r.exists_before_start,
-            "missing_resources": r.missing_resources,
+            "missing": r.missing,
             "resources_changed": r.resources_changed,
         }
         for position, r in enumerate(lease.reservations)
@@ -106,9 +111,30 @@ def _allocation_rows(lease: Lease) -> list[Row]:
             "during": f'["{hold.during.start}","{hold.during.end}")',
             "kind": "lease",
             "state": lease.hold_state,
+            "slots": hold.slots,
+            "vcpus": hold.slots * int(r.spec.get("vcpus") or 0),
+            "memory_mb": hold.slots * int(r.spec.get("memory_mb") or 0),
+            "disk_gb": hold.slots * int(r.spec.get("disk_gb") or 0),
         }
         for r in lease.reservations
         for hold in r.holds
+    ]
+
+
+def _addresses_of(lease: Lease | None) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.number) for r in lease.reservations for hold in r.addresses} if lease else set()
+
+
+def _address_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "reservation_id": r.id,
+            "number": hold.number,
+            "during": f'["{hold.during.start}","{hold.during.end}")',
+            "state": lease.hold_state,
+        }
+        for r in lease.reservations
+        for hold in r.addresses
     ]
 
 
@@ -117,6 +143,7 @@ _PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] 
     (reservations, ("id",), _reservation_rows),
     (events, ("id",), _event_rows),
     (allocations, ("reservation_id", "host"), _allocation_rows),
+    (floating_allocations, ("reservation_id", "number"), _address_rows),
 )
 """The tables, what a row is known by, and the rows of a lease.  Foreign keys are looked at after the statement."""
 

@@ -11,13 +11,14 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.domain.facts import Fact, Hold
+from climate.domain.facts import AddressHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind, EventStatus
 from climate.store import journal, lease_rows
 from climate.store.failures import constraint
+from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.tables import allocations, events, leases, reservations
 
 Change = tuple[Lease | None, Sequence[Fact]]
@@ -64,6 +65,14 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
     return _lease(row)
 
 
+def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
+    """Those of the leases that are not gone, in the order of their ids; their rows locked as by `get`."""
+    wanted = (leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))), ~leases.c.gone)
+    rows = select(leases.c.id).where(*wanted).order_by(leases.c.id).with_for_update(key_share=True)
+    found = get_many(conn, conn.scalars(rows, {"ids": list(ids)}))
+    return [found[lease_id] for lease_id in sorted(found)]
+
+
 def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
     """Leases by id, gone ones too."""
     return {row.id: _lease(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
@@ -99,6 +108,7 @@ def events_with(
 def forget_allocations(conn: Connection) -> None:
     """Drop all that leases hold, for the rebuild from the journal, which writes it anew in the same transaction."""
     conn.execute(delete(allocations).where(allocations.c.kind == "lease"))
+    conn.execute(delete(floating_allocations))
 
 
 def holding(conn: Connection, event_id: UUID) -> Lease:
@@ -126,6 +136,18 @@ def is_promised(conn: Connection, resource_id: str) -> bool:
 def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:
     """The lease that a reservation belongs to, gone or not."""
     owner = select(reservations.c.lease_id).where(reservations.c.id == reservation_id).scalar_subquery()
+    row = conn.execute(_WHOLE.where(leases.c.id == owner)).one_or_none()
+    return _lease(row) if row else None
+
+
+def of_resource(conn: Connection, resource_id: str) -> Lease | None:
+    """The lease in force that has a reservation for a resource."""
+    owner = (
+        select(reservations.c.lease_id)
+        .where(reservations.c.resource_id == resource_id, reservations.c.status != "deleted")
+        .limit(1)
+        .scalar_subquery()
+    )
     row = conn.execute(_WHOLE.where(leases.c.id == owner)).one_or_none()
     return _lease(row) if row else None
 
@@ -184,9 +206,20 @@ def _gathered_holds() -> Any:
         allocations.c.host,
         func.lower(allocations.c.during),
         func.upper(allocations.c.during),
+        allocations.c.slots,
     )
     own = allocations.join(reservations, allocations.c.reservation_id == reservations.c.id)
     rows = select(func.jsonb_agg(aggregate_order_by(fields, allocations.c.host))).select_from(own)
+    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
+
+
+def _gathered_addresses() -> Any:
+    held = floating_allocations
+    spelled = func.host(floating_ips.c.address)
+    period = (func.lower(held.c.during), func.upper(held.c.during))
+    fields = func.jsonb_build_array(held.c.reservation_id, held.c.number, spelled, *period)
+    own = held.join(floating_ips).join(reservations, held.c.reservation_id == reservations.c.id)
+    rows = select(func.jsonb_agg(aggregate_order_by(fields, held.c.number))).select_from(own)
     return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
 
 
@@ -195,6 +228,7 @@ _WHOLE: Select[Any] = select(
     _gathered(reservations, reservations.c.position).label("reservations"),
     _gathered(events, events.c.seq).label("events"),
     _gathered_holds().label("holds"),
+    _gathered_addresses().label("addresses"),
 )
 """Whole leases in one statement: their parts come along as JSON."""
 
@@ -208,15 +242,22 @@ _LOCK_OF_EVENT = select(leases.c.id).where(leases.c.id == _OWNER).with_for_updat
 
 def _lease(row: Any) -> Lease:
     holds: dict[str, list[Hold]] = {}
-    for reservation_id, host, start, end in row.holds or ():
-        holds.setdefault(reservation_id, []).append(Hold(host, Period(_time(start), _time(end))))
+    for reservation_id, host, start, end, slots in row.holds or ():
+        holds.setdefault(reservation_id, []).append(Hold(host, Period(_time(start), _time(end)), slots))
+    addresses: dict[str, list[AddressHold]] = {}
+    for reservation_id, number, address, start, end in row.addresses or ():
+        held = AddressHold(number, address, Period(_time(start), _time(end)))
+        addresses.setdefault(reservation_id, []).append(held)
     return Lease(
         id=row.id,
         name=row.name,
         project_id=row.project_id,
         user_id=row.user_id,
         period=Period(row.start_date, row.end_date),
-        reservations=tuple(_reservation(r, tuple(holds.get(r["id"], ()))) for r in row.reservations or ()),
+        reservations=tuple(
+            _reservation(r, tuple(holds.get(r["id"], ())), tuple(addresses.get(r["id"], ())))
+            for r in row.reservations or ()
+        ),
         events=tuple(_event(e) for e in row.events or ()),
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -226,7 +267,7 @@ def _lease(row: Any) -> Lease:
     )
 
 
-def _reservation(r: dict[str, Any], holds: tuple[Hold, ...]) -> Reservation:
+def _reservation(r: dict[str, Any], holds: tuple[Hold, ...], addresses: tuple[AddressHold, ...]) -> Reservation:
     return Reservation(
         id=UUID(r["id"]),
         resource_type=r["resource_type"],
@@ -234,8 +275,9 @@ def _reservation(r: dict[str, Any], holds: tuple[Hold, ...]) -> Reservation:
         resource_id=r["resource_id"],
         holds=holds,
         exists_before_start=r["exists_before_start"],
-        missing_resources=r["missing_resources"],
+        missing=r["missing"],
         resources_changed=r["resources_changed"],
+        addresses=addresses,
     )
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Integer,
     Interval,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Uuid,
     and_,
     bindparam,
+    case,
     exists,
     func,
     literal,
@@ -26,9 +28,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
 
 from climate.domain.period import Period
+from climate.domain.pools import BOOKABLE, Pool
 from climate.domain.requirements import Requirement
+from climate.store.care_tables import host_power
 from climate.store.matching import condition
-from climate.store.tables import Time, allocations, hosts, in_force
+from climate.store.tables import Time, allocations, has, hosts, in_force
 
 FAR = timedelta(days=3650)
 
@@ -46,6 +50,8 @@ class Asked(Protocol):
     def must(self) -> tuple[int, ...]: ...
     @property
     def without(self) -> tuple[int, ...]: ...
+    @property
+    def soon(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,7 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
         "keep": list(asked.keep),
         "must": list(asked.must),
         "without": list(asked.without),
+        "soon": asked.soon,
         **more,
     }
 
@@ -82,15 +89,15 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
 @lru_cache(maxsize=500)
 def search(requirement: Requirement, has_own: bool) -> Search:
     """The statements for a requirement; with `has_own` what the reservation `own` holds counts as free."""
-    suits, best = _suits(requirement), _best(requirement, has_own)
+    suitable, best = suits(requirement), _best(requirement, has_own)
     number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
     still_free = select(number.c.number).join(hosts, hosts.c.id == number.c.number)
     return Search(
         best=best,
         quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
-        still_free=still_free.where(suits, _free(number.c.number, has_own)).order_by(number.c.place),
-        counted=select(func.count(), func.count().filter(_free(hosts.c.id, has_own))).where(suits),
-        busy=_busy(suits),
+        still_free=still_free.where(suitable, _free(number.c.number, has_own)).order_by(number.c.place),
+        counted=select(func.count(), func.count().filter(_free(hosts.c.id, has_own))).where(suitable),
+        busy=_busy(suitable),
     )
 
 
@@ -98,9 +105,23 @@ def _numbers(name: str) -> ColumnElement[Any]:
     return bindparam(name, type_=ARRAY(BigInteger))
 
 
-def _suits(requirement: Requirement) -> ColumnElement[bool]:
-    suits = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), condition(requirement))
-    return and_(or_(suits, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
+def suits(requirement: Requirement) -> ColumnElement[bool]:
+    """Hosts that can be promised and are as required, or `must` be taken; but none of those to do `without`."""
+    there = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE)))
+    suitable = and_(there, condition(requirement))
+    return and_(or_(suitable, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
+
+
+def far_from_up() -> ColumnElement[int]:
+    """For what starts `soon`: 0 of hosts that are on, more the longer it takes until a host is.
+
+    One on its way off comes last: only when it is off can it be asked to come up again.
+    """
+    asked = select(host_power.c.host)
+    coming = hosts.c.id.in_(asked.where(has(host_power.c.wanted, "on")))
+    going = hosts.c.id.in_(asked.where(has(host_power.c.wanted, "off")))
+    unimportant = ~bindparam("soon", type_=Boolean)
+    return case((unimportant, 0), (hosts.c.switched_on, case((going, 3), else_=0)), (coming, 1), else_=2)
 
 
 def _free(host: ColumnElement[int], has_own: bool) -> ColumnElement[bool]:
@@ -111,19 +132,24 @@ def _free(host: ColumnElement[int], has_own: bool) -> ColumnElement[bool]:
 
 
 def _best(requirement: Requirement, has_own: bool) -> Select[int]:
-    """Those to keep, then the tightest fit among a random sample, so that long free stretches stay whole."""
+    """Those to keep, then the tightest fit among a random sample, so that long free stretches stay whole.
+
+    A host that recycles comes last: to promise it is to end the servers that were to go on there.  For what
+    starts soon those that are switched on come before those that may not be up in time.
+    """
     kept = hosts.c.id == func.any(_numbers("keep"))
+    recycles, off = has(hosts.c.pool, Pool.RECYCLING), far_from_up()
     sample = (
         select(hosts.c.id)
-        .where(_suits(requirement), _free(hosts.c.id, has_own))
-        .order_by(kept.desc(), func.random())
+        .where(suits(requirement), _free(hosts.c.id, has_own))
+        .order_by(kept.desc(), recycles, off, func.random())
         .limit(bindparam("sample", type_=Integer))
         .subquery("sample")
     )
     return (
         select(hosts.c.id)
         .join(sample, sample.c.id == hosts.c.id)
-        .order_by(kept.desc(), _free_stretch(hosts.c.id), func.random())
+        .order_by(kept.desc(), recycles, off, _free_stretch(hosts.c.id), func.random())
         .limit(bindparam("limit", type_=Integer))
     )
 

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
-    MetaData,
     Sequence,
     SmallInteger,
     Table,
@@ -23,18 +22,12 @@ from sqlalchemy import (
     literal_column,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP, TSTZRANGE, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE, ExcludeConstraint
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-Time = TIMESTAMP(timezone=True)
+from climate.store import care_tables, floating_tables
+from climate.store.schema import Time, metadata
+
+__all__ = ["Time", "care_tables", "floating_tables", "metadata"]
 
 journal_position = Sequence("journal_position", metadata=metadata)
 fence_seq = Sequence("fence_seq", metadata=metadata)
@@ -71,6 +64,8 @@ leases = Table(
     CheckConstraint("start_date < end_date", name="ends_after_start"),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
+    # What a project has used is looked up among the leases that are gone, too.
+    Index("ix_leases_project_gone", "project_id", "end_date", postgresql_where=text("gone")),
 )
 
 reservations = Table(
@@ -84,7 +79,7 @@ reservations = Table(
     Column("status", Text, nullable=False),
     Column("spec", JSONB, nullable=False),
     Column("exists_before_start", Boolean, nullable=False),
-    Column("missing_resources", Boolean, nullable=False),
+    Column("missing", Integer, nullable=False, server_default="0"),
     Column("resources_changed", Boolean, nullable=False),
 )
 
@@ -163,20 +158,33 @@ hosts = Table(
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time),
     Column("removed_at", Time),
+    # Where it is: what its facts say (climate.domain.pools.HostPlace).
+    Column("stream", Uuid, nullable=False, server_default=text("gen_random_uuid()")),
+    Column("version", Integer, nullable=False, server_default="1"),
+    Column("pool", Text, nullable=False, server_default="reservation"),
+    Column("pool_since", Time, nullable=False, server_default=text("clock_timestamp()")),
+    Column("pool_reason", Text, nullable=False, server_default=""),
+    Column("pool_token", BigInteger, nullable=False, server_default="0"),
+    Column("pool_reservation", Uuid),
+    Column("pool_until", Time),
+    Column("home", Text, nullable=False, server_default="reservation"),
+    Column("switched_on", Boolean, nullable=False, server_default="true"),
+    # Who looks after it just now, and until when: not history, hence no facts.
+    Column("tended_until", Time),
+    # What keeps the cloud from having it where it is; empty: nothing does.
+    Column("drift", Text, nullable=False, server_default=""),
+    # Since when it has seemed unwell, or, where it has failed, well again.
+    Column("doubted_since", Time),
     CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
+    CheckConstraint(
+        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'cleaning', 'maintenance', 'failed')",
+        name="pool_known",
+    ),
+    CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),
+    CheckConstraint("pool <> 'lent' OR pool_reservation IS NOT NULL", name="lent_to_a_reservation"),
     Index("uq_hosts_name", "hypervisor_hostname", unique=True, postgresql_where=text("removed_at IS NULL")),
-)
-
-properties = Table(
-    "properties",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("resource_type", Text, nullable=False),
-    Column("property_name", Text, nullable=False),
-    Column("private", Boolean, nullable=False),
-    Column("created_at", Time, nullable=False),
-    Column("updated_at", Time),
-    UniqueConstraint("resource_type", "property_name"),
+    Index("ix_hosts_pool", "pool", postgresql_where=text("removed_at IS NULL")),
+    UniqueConstraint("stream"),
 )
 
 IN_FORCE = "state IN ('held', 'active')"
@@ -190,9 +198,17 @@ allocations = Table(
     Column("during", TSTZRANGE, nullable=False),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
-    CheckConstraint("kind IN ('lease', 'maintenance', 'hold')", name="kind_known"),
+    Column("window_id", ForeignKey("maintenance_windows.id"), index=True),
+    # Of a host that is shared: how many servers it has room for, and what they take of it together.
+    Column("slots", Integer, nullable=False, server_default="0"),
+    Column("vcpus", BigInteger, nullable=False, server_default="0"),
+    Column("memory_mb", BigInteger, nullable=False, server_default="0"),
+    Column("disk_gb", BigInteger, nullable=False, server_default="0"),
+    CheckConstraint("kind IN ('lease', 'maintenance', 'cleaning', 'hold')", name="kind_known"),
     CheckConstraint("state IN ('held', 'active', 'released')", name="state_known"),
     CheckConstraint("kind <> 'lease' OR reservation_id IS NOT NULL", name="lease_has_reservation"),
+    CheckConstraint("kind <> 'maintenance' OR window_id IS NOT NULL", name="maintenance_has_window"),
+    CheckConstraint("slots >= 0 AND vcpus >= 0 AND memory_mb >= 0 AND disk_gb >= 0", name="no_less_than_nothing"),
     # An empty range overlaps nothing and an unbounded one everything: neither may pass the guard below.
     CheckConstraint(
         "NOT isempty(during) AND lower_inc(during) AND NOT upper_inc(during)"
@@ -200,10 +216,12 @@ allocations = Table(
         " AND lower(during) >= '2000-01-01 00:00+00' AND upper(during) < '2200-01-01 00:00+00'",
         name="during_is_bounded",
     ),
-    # Needs no extension: a host number is a range of one (reliability.md 3.1).
+    # Needs no extension: a host number is a range of one (reliability.md 3.1).  Whoever has the whole host takes
+    # every lane of it; those who share it have a lane each.
     ExcludeConstraint(
         (text("int8range(host, host, '[]')"), "&&"),
         ("during", "&&"),
+        (text("(CASE WHEN slots > 0 THEN int8range(id, id, '[]') ELSE '(,)'::int8range END)"), "&&"),
         name="one_holder_at_a_time",
         where=text(IN_FORCE),
     ),
@@ -229,14 +247,6 @@ idempotency_keys = Table(
     Column("fingerprint", Text, nullable=False),
     Column("resource_id", Text, nullable=False),
     Column("created_at", Time, nullable=False, index=True),
-)
-
-beats = Table(
-    "beats",
-    metadata,
-    Column("role", Text, primary_key=True),
-    Column("process", Text, primary_key=True),
-    Column("at", Time, nullable=False),
 )
 
 epochs = Table(

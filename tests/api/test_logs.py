@@ -7,9 +7,11 @@ import logging
 import pytest
 import structlog
 
-from climate import logs
+from climate import courier, logs
+from climate.courier import Parcel
 from climate.logs import without_secrets
 from tests.identity.place import Asker, Place, password_body
+from tests.receiver import receiving
 
 CANARY = "canary-5f0c7b"
 
@@ -85,3 +87,15 @@ def test_one_line_per_request_with_who_and_what(demo: Asker, log: io.StringIO) -
     demo.ask("POST", "/v1/echo", json={})
     (line,) = [json.loads(line) for line in log.getvalue().splitlines()]
     assert line.keys() >= {"request_id", "user", "project", "method", "path", "status", "milliseconds", "timestamp"}
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "INFO"])
+def test_no_library_logs_what_is_posted_where(log: io.StringIO, level: str) -> None:
+    """The address of a receiver may be what lets one post there, and whoever answers may say anything."""
+    logs.configure("console", level, log)
+    with receiving() as receiver:
+        parcel = Parcel(f"{receiver.url}/{CANARY}", CANARY.encode(), {"X-Auth-Token": CANARY}, 5.0, private=True)
+        courier.post(parcel)
+    structlog.get_logger("test").info("posted")
+    assert "posted" in log.getvalue()
+    assert CANARY not in log.getvalue()

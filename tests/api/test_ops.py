@@ -12,6 +12,7 @@ from flask import Flask
 from sqlalchemy import text
 
 from api.ops.tally import Tally
+from climate.domain.pools import Pool
 from climate.service import health
 from climate.store.engine import connect
 from tests.api.echo import with_echo
@@ -94,6 +95,9 @@ def test_figures_need_a_proof_and_are_text(app: Flask, demo: Asker) -> None:
     assert found[seconds] == found[seconds.replace("_bucket", "_count").replace('le="+Inf",', "")]
     assert found["climate_database_up"] == "1.0"
     assert found["climate_events_due"] == "0.0"
+    assert {found[f'climate_hosts{{pool="{pool}"}}'] for pool in Pool} == {"0.0"}
+    assert found["climate_hosts_drifted"] == "0.0"
+    assert [found[f"climate_hosts_{name}"] for name in ("switchable", "off", "power_failing")] == ["0.0"] * 3
 
 
 def counts_elsewhere(folder: Path, times: int) -> None:

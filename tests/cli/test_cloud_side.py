@@ -42,6 +42,13 @@ def test_boot_finds_things_by_name_and_waits(cli: Cli, wire: Wire) -> None:
     assert sent.headers["Openstack-Api-Version"] == "compute 2.79"
 
 
+def test_boot_into_several_networks(cli: Cli, wire: Wire) -> None:
+    assert cli(*BOOT, "--network", "outside", "--network", "net").code == 0
+    assert wire.sent("POST", SERVERS).body["server"]["networks"] == [{"uuid": "n2"}, {"uuid": "n1"}]
+    assert cli(*BOOT).code == 0
+    assert wire.sent("POST", SERVERS).body["server"]["networks"] == "auto"
+
+
 def test_boot_on_a_lease_names_its_reservation(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
     cli(*BOOT, "--lease", "one", "--hint", "group=g1")

@@ -1,25 +1,30 @@
 """The demo's own machinery: it must never say that something was verified which was not, and leave nothing behind."""
 
 import io
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from climate.cli import demo_hosts
 from climate.cli.client import Client
-from climate.cli.clouds import entry
+from climate.cli.clouds import entry, find
 from climate.cli.demo import STEPS, perform
 from climate.cli.demo_play import Play, Unseen, require
 from climate.cli.demo_screen import Screen
 from climate.cli.demo_stack import Stack, running, surroundings
 from climate.cli.failures import Failure
+from climate.service import powering
+from climate.settings import Settings
 from tests.cli.wire import PASSWORD, Wire
 
 PROGRAM = """
@@ -86,6 +91,27 @@ def test_the_demo_has_a_place_of_its_own_unless_one_is_given(tmp_path: Path) -> 
     )
     assert (given["CLIMATE_HOME"], given["CLIMATE_PORT"]) == (str(tmp_path), "8123")
     assert given["CLIMATE_DATABASE_URL"] == "postgresql:///x"
+
+
+def test_the_demo_never_plays_on_a_cloud_that_the_user_has_named(tmp_path: Path) -> None:
+    mine, own = tmp_path / "mine.yaml", tmp_path / "home"
+    own.mkdir()
+    for path, url in ((mine, "http://mine"), (own / "clouds.yaml", "http://own")):
+        auth = {"auth_url": url, "username": "admin", "password": PASSWORD}
+        path.write_text(json.dumps({"clouds": {"climate": {"auth": auth}}}))
+    named = {"OS_CLIENT_CONFIG_FILE": str(mine), "OS_CLOUD": "climate", "OS_AUTH_URL": "http://mine"}
+    environ = surroundings({**named, "CLIMATE_HOME": str(own)})
+    assert find("climate", environ, own).auth_url == "http://own"
+
+
+def test_the_settings_that_the_steps_count_on_are_not_the_users(tmp_path: Path) -> None:
+    environ = surroundings({"CLIMATE_HOME": str(tmp_path), "CLIMATE_IDLE_OFF_AFTER": "86400"})
+    settings = Settings.from_env(environ)
+    powering.check(settings)
+    switches = timedelta(seconds=settings.power_on_lead + settings.service_down_seconds)
+    assert 0 < settings.idle_off_after <= 5
+    assert switches < demo_hosts.AHEAD, "a host that was just switched off is not called up in time"
+    assert timedelta(seconds=settings.power_on_lead + settings.least_off) < demo_hosts.AHEAD, "it would stay on"
 
 
 def test_the_stack_runs_for_as_long_as_the_block(environ: dict[str, str]) -> None:
@@ -204,3 +230,47 @@ def test_progress_without_a_terminal_is_a_line_per_change() -> None:
         "  … waiting for the lease: STARTING",
         "  … waiting for the lease: ACTIVE",
     ]
+
+
+def host_of(wire: Wire, play: Play) -> list[tuple[int, Any, dict[str, str]]]:
+    """A play with a lease that has begun, for the host that was off; the answers to its looks."""
+    lease = wire.add_lease("night", status="ACTIVE", events=[{"id": "e1", "event_type": "start_lease", "time": START}])
+    play.night, play.hosts = lease, {demo_hosts.HOST: {"id": "7"}}
+    assert play.member.token.id
+    story = [{"kind": "EventFinished", "at": "2030-01-01T12:00:01.000000", "body": {"event_id": "e1"}}]
+    return [(200, {"lease": lease}, {}), (200, {"history": story}, {})]
+
+
+START = "2030-01-01T12:00:00.000000"
+SWITCHED = {"kind": "HostSwitched", "at": "2030-01-01T11:59:55.000000", "body": {"on": True}}
+
+
+def test_a_host_that_was_up_before_the_start_is_in_time(play: Play, wire: Wire) -> None:
+    wire.answers = [*host_of(wire, play), (200, {"history": [SWITCHED]}, {})]
+    assert demo_hosts.host_is_up_in_time(play) == "gpu-1 was up 5.0 s before the start, and was lent 1.00 s after it"
+
+
+@pytest.mark.parametrize(
+    ("story", "why"),
+    [
+        ([], "does not tell that it came up"),
+        ([{**SWITCHED, "body": {"on": False}}], "does not tell that it came up"),
+        ([{**SWITCHED, "at": "2030-01-01T12:00:00.500000"}], "0.5 s after the start"),
+    ],
+)
+def test_a_host_that_was_not_up_before_the_start_is_not_in_time(
+    play: Play, wire: Wire, story: list[dict[str, Any]], why: str
+) -> None:
+    wire.answers = [*host_of(wire, play), (200, {"history": story}, {})]
+    with pytest.raises(Unseen, match=why):
+        demo_hosts.host_is_up_in_time(play)
+
+
+@pytest.mark.parametrize(("off", "kwh"), [(0, 0.0), (0.01, None)])
+def test_nothing_saved_is_not_told_as_saved(play: Play, wire: Wire, off: float, kwh: float | None) -> None:
+    host_of(wire, play)
+    told = {"hours_off": off, "kwh": kwh, "hosts": [{"id": "7", "name": demo_hosts.HOST, "hours_off": off}]}
+    wire.answers = [(200, {"report": told}, {})]
+    with pytest.raises(Unseen, match="the report says"):
+        demo_hosts.hours_are_told(play)
+    assert [asked.method for asked in wire.asked][-1] == "GET"

@@ -35,7 +35,7 @@ def test_a_row_that_lies_is_found_and_made_anew(cli: Cli, climate: Climate, leas
         conn.execute(text("UPDATE leases SET name = 'forged'"))
     found = cli("journal", "check", "-f", "json")
     assert found.code == 1
-    assert found.data[0]["lease_id"] == lease_id
+    assert found.data[0]["stream"] == lease_id
     assert cli("journal", "rebuild").code == 0
     assert cli("journal", "check").code == 0
 

@@ -52,6 +52,58 @@ def test_a_server_can_be_reserved(cli: Cli, wire: Wire) -> None:
     ]
 
 
+SIZE = ("--vcpus", "2", "--memory-mb", "512", "--disk-gb", "5")
+ROOM = {"resource_type": "virtual:instance", "amount": 3, "vcpus": 2, "memory_mb": 512, "disk_gb": 5}
+HOSTS = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+
+
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        (("--servers", "3", *SIZE), ROOM),
+        (("--servers", "3", *SIZE, "--affinity", "together"), {**ROOM, "affinity": True}),
+        (("--servers", "3", *SIZE, "--affinity", "apart"), {**ROOM, "affinity": False}),
+        (("--servers", "3", *SIZE, "--affinity", "any"), {**ROOM, "affinity": None}),
+        (
+            ("--servers", "3", *SIZE, "--resource", '["==", "$ssd", "yes"]'),
+            {**ROOM, "resource_properties": '["==", "$ssd", "yes"]'},
+        ),
+        (("--servers", "3", *SIZE, "--grace", "10m"), {**ROOM, "grace_period": 600}),
+        (
+            ("--flavor", "m1.tiny", "--servers", "2"),
+            {"resource_type": "flavor:instance", "flavor_id": "m1.tiny", "amount": 2},
+        ),
+        (
+            ("--hosts", "1", "--on-end", "recycle", "--grace", "1h"),
+            {**HOSTS, "on_end": "recycle", "grace_period": 3600},
+        ),
+        (("--hosts", "1", "--grace", "0s"), {**HOSTS, "grace_period": 0}),
+    ],
+)
+def test_room_for_servers_is_reserved_by_its_size_or_a_flavor_and_any_of_it_with_an_end(
+    cli: Cli, wire: Wire, options: tuple[str, ...], sent: dict[str, Any]
+) -> None:
+    assert cli("lease", "create", "one", "--for", "1h", *options).code == 0
+    assert wire.sent("POST", LEASES).body["reservations"] == [sent]
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        (("--servers", "4"), {"amount": 4}),
+        (("--affinity", "any", "--vcpus", "1"), {"affinity": None, "vcpus": 1}),
+        (("--on-end", "release", "--grace", "5m"), {"on_end": "release", "grace_period": 300}),
+    ],
+)
+def test_room_and_the_end_can_be_changed(
+    cli: Cli, wire: Wire, options: tuple[str, ...], change: dict[str, Any]
+) -> None:
+    lease = wire.add_lease("one")
+    assert cli("lease", "set", "one", *options).code == 0
+    number = lease["reservations"][0]["id"]
+    assert wire.sent("PUT", f"{LEASES}/{lease['id']}").body == {"reservations": [{"id": number, **change}]}
+
+
 def test_a_create_carries_a_key_so_that_it_can_be_repeated(cli: Cli, wire: Wire) -> None:
     cli("lease", "create", "one", "--for", "1h")
     cli("lease", "create", "one", "--for", "1h", "--idempotency-key", "mine")
@@ -186,6 +238,18 @@ def test_history_is_listed(cli: Cli, wire: Wire) -> None:
         ("create", "one", "--for", "1h", "--property", "[nonsense"),
         ("create", "one", "--for", "1h", "--start", "2026-02-30 10:00"),
         ("create", "one", "--for", "1h", "--on-end", "delete"),
+        ("create", "one", "--for", "1h", "--grace", "1h"),
+        ("create", "one", "--for", "1h", "--servers", "2"),
+        ("create", "one", "--for", "1h", "--servers", "2", "--vcpus", "1", "--memory-mb", "1"),
+        ("create", "one", "--for", "1h", *SIZE),
+        ("create", "one", "--for", "1h", "--flavor", "f"),
+        ("create", "one", "--for", "1h", "--flavor", "f", "--servers", "2", "--vcpus", "1"),
+        ("create", "one", "--for", "1h", "--flavor", "f", "--servers", "2", "--affinity", "apart"),
+        ("create", "one", "--for", "1h", "--flavor", "f", "--hosts", "2"),
+        ("create", "one", "--for", "1h", "--servers", "2", *SIZE, "--hosts", "2"),
+        ("create", "one", "--for", "1h", "--servers", "0", *SIZE),
+        ("create", "one", "--for", "1h", "--servers", "2", *SIZE, "--affinity", "sometimes"),
+        ("set", "one", "--servers", "2", "--min", "1"),
         ("extend", "one"),
         ("extend", "one", "1h", "--until", "+1h"),
         ("set", "one"),

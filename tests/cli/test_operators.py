@@ -9,7 +9,9 @@ import pytest
 
 from climate.cli.failures import Failure
 from climate.cli.journal import with_stores
+from climate.context import Climate
 from climate.settings import Settings
+from climate.store import drift
 from tests.cli.conftest import Cli
 from tests.cli.wire import Wire
 
@@ -53,3 +55,18 @@ def test_a_terminal_without_the_characters_shows_them_all_the_same(environ: dict
     ran = subprocess.run(command, env=latin, capture_output=True, cwd=Path(__file__).parents[2], check=False)
     assert ran.returncode == 0
     assert b"\\u0434\\u043e\\u043c" in ran.stdout
+
+
+def test_the_doctor_tells_of_hosts_that_are_elsewhere(
+    cli: Cli, environ: dict[str, str], climate: Climate, database_url: str
+) -> None:
+    environ["CLIMATE_DATABASE_URL"] = database_url
+
+    def pools() -> tuple[str, str]:
+        (one,) = [one for one in cli("doctor", "-f", "json").data if one["check"] == "pools"]
+        return one["is"], one["says"]
+
+    assert pools() == ("good", "the cloud has every host where the journal says")
+    with climate.engine.begin() as conn:
+        drift.note(conn, {3: "there is no host h3", 5: "lent to another"})
+    assert pools() == ("fair", "2 hosts are elsewhere in the cloud, the first: host 3, there is no host h3")

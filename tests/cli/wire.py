@@ -13,6 +13,7 @@ from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
 
 PASSWORD = "kept out of sight"
+FLOATING_IP = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11"
 START = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 """What the fake server believes the time to be."""
 
@@ -38,6 +39,15 @@ class Wire:
     leases: dict[str, dict[str, Any]] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     servers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    after: dict[str, str] = field(default_factory=dict)
+    """Action -> the status that it leads to at once."""
+    services: dict[str, dict[str, Any]] = field(default_factory=dict)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    notices: list[dict[str, Any]] = field(default_factory=list)
+    scheduling: dict[str, Any] = field(default_factory=dict)
+    member: bool = False
+    """Whether whoever asks is no administrator."""
+    """What is told of how any server was placed."""
     becoming: dict[str, list[str]] = field(default_factory=dict)
     """Id -> the statuses it will be seen in, one a look; "gone" ends it."""
     answers: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
@@ -78,7 +88,11 @@ class Wire:
             return self._login(body)
         if request.headers.get("X-Auth-Token") not in self.tokens:
             return _json(401, {"error": {"code": 401, "title": "Unauthorized", "message": "who are you?"}})
+        if self.member and request.path.endswith("/scheduling"):
+            return _json(403, {"forbidden": {"code": 403, "message": "Policy doesn't allow it to be performed."}})
         prefix, _, rest = request.path.lstrip("/").partition("/")
+        if request.path.startswith("/reservation/v1/floatingips"):
+            return self._floatingips(request, rest.split("/")[2:], body)
         part = {"reservation": self._reservation, "compute": self._compute}.get(prefix, self._rest)
         return part(request, rest.split("/")[1:], body)
 
@@ -104,6 +118,21 @@ class Wire:
             return self._leases(request, path[1:], body)
         if path[0] == "events":
             return _json(200, {"events": [{"id": "e1", "event_type": "start_lease", "status": "ERROR"}]})
+        if path[0] == "limits":
+            limit = {"name": "leases", "value": 3, "used": 1.0, "project_id": "default", "says": "leases"}
+            return Response(status=204) if request.method == "DELETE" else _json(200, {"limits": [limit]})
+        if path[0] == "notices":
+            return _json(200, {"notices": self._page(self.notices, request)})
+        if path[0] == "maintenances":
+            return self._maintenances(request, body)
+        if path[0] == "pools":
+            return self._pools(path[1:], body)
+        if path[2:] == ["reservable"]:
+            return _json(200, {"host": {"id": path[1], **body}})
+        if path[2:] == ["history"]:
+            return _json(200, {"history": [_line(1, "HostEnrolled", {"pool": "reservation", "host": 1})]})
+        if path[0] == "power":
+            return self._power(request, path[1:], body)
         return self._hosts(request, path[1:], body)
 
     def _leases(self, request: Request, path: list[str], body: Any) -> Response:
@@ -125,12 +154,71 @@ class Wire:
             lease.update(body)
         return _json(200, {"lease": lease}, {"ETag": '"7"'})
 
+    def _maintenances(self, request: Request, body: Any) -> Response:
+        window = {"id": "w1", "host": "h1", "state": "planned", "end_date": None, **(body or {})}
+        moved = {"id": "l1", "name": "n", "replaced": False, "missing": 1}
+        if request.method == "GET" and request.path.endswith("/maintenances"):
+            return _json(200, {"maintenances": [window]})
+        return _json(200, {"maintenance": window, "leases": [moved] if body and body["force"] else []})
+
+    def _pools(self, path: list[str], body: Any) -> Response:
+        if not path:
+            return _json(200, {"pools": [{"name": "reservation", "hosts": 8, "terms": None}]})
+        if path[1:] == ["hosts"]:
+            servers = [{"id": "s1", "name": "web", "project_id": "p1", "status": "ACTIVE"}]
+            following = {"start": "2030-01-02T12:00:00.000000"}
+            row = {"id": "7", "name": "h7", "reason": "why", "servers": servers, "next": following, "drift": ""}
+            return _json(200, {"hosts": [row, {**row, "id": "8", "name": "h8", "servers": None, "next": None}]})
+        if path[1:] == ["backlog"]:
+            promise = {"kind": "lease", "start": "2030-01-02T12:00:00.000000", "lease_id": "l1"}
+            plans = [
+                {"id": "7", "name": "h7", "promises": [promise, promise]},
+                {"id": "8", "name": "h8", "promises": []},
+            ]
+            return _json(200, {"backlog": plans})
+        if path[1:] == ["moves"]:
+            moves = [
+                {"host": {"id": host, "name": f"h{host}", "pool": path[0]}, "from": "lent", "moved": True,
+                 "leases": [{"lease_id": "l1"}]} for host in body["hosts"]
+            ]  # fmt: skip
+            return _json(200, {"moves": moves})
+        return _json(200, {"pool": {"name": path[0], "hosts": 8, "terms": body}})
+
+    def _floatingips(self, request: Request, path: list[str], body: Any) -> Response:
+        one = {"id": FLOATING_IP, "floating_ip_address": "203.0.113.7", "floating_network_id": "public"}
+        held = {"id": "r1", "lease_id": "l1", "start_date": _time(START), "end_date": _time(START)}
+        row = {"resource_id": FLOATING_IP, "floating_ip_address": "203.0.113.7", "reservations": [held]}
+        if request.method == "DELETE":
+            return Response(status=204)
+        if path == ["allocations"]:
+            return _json(200, {"allocations": [row]})
+        if path[1:] == ["allocation"]:
+            return _json(200, {"allocation": row})
+        if request.method == "POST":
+            return _json(201, {"floatingip": {**one, **body}})
+        return _json(200, {"floatingip": one} if path else {"floatingips": self._page([one], request)})
+
+    def _power(self, request: Request, path: list[str], body: Any) -> Response:
+        if path == ["report"]:
+            hosts = [{"id": "1", "name": "h1", "hours_off": 7.5}, {"id": "2", "name": "h2", "hours_off": 0.5}]
+            return _json(200, {"report": {"hours_off": 8.0, "kwh": 1.2, "hosts": hosts}})
+        shown = {"id": "1", "name": "h1", "driver": "memory", "on": True, "wanted": None, **(body or {})}
+        if request.method == "DELETE":
+            return Response(status=204)
+        return _json(200, {"power": [shown] if not path else {**shown, "settings": {}}})
+
     def _hosts(self, request: Request, path: list[str], body: Any) -> Response:
+        if path[1:2] == ["power"]:
+            return self._power(request, path, body)
         if path == ["properties"]:
             return _json(200, {"resource_properties": [{"property": "gpu", "private": False, "values": ["1", "2"]}]})
         if path == ["allocations"]:
             held = {"id": "r1", "lease_id": "l1", "start_date": "2030-01-01T12:00:00.000000", "end_date": None}
             return _json(200, {"allocations": [{"resource_id": "1", "reservations": [held]}]})
+        if path[1:] in (["heal"], ["fail"], ["health"]):
+            return _json(200, {"place": {"host_id": path[0]}, "health": {"host_id": path[0], "trouble": None}})
+        if path[1:] == ["allocation"] and request.method == "PUT":
+            return _json(200, {"reallocation": {"from": path[0], "to": body["to"]}})
         if request.method == "POST":
             number = str(len(self.hosts) + 1)
             extras = {key: value for key, value in body.items() if key != "name"}
@@ -150,7 +238,9 @@ class Wire:
             return _json(
                 200, {"flavors": [{"id": "1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "links": []}]}
             )
-        if request.method == "POST":
+        if path[0].startswith("os-"):
+            return self._inside(request, path, body)
+        if request.method == "POST" and len(path) == 1:
             server_id = str(uuid4())
             addresses = {"net": [{"addr": "10.0.0.5"}]}
             self.servers[server_id] = {"id": server_id, **body["server"], "status": "BUILD", "addresses": addresses}
@@ -167,13 +257,33 @@ class Wire:
         if request.method == "DELETE":
             self.becoming[path[1]] = ["ACTIVE", "gone"]
             return Response(status=204)
+        if path[2:] == ["action"]:
+            server["status"] = self.after.get(next(iter(body)), server["status"])
+            return _json(202, {"image_id": "i1"} if "createImage" in body else None)
+        if path[2:] == ["os-instance-actions"]:
+            return _json(200, {"instanceActions": [{"action": "stop", "message": "Error", "request_id": "req-1"}]})
+        if path[2:] == ["scheduling"]:
+            return _json(200, {"scheduling": {"server_id": path[1], **self.scheduling}})
         return _json(200, {"server": server})
+
+    def _inside(self, request: Request, path: list[str], body: Any) -> Response:
+        if path[0] == "os-hypervisors":
+            return _json(200, {"hypervisors": self._page(self.nodes, request)})
+        if path[0] == "os-hosts":
+            return _json(200, {"host": path[1], "maintenance_mode": f"{body['maintenance_mode']}d"})
+        if request.method == "GET":
+            return _json(200, {"services": list(self.services.values())})
+        if request.method == "DELETE":
+            del self.services[path[1]]
+            return Response(status=204)
+        self.services[path[1]].update(body)
+        return _json(200, {"service": self.services[path[1]]})
 
     def _rest(self, request: Request, path: list[str], body: Any) -> Response:
         if request.path == "/image/v2/images":
             return _json(200, {"images": [{"id": "i1", "name": "cirros", "status": "active"}]})
         if request.path == "/network/v2.0/networks":
-            return _json(200, {"networks": [{"id": "n1", "name": "net"}]})
+            return _json(200, {"networks": [{"id": "n1", "name": "net"}, {"id": "n2", "name": "outside"}]})
         return _json(200, {"path": request.path, "method": request.method, "body": body})
 
     def _page(self, things: list[dict[str, Any]], request: Request) -> list[dict[str, Any]]:

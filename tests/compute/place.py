@@ -11,7 +11,6 @@ from sqlalchemy import Engine, create_engine, make_url, text
 from climate.compute import Compute, asking, boot, build, lifecycle, services
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeSpec
-from climate.compute.network import addresses
 from climate.compute.request import BootRequest
 from climate.compute.server import Server
 from climate.compute.store import flavors
@@ -19,11 +18,14 @@ from climate.compute.store.tables import metadata
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.memory import MemoryDriver
 from climate.store.engine import connect
+from tests.compute import nets
 
 SERVICE = "compute-1"
 TINY = Flavor("t", "tiny", 1, 512, 1)
 HALF = Flavor("h", "half", 4, 4096, 10)
 """Two of it fill the memory of a small node once."""
+HUGE = Flavor("x", "huge", 1, 10**5, 1)
+"""No node has the memory for it."""
 
 
 def unsafe(database: str) -> str:
@@ -41,8 +43,8 @@ class Rings:
 
     rung: list[tuple[str, str]] = field(default_factory=list)
 
-    def __call__(self, service_host: str, server_id: str) -> None:
-        self.rung.append((service_host, server_id))
+    def __call__(self, service_host: str, /, *server_ids: str) -> None:
+        self.rung += [(service_host, server_id) for server_id in server_ids]
 
     def answer(self, compute: Compute) -> None:
         while self.rung:
@@ -104,7 +106,8 @@ def request(flavor: Flavor = TINY, **wanted: Any) -> BootRequest:
 
 
 def node(name: str, **sizes: Any) -> NodeSpec:
-    return replace(NodeSpec(name, 8, 8192, 100, driver="memory"), **sizes)
+    """A node that only pretends, and keeps nothing for itself."""
+    return replace(NodeSpec(name, 8, 8192, 100, driver="memory", reserved_ram_mb=0), **sizes)
 
 
 def empty(engine: Engine) -> None:
@@ -124,7 +127,7 @@ def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriv
     compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
     services.refresh(compute)
     with engine.begin() as conn:
-        addresses.make_network(conn, "private", "10.10.0.0/26")
+        nets.network(conn, "private", "10.10.0.0/26")
         for flavor in (TINY, HALF):
             flavors.insert(conn, flavor)
     yield Place(compute, rings, chosen)

@@ -1,18 +1,23 @@
 """Booting: a node, room on it and an address, or nothing; also when many boot at once."""
 
+import contextlib
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import text
 
-from climate.compute import asking, boot, lending, services
+from climate.compute import aggregates, asking, boot, lending, services
 from climate.compute.errors import BadRequest, NoMoreAddresses, NotFound, NoValidHost, QuotaExceeded
-from climate.compute.network import addresses
+from climate.compute.network import fixed
 from climate.compute.server import ACTIVE, BUILD, DELETE, ERROR, RESERVED
-from climate.compute.store import addresses as store
+from climate.compute.store import networks as network_rows
+from climate.compute.store.clock import database_time
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute.place import HALF, Place, node, place, request
+from tests.compute import nets
+from tests.compute.place import HALF, HUGE, Place, node, place, request
 
 
 def test_a_server_gets_a_node_and_an_address_and_becomes_active(here: Place) -> None:
@@ -23,7 +28,7 @@ def test_a_server_gets_a_node_and_an_address_and_becomes_active(here: Place) -> 
     server = here.look(made.id)
     assert (server.status, server.task, server.launched_at is not None) == (ACTIVE, None, True)
     assert [address.address for address in server.addresses] == ["10.10.0.2"]
-    assert server.addresses[0].mac == "02:16:3e:0a:00:02"
+    assert re.fullmatch("02:16:3e:[0-7][0-9a-f]:[0-9a-f]{2}:[0-9a-f]{2}", server.addresses[0].mac)  # NW-25
     assert here.used(server.node or "") == (1, 512, 1024)
 
 
@@ -50,9 +55,9 @@ def test_servers_of_one_request_are_spread_and_numbered(here: Place) -> None:
 
 
 def test_where_no_node_is_left_the_server_says_why(here: Place) -> None:
-    server = here.boot(HALF, zone="nowhere")[0]
+    server = here.boot(HUGE)[0]
     assert server.status == ERROR
-    assert "availability zone" in str(server.fault)
+    assert "RamFilter" in str(server.fault)
     assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
     asking.ask(here.compute, server.id, DELETE)
     assert here.count("compute_servers") == 0
@@ -63,9 +68,77 @@ def test_as_many_as_possible_down_to_the_least(here: Place) -> None:
     assert here.drift() == []
 
 
+@pytest.mark.parametrize("admin", [False, True])
+def test_a_zone_that_is_not_there_is_refused_at_once(here: Place, admin: bool) -> None:
+    for ask in (
+        lambda: here.boot(zone="nowhere", admin=admin),
+        lambda: boot.reserve(here.compute, request(zone="nowhere", admin=admin), str(uuid4())),
+    ):
+        with pytest.raises(BadRequest, match="The requested availability zone is not available"):
+            ask()
+    assert here.count("compute_servers") == 0
+    assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
+
+
+def test_the_zone_of_a_disabled_service_is_not_available(here: Place) -> None:
+    assert here.boot(zone="nova")[0].status == BUILD
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_services SET enabled = false"))
+    with pytest.raises(BadRequest, match="availability zone"):
+        here.boot(zone="nova")
+
+
+def test_the_zones_there_are_are_those_that_the_filter_finds_nodes_in(here: Place) -> None:
+    """An aggregate's, else a node's own, else the default one: each where a node says it."""
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_nodes SET zone = 'own' WHERE name IN ('n1', 'n2')"))
+    east = aggregates.create(here.compute, "a1", "east")
+    aggregates.create(here.compute, "a2", "empty")
+    aggregates.set_metadata(here.compute, aggregates.create(here.compute, "a3").id, {"k": "own"})
+    aggregates.add_host(here.compute, east.id, "n1")
+
+    def found() -> dict[str, str | None]:
+        nodes: dict[str, str | None] = {}
+        for zone in ("east", "own", "nova", "empty"):
+            with contextlib.suppress(BadRequest):
+                nodes[zone] = here.boot(zone=zone, networks=())[0].node
+        return nodes
+
+    assert found() == {"east": "n1", "own": "n2", "nova": "n3"}
+    aggregates.add_host(here.compute, east.id, "n2")
+    assert list(found()) == ["east", "nova"]
+
+
+def test_a_destination_is_asked_by_the_filters_and_a_forced_node_is_not(here: Place) -> None:
+    fills = [here.boot_one(HALF, destination=":n3", admin=True) for _ in range(3)]
+    assert {server.node for server in fills} == {"n3"}
+    assert here.boot_one(destination="compute-1:n2", admin=True).node == "n2"
+    full = here.boot_one(HALF, destination="compute-1:n3", admin=True)
+    assert (full.status, full.node) == (ERROR, None)
+    assert "RamFilter" in str(full.fault)
+    assert here.boot_one(HALF, zone="nova::n3", admin=True).node == "n3"
+    assert here.drift() == []
+
+
+def test_a_destination_is_kept_when_making_the_server_fails_there(scratch: str, tmp_path: Path) -> None:
+    driver = MemoryDriver([node("n1"), node("n2")], broken={"n1"})
+    with place(scratch, tmp_path, [], driver) as here:
+        server = here.boot_one(destination=":n1", admin=True)
+        assert (server.status, [verb for verb, _ in driver.calls]) == (ERROR, ["delete"])
+
+
+def test_only_administrators_name_a_destination_and_it_must_be_there(here: Place) -> None:
+    with pytest.raises(BadRequest, match="Only administrators"):
+        here.boot(destination=":n3")
+    for nobody in ("compute-9", ":n9", "compute-1:n9"):
+        with pytest.raises(BadRequest, match=r"could not be found\.$"):
+            here.boot(destination=nobody, admin=True)
+    assert here.count("compute_servers") == 0
+
+
 def test_an_impossible_reservation_leaves_nothing(here: Place) -> None:
     with pytest.raises(NoValidHost):
-        boot.reserve(here.compute, request(zone="nowhere"), str(uuid4()))
+        boot.reserve(here.compute, request(HUGE), str(uuid4()))
     assert here.count("compute_servers") == 0
     assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
 
@@ -82,7 +155,7 @@ def test_a_reserved_server_has_its_address_before_it_runs(here: Place) -> None:
 
 def test_an_empty_pool_of_addresses_refuses(here: Place) -> None:
     with here.compute.engine.begin() as conn:
-        small = addresses.make_network(conn, "small", "192.0.2.0/29") or ""
+        small = nets.network(conn, "small", "192.0.2.0/29")
     here.boot(count=5, least=5, networks=(small,))
     with pytest.raises(NoMoreAddresses):
         here.boot(networks=(small,))
@@ -181,14 +254,14 @@ def test_sixteen_at_once_never_exceed_a_quota(here: Place) -> None:
 
 def test_no_two_at_once_get_one_address(here: Place) -> None:
     with here.compute.engine.connect() as conn:
-        network = store.networks(conn)[0]["id"]
+        network = network_rows.listed(conn)[0]
     made = [
         server.id for number in range(3) for server in here.boot(count=16, least=16, networks=(), name=f"s{number}")
     ]
 
     def one(server_id: str) -> None:
         with here.compute.engine.begin() as conn:
-            addresses.allocate(conn, [network], [server_id])
+            fixed.allocate(conn, fixed.Asked("demo", (server_id,), (network,)), database_time(conn))
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, made))

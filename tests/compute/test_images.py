@@ -11,8 +11,9 @@ from sqlalchemy import text
 
 from climate.cloud import NotYet
 from climate.cloud.bundled import BundledCloud
-from climate.compute import images
+from climate.compute import asking, images
 from climate.compute.errors import VirtError
+from climate.compute.store import images as store
 from climate.compute.virt import Guest
 from climate.compute.virt.memory import MemoryDriver
 from climate.domain.lease import Reservation
@@ -117,6 +118,29 @@ def test_an_upload_that_breaks_off_leaves_nothing_and_two_do_not_mix(full: Place
     with pytest.raises(ConnectionError):
         images.store(full.compute, image_id, broken())
     assert list(full.compute.images.iterdir()) == []
-    size, _ = images.store(full.compute, image_id, slow())
+    size = images.store(full.compute, image_id, slow()).size
     assert (size, images.place(full.compute, image_id).read_bytes()) == (9, b"one whole")
     assert len(list(full.compute.images.iterdir())) == 1
+
+
+@dataclass
+class Copier(MemoryDriver):
+    """A driver whose images begin like this."""
+
+    head: bytes = b""
+
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        target.write_bytes(self.head + b"...")
+
+
+@pytest.mark.parametrize(("head", "wanted"), [(b"QFI\xfb", "qcow2"), (b"\x1f\x8b", "raw"), (b"", "raw")])
+def test_a_snapshot_says_how_its_disk_is_written_down(scratch: str, tmp_path: Path, head: bytes, wanted: str) -> None:
+    nodes = [node("n1")]
+    with place(scratch, tmp_path, nodes, Copier(nodes, head=head)) as here:
+        server = here.boot_one()
+        image_id = asking.snapshot(here.compute, server.id, "copy")
+        here.settle()
+        with here.compute.engine.connect() as conn:
+            made = store.get(conn, image_id)
+    assert made is not None
+    assert (made.status, made.disk_format, made.container_format) == ("active", wanted, "bare")

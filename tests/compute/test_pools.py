@@ -25,7 +25,7 @@ def test_nobody_boots_on_what_is_kept_for_leases(here: Place) -> None:
         lending.enrol(here.compute, name)
     refused = here.boot()[0]
     assert refused.status == ERROR
-    assert "'reservation'" in str(refused.fault)
+    assert "'ReservationFilter'" in str(refused.fault)
     lending.withdraw(here.compute, "n4")
     assert here.boot_one().node == "n4"
 
@@ -39,6 +39,16 @@ def test_a_lent_node_is_for_the_hint_of_its_project_until_it_is_closed(here: Pla
     assert here.boot(zone="nova::n1", admin=True)[0].status == ERROR
     lending.close(here.compute, "r1", 2)
     assert here.boot(hints=hint)[0].status == ERROR
+
+
+def test_all_nodes_of_a_pool_are_open_when_it_is_lent_again(here: Place) -> None:
+    """Also those that were not named then, which the scheduler remembers as closed."""
+    lend(here, "n1", "n2")
+    lending.close(here.compute, "r1", 2)
+    hint = {"reservation": "r1"}
+    assert here.boot(hints=hint)[0].status == ERROR
+    lending.lend(here.compute, "r1", "demo", ["n2"], 3)
+    assert {here.boot_one(hints=hint).node for _ in range(2)} == {"n1", "n2"}
 
 
 def test_a_pool_is_taken_back_when_it_is_empty(here: Place) -> None:

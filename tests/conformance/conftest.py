@@ -1,6 +1,7 @@
 """The implementations of the cloud port, each with what a test needs to set a scene in it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -10,8 +11,10 @@ import pytest
 from climate.cloud import ACTIVE, RESERVED, Cloud, Refused
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud, host
-from climate.compute import boot
+from climate.cloud.openstack.servers import SLEEPS
+from climate.compute import boot, flavors
 from tests.compute.place import Place, node, place, request, unsafe
+from tests.conformance.remote import Remote, remote
 
 HOSTS = ("h1", "h2", "h3")
 
@@ -24,6 +27,9 @@ class Scene(Protocol):
 
     def server(self, pool: str | None = None, project_id: str = "demo", status: str = ACTIVE) -> str | None:
         """A user boots a server on the pool's hosts, or on the ordinary ones; its id, None when refused."""
+
+    def granted(self, pool: str, project_id: str = "demo") -> str | None:
+        """A user boots a server with the flavor of what is granted; its host, None when refused."""
 
     def settle(self) -> None:
         """Let the cloud finish what it is at."""
@@ -44,6 +50,15 @@ class FakeScene:
             return self.cloud.boot(project_id, names[0], status=status) if names else None
         except Refused:
             return None
+
+    def granted(self, pool: str, project_id: str = "demo") -> str | None:
+        capacity = self.cloud.granted.get(pool)
+        names = sorted(capacity.slots) if capacity and capacity.project_id == project_id else []
+        for name in names:
+            with suppress(Refused):
+                self.cloud.boot_granted(pool, name)
+                return name
+        return None
 
     def settle(self) -> None:
         """Nothing is under way in it."""
@@ -70,11 +85,51 @@ class BundledScene:
         self.settle()
         return made.id if self.here.look(made.id).status == status else None
 
+    def granted(self, pool: str, project_id: str = "demo") -> str | None:
+        return booted_on(self.here, pool, project_id)
+
     def settle(self) -> None:
         self.here.settle()
 
     def effects(self, verb: str) -> int:
         return [name for name, _ in self.here.driver.calls].count(DRIVER_VERBS[verb])
+
+
+def booted_on(here: Place, pool: str, project_id: str) -> str | None:
+    """The node of a server of the flavor that bears the name of a pool, if the project may use it and there is room."""
+    flavor = flavors.find(here.compute, pool, project_id)
+    return here.boot_one(flavor, project_id=project_id).node if flavor else None
+
+
+class OpenStackScene:
+    """The port over HTTP; its users are at the other end, where the cloud is."""
+
+    def __init__(self, here: Place, there: Remote) -> None:
+        there.over(here.compute)
+        self.here, self.there, self.cloud = here, there, there.cloud
+
+    def server(self, pool: str | None = None, project_id: str = "demo", status: str = ACTIVE) -> str | None:
+        hints: dict[str, Any] = {"reservation": pool} if pool else {}
+        marks = {SLEEPS: "true"} if status == RESERVED else {}
+        made = boot.boot(self.here.compute, request(hints=hints, project_id=project_id, metadata=marks))[0]
+        self.settle()
+        if status == RESERVED:
+            self.there.ask("POST", f"/servers/{made.id}/action", {"shelve": None})
+            self.settle()
+        found = self.cloud.server(made.id)
+        return made.id if found and found.status == status else None
+
+    def granted(self, pool: str, project_id: str = "demo") -> str | None:
+        return booted_on(self.here, pool, project_id)
+
+    def settle(self) -> None:
+        self.here.settle()
+
+    def effects(self, verb: str) -> int:
+        return self.there.done[ACTIONS[verb]]
+
+
+ACTIONS = {"wake": "unshelve", "suspend": "suspend", "snapshot": "createImage", "delete_server": "delete"}
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +148,24 @@ def bundled(scratch: str, tmp_path: Path) -> Iterator[Scene]:
         yield BundledScene(here)
 
 
-@pytest.fixture(params=["fake", "bundled"])
+@pytest.fixture(scope="session")
+def there(
+    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Remote]:
+    with remote(unsafe(make_database(engine_template)), tmp_path_factory.mktemp("remote")) as found:
+        yield found
+
+
+@pytest.fixture
+def openstack(there: Remote, tmp_path: Path) -> Iterator[Scene]:
+    with place(there.database, tmp_path, [node(name) for name in HOSTS]) as here:
+        yield OpenStackScene(here, there)
+
+
+SDK_WARNS = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of its own code
+
+
+@pytest.fixture(params=["fake", "bundled", pytest.param("openstack", marks=SDK_WARNS)])
 def scene(request: pytest.FixtureRequest) -> Scene:
     found: Scene = request.getfixturevalue(request.param)
     return found

@@ -1,29 +1,40 @@
 """Leases made of facts, for tests of the rules."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from climate.domain import facts, schedule
 from climate.domain.facts import Fact, Hold, PlannedReservation
 from climate.domain.lease import Lease, evolve, fold
 from climate.domain.period import Period
+from climate.domain.schedule import Times
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 PERIOD = Period(NOON + HOUR, NOON + 3 * HOUR)
 
 
-def created(period: Period = PERIOD, *, before_end: datetime | None = None, asleep: bool = False) -> facts.LeaseCreated:
+def created(
+    period: Period = PERIOD,
+    *,
+    before_end: datetime | None = None,
+    asleep: bool = False,
+    prepare: datetime | None = None,
+    **terms: Any,
+) -> facts.LeaseCreated:
     """One reservation that holds host 1; `asleep` for one that is in the cloud before its start."""
+    spec = {"min": 1, "max": 1, **terms}
     reservation = PlannedReservation(
-        UUID(int=7), "physical:host", {"min": 1, "max": 1}, None, (Hold(1, period),), exists_before_start=asleep
+        UUID(int=7), "physical:host", spec, None, (Hold(1, period),), exists_before_start=asleep
     )
-    events = schedule.plan(period, before_end, uuid4)
+    events = schedule.plan(Times(period, before_end, prepare, schedule.grace([spec])), uuid4)
     return facts.LeaseCreated(uuid4(), NOON, "l", "project", "user", period, (reservation,), events)
 
 
-def lease(period: Period = PERIOD, *, before_end: datetime | None = None, asleep: bool = False) -> Lease:
-    return fold([created(period, before_end=before_end, asleep=asleep)])
+def lease(period: Period = PERIOD, **more: Any) -> Lease:
+    """Folded from `created`."""
+    return fold([created(period, **more)])
 
 
 def after(known: Lease, *happened: Fact) -> Lease:

@@ -10,6 +10,7 @@ from climate.domain import facts, schedule
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, evolve, fold
+from climate.domain.schedule import Times
 from climate.domain.status import (
     DONE,
     ERROR,
@@ -26,7 +27,8 @@ from climate.domain.status import (
 from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease
 
 Move = Callable[[Lease, datetime], "Fact | tuple[Fact, ...] | None"]
-TIMES = (NOON, PERIOD.start, PERIOD.end - timedelta(minutes=30), PERIOD.end, PERIOD.end + HOUR)
+GRACE = timedelta(minutes=20)
+TIMES = (NOON, PERIOD.start, PERIOD.end - timedelta(minutes=30), PERIOD.end, PERIOD.end + GRACE / 2, PERIOD.end + HOUR)
 
 
 def _moves(known: Lease) -> Iterator[Move]:
@@ -47,7 +49,8 @@ def _moves(known: Lease) -> Iterator[Move]:
 
 
 def _prolonged(held: Lease, now: datetime, end: datetime) -> tuple[Fact, ...]:
-    return tuple(schedule.reschedule(held, schedule.new_period(held, None, end, now), None, now, uuid4))
+    times = Times(schedule.new_period(held, None, end, now), grace=schedule.grace(r.spec for r in held.reservations))
+    return tuple(schedule.reschedule(held, times, now, uuid4))
 
 
 def _grown(held: Lease, now: datetime) -> Fact | None:
@@ -87,7 +90,13 @@ def _shape(known: Lease) -> object:
 @pytest.fixture(scope="module")
 def reachable() -> dict[object, Lease]:
     """Every shape that a lease can come to, with an example."""
-    first = [lease(before_end=PERIOD.end - timedelta(minutes=45)), lease(), lease(asleep=True)]
+    first = [
+        lease(before_end=PERIOD.end - timedelta(minutes=45)),
+        lease(),
+        lease(asleep=True),
+        lease(prepare=PERIOD.start - timedelta(minutes=10)),
+        lease(grace_period=int(GRACE.total_seconds())),
+    ]
     todo = first.copy()
     found = {_shape(made): made for made in first}
     while todo:
@@ -142,6 +151,40 @@ def test_a_lease_that_is_gone_leaves_nothing_undone(reachable: dict[object, Leas
     for known in reachable.values():
         if known.gone:
             assert {event.status for event in known.events} <= {DONE, ERROR}, _shape(known)
+
+
+def test_events_run_in_the_order_of_their_kinds(reachable: dict[object, Lease]) -> None:
+    """None is begun while one before it is open: no end overtakes its grace, no start its preparation."""
+    order = list(EventKind)
+    for known in reachable.values():
+        assert [e.kind for e in known.events] == sorted((e.kind for e in known.events), key=order.index)
+        ready = schedule.next_due(known, PERIOD.end + 99 * HOUR)
+        before = known.events[: known.events.index(ready)] if ready else ()
+        assert all(event.status in (DONE, ERROR) for event in before), _shape(known)
+
+
+def test_the_end_always_comes_and_as_long_after_the_close_as_was_agreed(reachable: dict[object, Lease]) -> None:
+    for known in reachable.values():
+        close = next((event for event in known.events if event.kind is EventKind.CLOSE), None)
+        end = known.event(EventKind.END)
+        if close and not end.token and not known.deleting and not known.gone:
+            assert end.due_at - known.period.end == GRACE
+            assert close.token or close.due_at == known.period.end
+        if end.status is UNDONE and not known.gone:
+            far = PERIOD.end + 99 * HOUR
+            ready = schedule.next_due(known, far)
+            assert ready is not None or any(event.status is IN_PROGRESS for event in known.events)
+
+
+def test_only_what_was_handed_over_is_in_grace(reachable: dict[object, Lease]) -> None:
+    seen = set()
+    for known in reachable.values():
+        for now in TIMES:
+            if known.in_grace(now):
+                seen.add(known.status)
+                assert known.event(EventKind.START).carried_out
+                assert schedule.new_period(known, None, now + HOUR, now).end == now + HOUR
+    assert seen == {LeaseStatus.ACTIVE}
 
 
 def test_the_life_of_a_lease() -> None:

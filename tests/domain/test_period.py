@@ -24,8 +24,8 @@ def test_back_to_back_is_no_overlap() -> None:
     assert not Period(NOON, NOON + HOUR).overlaps(Period(NOON + HOUR, NOON + 2 * HOUR))
 
 
-def test_widened_on_both_sides() -> None:
-    assert Period(NOON, NOON + HOUR).widened(HOUR) == Period(NOON - HOUR, NOON + 2 * HOUR)
+def test_longer_at_the_end() -> None:
+    assert Period(NOON, NOON + HOUR).longer(HOUR) == Period(NOON, NOON + 2 * HOUR)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from climate.domain import facts, schedule
 from climate.domain.errors import Busy, IllegalMove, InvalidInput, InvalidPeriod
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.schedule import LONGEST_DELAY, MAX_ATTEMPTS, Verdict
+from climate.domain.schedule import LONGEST_DELAY, MAX_ATTEMPTS, Times, Verdict
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, EventStatus
 from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, done, failed, lease
 
@@ -27,12 +27,12 @@ def _fall_short(known: Lease, kind: EventKind, now: datetime, chance: float = 0.
 
 def _moved(known: Lease, start: datetime | None, end: datetime | None, now: datetime) -> Lease:
     period = schedule.new_period(known, start, end, now)
-    return after(known, *schedule.reschedule(known, period, None, now, uuid4))
+    return after(known, *schedule.reschedule(known, Times(period, None), now, uuid4))
 
 
 def test_plan() -> None:
-    assert [e.kind for e in schedule.plan(PERIOD, None, uuid4)] == [START, END]
-    times = {e.kind: e.due_at for e in schedule.plan(PERIOD, WITH_BEFORE_END, uuid4)}
+    assert [e.kind for e in schedule.plan(Times(PERIOD, None), uuid4)] == [START, END]
+    times = {e.kind: e.due_at for e in schedule.plan(Times(PERIOD, WITH_BEFORE_END), uuid4)}
     assert times == {START: PERIOD.start, BEFORE_END: WITH_BEFORE_END, END: PERIOD.end}
 
 
@@ -234,14 +234,14 @@ def test_a_start_that_was_put_back_does_not_hold_up_an_end_that_comes_sooner() -
 
 def test_reschedule_is_refused_while_an_event_runs_and_says_nothing_when_nothing_changes() -> None:
     known = lease(before_end=WITH_BEFORE_END)
-    assert schedule.reschedule(known, PERIOD, None, NOON, uuid4) == ()
+    assert schedule.reschedule(known, Times(PERIOD, None), NOON, uuid4) == ()
     with pytest.raises(Busy):
-        schedule.reschedule(claimed(known, START, PERIOD.start), PERIOD, None, PERIOD.start, uuid4)
+        schedule.reschedule(claimed(known, START, PERIOD.start), Times(PERIOD, None), PERIOD.start, uuid4)
     assert [e.kind for e in _with_new_before_end(lease())] == [BEFORE_END]
 
 
 def _with_new_before_end(known: Lease) -> tuple[facts.PlannedEvent, ...]:
-    (fact,) = schedule.reschedule(known, Period(PERIOD.start, PERIOD.end), WITH_BEFORE_END, NOON, uuid4)
+    (fact,) = schedule.reschedule(known, Times(Period(PERIOD.start, PERIOD.end), WITH_BEFORE_END), NOON, uuid4)
     assert isinstance(fact, facts.LeaseRescheduled)
     assert [e.kind for e in after(known, fact).events] == [START, BEFORE_END, END]
     return fact.events

@@ -14,6 +14,7 @@ from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
 from api import create_app
+from climate import compute as climate_compute
 from climate.context import Climate
 from climate.identity import Identity, build, first_start
 from climate.identity.store.tables import metadata
@@ -45,7 +46,8 @@ def place(database: str, home: Path, settings: Settings | None = None) -> Iterat
     metadata.drop_all(engine)
     metadata.create_all(engine)
     climate = Climate(engine, cast("Any", None), {}, settings)
-    found = Place(settings, build(engine, settings, QUICK), climate)
+    compute = climate_compute.build(engine, home=home, service_host="c", cast=lambda host, *servers: None)
+    found = Place(settings, build(engine, settings, QUICK), climate, compute=compute)
     first_start(found.identity, settings, found.said.append)
     yield found
     engine.dispose()
@@ -85,7 +87,7 @@ def password_body(user: str, password: str, project: str | None = None) -> dict[
 def served(app: Flask, port: int = 0) -> Iterator[int]:
     """The app on a loopback port."""
     server = make_server("127.0.0.1", port, app, threaded=True)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield server.server_port
     server.shutdown()

@@ -28,9 +28,16 @@ STATES = """
 
 def at_any_moment(world: World) -> None:
     known = world.leases()
+    assert count(world.engine, OVERLAPS) == 0  # 2
+    the_engine_is_sound(world, known)
+    every_host_is_in_one_pool(world, known)
+    effects_happen_once(world, known)
+
+
+def the_engine_is_sound(world: World, known: Iterable[Lease]) -> None:
+    """1, 4, 5, 9: what the engine has written down agrees with itself."""
     assert replay.differences(world.climate) == []  # 1, 9
-    assert _count(world.engine, OVERLAPS) == 0  # 2
-    assert _count(world.engine, UNCLAIMED) == 0  # 5
+    assert count(world.engine, UNCLAIMED) == 0  # 5
     with world.engine.connect() as conn:
         assert {row.id: row.status for row in conn.execute(text(STATUSES))} == {
             one.id: one.status for one in known
@@ -40,8 +47,6 @@ def at_any_moment(world: World) -> None:
         running = [event for event in lease.events if event.status is IN_PROGRESS]
         assert len(running) <= 1  # 5
         assert states.get(lease.id, [lease.hold_state]) == [lease.hold_state]
-    every_host_is_in_one_pool(world, known)
-    effects_happen_once(world, known)
 
 
 def every_host_is_in_one_pool(world: World, known: Iterable[Lease]) -> None:
@@ -86,19 +91,23 @@ def effects_happen_once(world: World, known: Iterable[Lease]) -> None:
 def when_all_is_quiet(world: World) -> None:
     """6: everything was done or given up with a reason; everything is back."""
     at_any_moment(world)
-    for lease in world.leases():
-        assert lease.gone or lease.status is LeaseStatus.TERMINATED, lease
-        assert lease.event(EventKind.END).status is DONE
-        assert not [event for event in lease.events if event.status in (UNDONE, IN_PROGRESS)]
-        assert all(event.reason for event in lease.events if event.status == "ERROR")
+    every_lease_is_over(world)
     assert world.pools() == {FREEPOOL: set(HOSTS)}
-    assert _count(world.engine, "SELECT count(*) FROM allocations WHERE state <> 'released'") == 0
-    assert _count(world.engine, "SELECT count(*) FROM claims") == 0
+    assert count(world.engine, "SELECT count(*) FROM allocations WHERE state <> 'released'") == 0
+    assert count(world.engine, "SELECT count(*) FROM claims") == 0
     lent = {target for verb, target, _ in world.cloud.effects if verb == "lend"}
     assert lent == {target for verb, target, _ in world.cloud.effects if verb == "take_back"}
     assert not [server for server in world.cloud.sleeping() if server.project_id == "project"]
 
 
-def _count(engine: Engine, question: str) -> int:
+def every_lease_is_over(world: World) -> None:
+    for lease in world.leases():
+        assert lease.gone or lease.status is LeaseStatus.TERMINATED, lease
+        assert lease.event(EventKind.END).status is DONE
+        assert not [event for event in lease.events if event.status in (UNDONE, IN_PROGRESS)]
+        assert all(event.reason for event in lease.events if event.status == "ERROR")
+
+
+def count(engine: Engine, question: str) -> int:
     with engine.connect() as conn:
         return int(conn.execute(text(question)).scalar_one())

@@ -1,6 +1,6 @@
 """An engine, a cloud, a queue of messages and the ways in which each of them fails."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import HoldState
+from climate.power import PowerDriver
 from climate.service import events
 from climate.settings import Settings
 from climate.store import leases
@@ -21,7 +22,10 @@ from climate.store.claims import Message
 from tests.conftest import ADMIN, Clock, cloud_host
 
 HOSTS = ("h1", "h2", "h3", "h4")
-TABLES = "journal, leases, reservations, events, allocations, claims, actions, idempotency_keys"
+TABLES = (
+    "journal, leases, reservations, events, allocations, floating_allocations, claims, actions, idempotency_keys, "
+    "maintenance_windows, host_power, cleanings, pool_terms, limits, notices"
+)
 
 
 class WorkerDied(BaseException):
@@ -39,12 +43,15 @@ class World:
     old: list[Message] = field(default_factory=list)
     at_verb: Callable[[], None] | None = None
     """What happens to the worker at its next verb."""
+    settings: Settings = field(default_factory=lambda: Settings(minutes_before_end=0, claim_seconds=15))
+    power: Mapping[str, PowerDriver] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cloud.set_hosts([cloud_host(name) for name in HOSTS])
         self.cloud.watch = self._watched
-        settings = Settings(minutes_before_end=0, claim_seconds=15)
-        self.climate = Climate(self.engine, self.cloud, plugin.load(), settings, self.clock, lambda: 0.5)
+        self.climate = Climate(
+            self.engine, self.cloud, plugin.load(), self.settings, self.clock, lambda: 0.5, power=self.power
+        )
         for name in HOSTS:
             self.cloud.enrol(name)
 
@@ -193,11 +200,23 @@ class World:
             return int(conn.execute(text("SELECT count(*) FROM claims")).scalar_one()) > 0
 
 
+BEGIN_AGAIN = """
+    WITH emptied AS (UPDATE hosts SET version = 1, pool = 'reservation', pool_since = created_at, pool_reason = '',
+        pool_token = 0, pool_reservation = NULL, pool_until = NULL, home = 'reservation', reservable = true,
+        switched_on = true, tended_until = NULL, drift = '', doubted_since = NULL)
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, 1, 'HostEnrolled',
+        jsonb_build_object('host', id, 'at', created_at, 'name', hypervisor_hostname, 'pool', 'reservation'), '{}', ''
+    FROM hosts
+"""
+
+
 def empty(engine: Engine) -> None:
     """No lease has ever been; the hosts stay."""
     with engine.begin() as conn:
         conn.exec_driver_sql("ALTER TABLE journal DISABLE TRIGGER USER")
         conn.exec_driver_sql(f"TRUNCATE {TABLES} CASCADE")
+        conn.exec_driver_sql(BEGIN_AGAIN)
         conn.exec_driver_sql("ALTER TABLE journal ENABLE TRIGGER USER")
 
 

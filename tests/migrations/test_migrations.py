@@ -19,7 +19,7 @@ QUESTIONS = {
                pg_get_expr(d.adbin, d.adrelid)
         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
         LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-        WHERE {OURS} AND c.relkind = 'r' AND a.attnum > 0""",
+        WHERE {OURS} AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped""",
     "constraints": f"""
         SELECT c.relname, k.conname, pg_get_constraintdef(k.oid), k.condeferrable
         FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -1,12 +1,12 @@
 """A server is imaged before anything else is done to it, however long that takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
-from climate.cloud import ERROR, NotYet
+from climate.cloud import ERROR, RESERVED, NotYet
 from climate.cloud.fake import FakeCloud, host
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
@@ -59,3 +59,26 @@ def test_the_snapshots_before_the_end_are_waited_for() -> None:
         PhysicalHost().before_end(cloud, work)
     PhysicalHost().before_end(cloud, work)
     assert cloud.images == [(server, "reserved_server") for server in servers], "of each that has run"
+
+
+@pytest.mark.parametrize(("on_end", "images", "left"), [("create_image, delete", 1, False), ("suspend", 0, True)])
+def test_a_server_that_its_user_shelved_is_not_taken_for_one_that_never_woke(
+    on_end: str, images: int, left: bool
+) -> None:
+    """On other clouds a shelved server and one that sleeps look the same."""
+    cloud = FakeCloud({"h1": host("h1")})
+    server = cloud.boot("project", "h1", status=RESERVED)
+    work = replace(lent({"on_end": on_end}, "virtual:instance", server), started=True)
+    if images:
+        with pytest.raises(NotYet, match="woken"):
+            VirtualInstance().on_end(cloud, work)
+    VirtualInstance().on_end(cloud, work)
+    assert len(cloud.images) == images
+    assert (cloud.server(server) is not None) is left
+
+
+def test_a_server_that_never_woke_is_deleted_without_an_image() -> None:
+    cloud = FakeCloud({"h1": host("h1")})
+    server = cloud.boot("project", "h1", status=RESERVED)
+    VirtualInstance().on_end(cloud, lent({"on_end": "create_image, suspend"}, "virtual:instance", server))
+    assert (cloud.server(server), cloud.images) == (None, [])

@@ -33,7 +33,15 @@ def record(home: Path, name: str, text: str) -> None:
 def store(runner: Runner, name: str) -> psutil.Process:
     """The process of a store."""
     children = psutil.Process(runner.process.pid).children()
-    return next(child for child in children if any(name in word for word in child.cmdline()[:2]))
+    return next(child for child in children if any(name in word for word in words(child)[:2]))
+
+
+def words(process: psutil.Process) -> list[str]:
+    """What a process was called with; nothing of one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def test_a_runner_that_is_killed_leaves_nothing_and_can_begin_again_at_once(begin: Begin) -> None:
@@ -84,7 +92,7 @@ def test_processes_end_before_the_stores(begin: Begin) -> None:
 def test_a_guard_that_is_killed_is_replaced_by_one_that_knows_all(begin: Begin) -> None:
     runner = begin(WEB, idle("worker", "stubborn")).ready()
     runner.pid_of("worker")
-    guard = next(process for process in runner.family() if any("guard.py" in word for word in process.cmdline()))
+    guard = next(process for process in runner.family() if any("guard.py" in word for word in words(process)))
     guard.kill()
     runner.wait_for("^the guard was ended from outside and is there again$")
     family = runner.family()

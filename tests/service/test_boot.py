@@ -1,6 +1,7 @@
 """Servers on what is lent, and servers that sleep until their lease."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -53,6 +54,20 @@ def test_only_on_an_active_lease_of_ones_own(climate: Climate, clock: Clock) -> 
     run_due(climate)
     with pytest.raises(Conflict, match="TERMINATED: nothing can boot on it"):
         boot.admit(climate, MEMBER, reservation(lease))
+
+
+def test_servers_on_the_hosts_of_another_cloud_are_booted_there(
+    climate: Climate, cloud: FakeCloud, clock: Clock
+) -> None:
+    lease = make(climate, clock)
+    clock.forward(hours=1)
+    run_due(climate)
+    lender = replace(climate, settings=replace(climate.settings, cloud="openstack"))
+    with pytest.raises(Conflict, match="booted there"):
+        boot.admit(lender, MEMBER, reservation(lease))
+    with pytest.raises(Conflict, match="booted there"):
+        reserve(lender, cloud)
+    assert list(cloud.sleeping()) == []
 
 
 @pytest.mark.parametrize(

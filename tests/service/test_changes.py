@@ -139,11 +139,11 @@ def test_cleaning_time_counts_when_prolonging(cleaned: Climate, clock: Clock) ->
     lease = make(cleaned, clock, hosts_wanted(8), start=0, hours=1)
     make(cleaned, clock, hosts_wanted(8), start=3, hours=1)
     run_due(cleaned)
-    with pytest.raises(Conflict, match="can last until 2030-01-01 14:40:00 UTC at most"):
-        change(cleaned, lease, end=clock.time + timedelta(hours=2, minutes=41))
-    longer = change(cleaned, lease, end=clock.time + timedelta(hours=2, minutes=40))
+    with pytest.raises(Conflict, match="can last until 2030-01-01 14:50:00 UTC at most"):
+        change(cleaned, lease, end=clock.time + timedelta(hours=2, minutes=51))
+    longer = change(cleaned, lease, end=clock.time + timedelta(hours=2, minutes=50))
     (during,) = {hold.during for hold in longer.reservations[0].holds}
-    assert during.end - longer.period.end == longer.period.start - during.start == timedelta(minutes=10)
+    assert (during.start, during.end) == (longer.period.start, longer.period.end + timedelta(minutes=10))
     cut = change(cleaned, lease, end=clock.time + timedelta(hours=1))
     assert {hold.during.end for hold in cut.reservations[0].holds} == {cut.period.end + timedelta(minutes=10)}
 

@@ -13,10 +13,10 @@ from climate.context import Climate
 from climate.domain.errors import Forbidden, IllegalMove, NotFound
 from climate.domain.lease import Lease
 from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, LeaseStatus
-from climate.service import events, replay
+from climate.service import events, failing, replay
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
-from tests.service.acts import END, START, claim, get, hosts_wanted, lost, make, reservation, run, run_due
+from tests.service.acts import END, START, claim, get, held, hosts_wanted, lost, make, reservation, run, run_due
 
 
 class Died(BaseException):
@@ -156,6 +156,26 @@ def test_steps_that_are_done_are_passed_over(climate: Climate, clock: Clock, clo
     assert pools == [first, second, first]
     assert get(climate, lease).status is LeaseStatus.ACTIVE
     assert acts.event(climate, lease, START).attempts == 2
+
+
+def test_a_host_that_was_left_out_at_first_is_handed_over_at_the_next_try(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    lease = make(climate, clock, hosts_wanted(2), hosts_wanted(2), start=0)
+    first, second = lease.reservations
+    failing.fail(climate, ADMIN, str(first.hosts[0]), "smoke")
+    for number in second.hosts:
+        failing.fail(climate, ADMIN, str(number), "smoke")
+    run_due(climate)
+    assert cloud.pools()[str(first.id)] == {f"h{first.hosts[1]}"}
+    for number in held(lease) - {first.hosts[1]}:
+        failing.heal(climate, ADMIN, str(number))
+    clock.forward(minutes=5)
+    run_due(climate)
+    assert get(climate, lease).status is LeaseStatus.ACTIVE
+    for r in lease.reservations:
+        assert cloud.pools()[str(r.id)] == {f"h{number}" for number in r.hosts}
+    assert cloud.doubled() == []
 
 
 def test_trouble_is_tried_again_later_and_later_then_given_up(

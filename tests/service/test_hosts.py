@@ -1,15 +1,19 @@
 """Hosts on the books, while leases count on them."""
 
+from datetime import timedelta
+
 import pytest
 
 from climate.cloud import FREEPOOL, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Conflict
+from climate.domain.pools import Pool
 from climate.domain.status import LeaseStatus
-from climate.service import hosts
+from climate.service import drift, hosts, maintenance, replay
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.service.acts import get, held, hosts_wanted, make, run_due
+from tests.service.test_drift import put
 
 
 @pytest.mark.parametrize("where", ["hypervisor_properties", "resource_properties"])
@@ -37,7 +41,7 @@ def test_a_host_that_the_cloud_refuses_stays_on_the_books_of_whom_it_was_promise
         hosts.register(climate, ADMIN, "h9", {})
     assert [host.id for host in hosts.listed(climate, ADMIN) if host.name == "h9"] == list(held(leases[0]))
     cloud.failures = {}
-    hosts.mend_pools(climate)
+    drift.mend(climate)
     assert "h9" in cloud.pools()[FREEPOOL]
 
 
@@ -57,7 +61,28 @@ def test_a_lease_waits_for_a_host_that_the_cloud_was_not_told_of(
     cloud.withdraw("h1")
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.STARTING
-    hosts.mend_pools(climate)
+    drift.mend(climate)
     clock.forward(seconds=10)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
+
+
+@pytest.mark.parametrize("pool", [Pool.MULTI_TENANT, Pool.RECYCLING, Pool.CLEANING, Pool.MAINTENANCE, Pool.FAILED])
+def test_a_removed_host_is_in_no_pool_any_more(climate: Climate, cloud: FakeCloud, pool: Pool) -> None:
+    put(climate, 3, pool)
+    drift.mend(climate)
+    hosts.remove(climate, ADMIN, "3", dry_run=True)
+    hosts.remove(climate, ADMIN, "3")
+    assert not [name for name, members in cloud.pools().items() if "h3" in members]
+    cloud.set_hosts(cloud.hosts.values())
+    assert hosts.register(climate, ADMIN, "h3", {}).id == 9
+    assert (drift.mend(climate), "h3" in cloud.pools()[FREEPOOL], replay.differences(climate)) == (0, True, [])
+
+
+def test_the_maintenance_of_a_removed_host_is_off(climate: Climate, clock: Clock) -> None:
+    start = clock.time + timedelta(hours=1)
+    planned = maintenance.plan(climate, ADMIN, maintenance.Order("3", start, None, "disks"))
+    hosts.remove(climate, ADMIN, "3")
+    assert maintenance.get(climate, ADMIN, planned.window.id).state == "cancelled"
+    clock.forward(hours=2)
+    maintenance.tend(climate)

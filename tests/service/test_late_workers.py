@@ -10,8 +10,8 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotFound
 from climate.domain.lease import Lease
-from climate.domain.status import IN_PROGRESS, LeaseStatus
-from climate.service import boot, leases
+from climate.domain.status import IN_PROGRESS, UNDONE, LeaseStatus
+from climate.service import boot, cleaning, leases
 from climate.store.claims import Message
 from tests.conftest import MEMBER, Clock
 from tests.service import acts
@@ -109,3 +109,23 @@ def test_a_worker_that_lost_its_event_asks_for_nothing_more(
     assert ("close", reservation(lease)) not in cloud.calls
     run(climate, other[0])
     assert get(climate, lease).status is LeaseStatus.TERMINATED
+
+
+def test_a_round_that_moves_a_host_after_the_claim_delays_its_start_for_a_moment_only(
+    cleaned: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    """The cloud knows the host under a later token than the start's then, though nobody took the start away."""
+    make(cleaned, clock, hosts_wanted(8), start=0, hours=1)
+    run_due(cleaned)
+    following = make(cleaned, clock, hosts_wanted(8), start=1 + 1 / 6)
+    clock.forward(hours=1)
+    run_due(cleaned)
+    clock.forward(minutes=10)
+    (message,) = claim(cleaned)
+    assert cleaning.tend(cleaned) == 8
+    run(cleaned, message)
+    start = acts.event(cleaned, following, START)
+    assert (start.status, start.attempts, start.reason) == (UNDONE, 0, "something of it was worked on meanwhile")
+    clock.forward(seconds=1)
+    run_due(cleaned)
+    assert get(cleaned, following).status is LeaseStatus.ACTIVE

@@ -82,7 +82,13 @@ MUTANTS = (
     ),
     Mutant(
         "reservations of a lease do not know of each other",
-        [("climate/service/leases.py", "replace(ask, taken=taken)", "ask")],
+        [
+            (
+                "climate/service/planning.py",
+                "taken=tuple(hold.host for one in planned for hold in one.holds)",
+                "taken=()",
+            )
+        ],
         [f"{SERVICE}/test_create.py::test_reservations_of_one_lease_never_share_a_host"],
     ),
     Mutant(
@@ -121,7 +127,7 @@ MUTANTS = (
     Mutant(
         "a start does not wait for the earlier holder of its hosts",
         [
-            ("climate/store/claims.py", "| ~occupied", "| ~occupied | true()"),
+            ("climate/store/claims.py", "| ~waits", "| ~waits | true()"),
             ("climate/store/claims.py", "    update,\n", "    true,\n    update,\n"),
         ],
         [f"{ORDER}::test_a_failed_end_keeps_its_hosts_and_blocks_their_next_start"],

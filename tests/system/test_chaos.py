@@ -34,7 +34,8 @@ OPEN = text("""
 ACTIONS = text("""
     SELECT l.name, e.kind, count(a.step), count(a.step) FILTER (WHERE a.state = 'DONE')
     FROM events e JOIN leases l ON l.id = e.lease_id JOIN reservations r ON r.lease_id = l.id
-    LEFT JOIN actions a ON a.event_id = e.id AND a.step IN ('lend:' || r.id, 'take_back:' || r.id)
+    LEFT JOIN actions a ON a.event_id = e.id
+        AND (a.step LIKE 'lend:' || r.id || ':%' OR a.step = 'take_back:' || r.id)
     WHERE r.resource_type = 'physical:host' AND e.kind IN ('start_lease', 'end_lease') AND e.outcome IN ('OK', 'LATE')
     GROUP BY l.id, e.id HAVING count(a.step) <> 1 OR count(a.step) FILTER (WHERE a.state = 'DONE') <> 1
 """)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,6 +15,8 @@ import openstack
 import pytest
 import yaml
 
+from climate.compute.network import floating
+from climate.store.engine import connect
 from tests.system.caller import Api, host_lease
 from tests.system.shells import Said, Shells
 from tests.system.stack import Stack, await_so
@@ -193,6 +196,30 @@ def test_a_server_that_waits_for_its_lease(demo: Command) -> None:
     await_so(lambda: demo("server", "show", made["id"]).code == 1, 60, "the server's end")
 
 
+def test_room_for_servers(demo: Command, boss: Command, stack: Stack) -> None:
+    room = "resource_type=virtual:instance,vcpus=1,memory_mb=64,disk_gb=1,amount=1,affinity=None,resource_properties="
+    lease = demo("reservation", "lease", "create", "room", "--end-date", minute(60), "--reservation", room)
+    assert lease.code == 0, lease
+    made = demo("reservation", "lease", "show", "room", "-f", "json").json()
+    one = json.loads(made["reservations"])
+    assert (one["flavor_id"], one["amount"], one["affinity"]) == (one["id"], 1, None)
+    is_active = lambda: demo("reservation", "lease", "show", "room", "-f", "json").json()["status"] == "ACTIVE"  # noqa: E731
+    await_so(is_active, 60, "the start of the lease")
+    image = demo("image", "list", "-f", "json").json()[0]["Name"]
+    network = demo("network", "list", "-f", "json").json()[0]["Name"]
+    what = ("--flavor", one["flavor_id"], "--image", image, "--network", network)
+    server = demo("server", "create", *what, "--wait", "tenant", "-f", "json").json()
+    assert server["status"] == "ACTIVE", server
+    assert demo("server", "create", *what, "--wait", "too-many").code == 1, "there was one slot"
+    assert boss("server", "create", *what, "--wait", "stranger").code == 1, "it is another project's"
+    boss("server", "delete", "--wait", "stranger")
+    demo("server", "delete", "--wait", "too-many")
+    assert demo("reservation", "lease", "delete", "room").code == 0
+    await_so(lambda: demo("server", "show", server["id"]).code == 1, 60, "the servers' end")
+    await_so(lambda: demo("reservation", "lease", "show", made["id"]).code == 1, 60, "the lease's end")
+    assert one["flavor_id"] not in boss("flavor", "list", "--all", "-f", "value").out
+
+
 def test_a_boot_on_somebody_elses_reservation_is_refused(boss: Command, held: str) -> None:
     image = boss("image", "list", "-f", "json").json()[0]["ID"]
     what = ("--flavor", boss("flavor", "list", "-f", "json").json()[0]["ID"], "--image", image)
@@ -223,3 +250,43 @@ def test_the_sdk(stack: Stack, held: str) -> None:
         cloud.compute.wait_for_delete(server, wait=60)
     finally:
         cloud.close()
+
+
+def test_floating_ips(stack: Stack, boss: Command, demo: Command, blazar: Command) -> None:
+    """From the administrator's word to the end of a lease: promised, there while it lasts, and free again."""
+    engine = connect(stack.database_url, pool_size=1)
+    with engine.begin() as conn:
+        network = floating.make_pool(
+            conn, "reserved", IPv4Network("203.0.113.0/28"), gateway=IPv4Address("203.0.113.1")
+        )
+    engine.dispose()
+    ids = []
+    for last in (2, 3, 4):
+        made = boss("reservation", "floatingip", "create", network, f"203.0.113.{last}", "-f", "json").json()
+        assert made["floating_network_id"] == network
+        ids.append(made["id"])
+    refused = blazar("floatingip-create", network, "203.0.113.1")
+    assert (refused.code, "gateway" in refused.err) == (1, True), refused
+    listed = demo("reservation", "floatingip", "list", "-f", "json").json()
+    assert {row["floating_ip_address"] for row in listed} == {f"203.0.113.{last}" for last in (2, 3, 4)}
+    wanted = f'resource_type=virtual:floatingip,network_id={network},amount=2,required_floatingips=["203.0.113.4"]'
+    create = ("reservation", "lease", "create", "--reservation", wanted, "--end-date", minute(60))
+    assert demo(*create, "outside").code == 0
+    shown = lambda: demo("reservation", "lease", "show", "outside", "-f", "json").json()  # noqa: E731
+    await_so(lambda: shown()["status"] == "ACTIVE", 60, "the start of the lease")
+    one = json.loads(shown()["reservations"])
+    assert one["allocated_floatingips"] == ["203.0.113.2", "203.0.113.4"]
+    own = demo("floating", "ip", "list", "-f", "json").json()
+    assert {row["Floating IP Address"] for row in own} == set(one["allocated_floatingips"])
+    again = demo(*create, "again")
+    assert (again.code, "not to be had are 203.0.113.4" in again.err) == (1, True), again
+    grow = ("reservation", "lease", "set", "--reservation", f"id={one['id']},amount=3", "outside")
+    assert demo(*grow).code == 0
+    await_so(lambda: len(demo("floating", "ip", "list", "-f", "json").json()) == 3, 60, "the third address")
+    kept = blazar("floatingip-delete", ids[0])
+    assert (kept.code, "1 lease counts on it" in kept.err) == (1, True), kept
+    assert demo("reservation", "lease", "delete", "outside").code == 0
+    await_so(lambda: not demo("floating", "ip", "list", "-f", "json").json(), 60, "the end of the lease")
+    for known in ids:
+        assert boss("reservation", "floatingip", "delete", known).code == 0
+    assert blazar("floatingip-list", "-f", "json").json() == []

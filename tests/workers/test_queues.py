@@ -3,17 +3,17 @@
 import pytest
 
 from climate.settings import SettingError
-from workers.doorbell import queues
+from workers.doorbell import Hosts, queues
 
 TYPES = ["physical:host", "virtual:instance"]
 
 
 def names(wanted: str) -> set[str]:
-    return {queue.name for queue in queues(TYPES, "here", wanted)}
+    return {queue.name for queue in queues(TYPES, Hosts("here", "there"), wanted)}
 
 
 def test_everything_unless_something_is_asked_for() -> None:
-    assert names("") == {"events", "events.physical:host", "events.virtual:instance", "compute.here"}
+    assert names("") == {"events", "events.physical:host", "events.virtual:instance", "compute.here", "network.there"}
 
 
 def test_a_slow_plugin_may_have_workers_of_its_own() -> None:
@@ -22,5 +22,6 @@ def test_a_slow_plugin_may_have_workers_of_its_own() -> None:
 
 
 def test_a_queue_that_does_not_exist_is_named() -> None:
-    with pytest.raises(SettingError, match="no queue gpu; there are compute, events, physical:host, virtual:instance"):
+    there = "compute, events, network, physical:host, virtual:instance"
+    with pytest.raises(SettingError, match=f"no queue gpu; there are {there}"):
         names("gpu")

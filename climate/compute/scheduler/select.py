@@ -1,55 +1,60 @@
-"""Choosing nodes: filter, weigh, pick, consume; one server after the other (cloud.md C.3)."""
+"""The filter scheduler: filter, weigh, pick, consume; one server after the other (cloud.md C.3)."""
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from climate.compute.errors import NoValidHost
-from climate.compute.request import Placement
-from climate.compute.scheduler.filters import FILTERS, RESERVATION
-from climate.compute.scheduler.filters.place import forced
-from climate.compute.scheduler.snapshot import Hosts, Mask
-from climate.compute.scheduler.weighers import weights
+from climate.compute.errors import ComputeHostMetricNotFound, NoValidHost
+from climate.compute.request import Spec
+from climate.compute.scheduler import lines
+from climate.compute.scheduler.hosts import Hosts
+from climate.compute.scheduler.plan import Plan
+from climate.compute.scheduler.rules import Rules
+from climate.compute.scheduler.search import Search
+from climate.compute.scheduler.trail import Record, begun
 
 REASON = "No valid host was found. There are not enough hosts available."
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """The node chosen for one server."""
+def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """A node for each of `count` servers, each chosen after the one before it was counted.
 
-    node_id: int
-    service_host: str
-
-
-def select(hosts: Hosts, place: Placement, count: int) -> list[Pick]:
-    """A node for each of `count` servers; NoValidHost, naming the filter that left none, when one finds none.
-
-    The snapshot is consumed: hand in a copy to keep it.
+    The answers are those of filtering and weighing all nodes anew for every
+    server; only what can have changed is asked for again.  Consumes `hosts`.
+    Raises NoValidHost, with the trail and without names of nodes in its text,
+    when a server finds none; BadRequest for hints and image properties that a
+    filter does not understand.
     """
-    return [_pick(hosts, place) for _ in range(count)]
+    for rule in rules.filters:
+        if rule.check:
+            rule.check(hosts, spec)
+    record = begun(hosts, spec, count, rules)
+    search = Search(hosts, spec, rules, record)
+    picks = []
+    for number in range(count):
+        try:
+            pick = search.pick(number)
+        except ComputeHostMetricNotFound as reason:
+            record.refused = "weighers"
+            raise ComputeHostMetricNotFound(str(reason), trail=record.trail(), found=number) from None
+        if pick is None:
+            lines.too_few(number, count)
+            raise NoValidHost(refusal(spec, count, record), trail=record.trail(), found=number)
+        picks.append(pick)
+    return Plan(tuple(picks), record.trail())
 
 
-def _pick(hosts: Hosts, place: Placement) -> Pick:
-    mask, emptied = surviving(hosts, place)
-    if emptied is not None:
-        raise NoValidHost(f"{REASON} None is left after the filter '{emptied}'.")
-    among = np.flatnonzero(mask)
-    best = int(among[np.argsort(-weights(hosts, mask), kind="stable")[0]])
-    hosts.consume(best, place.vcpus, place.ram_mb, place.disk_mb)
-    return Pick(int(hosts.ids[best]), str(hosts.service_hosts[best]))
+def refusal(spec: Spec, count: int, record: Record, reason: str = REASON) -> str:
+    """What was asked for and why it cannot be had; whoever asked may read it."""
+    size = f"{spec.vcpus} vCPUs, {spec.ram_mb} MB of memory, {spec.disk_mb} MB of disk"
+    flavor = f" of flavor {spec.flavor.name}" if spec.flavor else ""
+    zone = f" in availability zone {spec.zone}" if spec.zone else ""
+    lent = f" in reservation {', '.join(spec.pools)}" if spec.pools else ""
+    told = f"{spec.slots.told} " if spec.slots else ""
+    found = f", {len(record.picks)} of them could be placed" if record.picks else ""
+    return (
+        f"{reason} Asked for: {count} server{'s' if count > 1 else ''}{flavor} ({size}){zone}{lent}{found}. "
+        f"{told}{_cause(record)}"
+    )
 
 
-def surviving(hosts: Hosts, place: Placement) -> tuple[Mask, str | None]:
-    """Which nodes pass all filters, and the name of the filter that left none, if one did.
-
-    A forced host skips all filters but that of reservations.
-    """
-    mask = forced(hosts, place)
-    if not mask.any():
-        return mask, "forced host" if place.forced else "nodes"
-    for name, keeps in (RESERVATION,) if place.forced else FILTERS:
-        mask = mask & keeps(hosts, place)
-        if not mask.any():
-            return mask, name
-    return mask, None
+def _cause(record: Record) -> str:
+    if record.refused == Search.NO_HOSTS:
+        return "There are no hosts." if not len(record.hosts) else "No host is left by the names that were given."
+    return f"None is left by the filter '{record.refused}'."

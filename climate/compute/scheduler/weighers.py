@@ -1,22 +1,39 @@
 """Weighers: higher is better (cloud.md C.5)."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from climate.compute.scheduler.snapshot import Hosts, Mask, Numbers
-
-RAM_MULTIPLIER = 1.0
-"""Above zero spreads servers over the nodes, below it stacks them."""
-
-
-def normalised(values: Numbers, floor: float | None = None) -> Numbers:
-    """`values` brought to 0…1; the lowest is `floor` when it is given and none is lower; all equal: 0."""
-    low = values.min() if floor is None else min(values.min(), floor)
-    span = values.max() - low
-    return np.zeros_like(values) if span == 0 else (values - low) / span
+from climate.compute.request import Spec
+from climate.compute.scheduler.hosts import Hosts, Numbers
+from climate.compute.scheduler.rules import Again, Options, Weigher
 
 
-def weights(hosts: Hosts, mask: Mask, multiplier: float = RAM_MULTIPLIER) -> Numbers:
-    """The weight of each node that `mask` keeps, by free memory; a single one is not weighed."""
-    if mask.sum() == 1:
-        return np.zeros(1)
-    return multiplier * normalised(hosts.free_ram_mb[mask], floor=0.0)
+def free_ram(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
+    """MB of memory that are not promised."""
+    return hosts.free_ram_mb
+
+
+def io_ops(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
+    """Servers that are being built, imaged, resized and the like."""
+    return hosts.io_ops
+
+
+def metrics(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
+    """The sum of the configured metrics by their ratios; a node that lacks one cannot be weighed, or weighs little."""
+    if not options.metrics:
+        return np.zeros(len(hosts))
+    lacking = np.nan if options.metrics_required else options.weight_of_unavailable
+
+    def total(reported: Mapping[str, float]) -> float:
+        if any(reported.get(name) is None for name, _ in options.metrics):
+            return lacking
+        return sum(reported[name] * ratio for name, ratio in options.metrics)
+
+    return np.fromiter((total(reported) for reported in hosts.metrics), np.float64, len(hosts))
+
+
+RAM = Weigher("RAMWeigher", free_ram, lambda options: options.ram_multiplier, floor=0.0)
+IO_OPS = Weigher("IoOpsWeigher", io_ops, lambda options: options.io_ops_multiplier, floor=0.0)
+METRICS = Weigher("MetricsWeigher", metrics, lambda options: options.metrics_multiplier, again=Again.NEVER)
+WEIGHERS = (RAM, IO_OPS, METRICS)

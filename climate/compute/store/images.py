@@ -2,36 +2,75 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, RowMapping, TextClause, text
 
-from climate.compute.image import Image
+from climate.compute.image import Content, Image
 
 _COLUMNS = """id::text, name, project_id, status, visibility, disk_format, container_format, size, sha512, properties,
-              server_id::text, created_at, updated_at"""
+              server_id::text, created_at, updated_at, min_disk_gb, min_ram_mb, protected, hidden, tags"""
 
 _INSERT = text(f"""
     INSERT INTO compute_images (id, name, project_id, status, visibility, disk_format, container_format, size, sha512,
-                                properties, server_id)
+                                properties, server_id, min_disk_gb, min_ram_mb, protected, hidden, tags)
     VALUES (CAST(:id AS uuid), :name, :project_id, :status, :visibility, :disk_format, :container_format, :size,
-            :sha512, CAST(:properties AS jsonb), CAST(:server_id AS uuid))
+            :sha512, CAST(:properties AS jsonb), CAST(:server_id AS uuid), :min_disk_gb, :min_ram_mb, :protected,
+            :hidden, CAST(:tags AS text[]))
     ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
 """)
 
-_GET = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id::text = :id")
+_GET = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid)")
 
-_LIST = text(f"""
-    SELECT {_COLUMNS} FROM compute_images i
-    WHERE (CAST(:project_id AS text) IS NULL OR project_id = :project_id OR visibility = 'public')
-      AND (CAST(:name AS text) IS NULL OR name = :name)
-      AND (CAST(:status AS text) IS NULL OR status = :status)
-      AND (CAST(:ids AS text[]) IS NULL OR id::text = ANY(CAST(:ids AS text[])))
-      AND (CAST(:marker AS text) IS NULL OR (created_at, id) <
-              (SELECT m.created_at, m.id FROM compute_images m WHERE m.id::text = :marker))
-    ORDER BY created_at DESC, id DESC LIMIT :limit
-""")
+_GET_LOCKED = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE")
+
+_KNOWN = text("SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))")
+
+SORTS = {
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+    "name": "name",
+    "status": "status",
+    "size": "coalesce(size, -1)",
+    "disk_format": "coalesce(disk_format, '')",
+    "container_format": "coalesce(container_format, '')",
+    "id": "id",
+}
+"""What images may be ordered by, and how."""
+
+
+def _one_of(column: str, key: str) -> str:
+    return f"(CAST(:{key} AS text[]) IS NULL OR {column} = ANY(CAST(:{key} AS text[])))"
+
+
+_WANTED = f"""
+    (CAST(:project_id AS text) IS NULL OR project_id = :project_id OR visibility = ANY(CAST(:open AS text[])))
+    AND hidden = :hidden
+    AND {_one_of("id::text", "ids")} AND {_one_of("name", "names")} AND {_one_of("status", "statuses")}
+    AND {_one_of("visibility", "visibilities")} AND {_one_of("disk_format", "disk_formats")}
+    AND {_one_of("container_format", "container_formats")} AND {_one_of("project_id", "owners")}
+    AND (CAST(:protected AS boolean) IS NULL OR protected = :protected)
+    AND (CAST(:size_min AS bigint) IS NULL OR size >= :size_min)
+    AND (CAST(:size_max AS bigint) IS NULL OR size <= :size_max)
+    AND tags @> CAST(:tags AS text[]) AND properties @> CAST(:properties AS jsonb)
+"""
+
+
+def _list(sort: str, direction: str) -> TextClause:
+    after, key = "<" if direction == "desc" else ">", SORTS[sort]
+    return text(f"""
+        SELECT {_COLUMNS} FROM compute_images i
+        WHERE {_WANTED}
+          AND (CAST(:marker AS text) IS NULL OR ({key}, created_at, id) {after}
+                  (SELECT {key}, created_at, id FROM compute_images m WHERE m.id = CAST(:marker AS uuid)))
+        ORDER BY {key} {direction}, created_at {direction}, id {direction} LIMIT :limit
+    """)
+
+
+_LISTS = {(sort, direction): _list(sort, direction) for sort in SORTS for direction in ("asc", "desc")}
 
 _SNAPSHOT_OF = text(f"""
     SELECT {_COLUMNS} FROM compute_images
@@ -40,80 +79,106 @@ _SNAPSHOT_OF = text(f"""
 """)
 
 _SETTLE = text("""
-    UPDATE compute_images SET status = :status, size = :size, sha512 = :sha512, updated_at = :now
+    UPDATE compute_images SET status = :status, size = :size, sha512 = :sha512,
+        disk_format = coalesce(:disk_format, disk_format), updated_at = :now
     WHERE id = CAST(:id AS uuid)
 """)
 
 _EDIT = text("""
-    UPDATE compute_images SET name = :name, visibility = :visibility, properties = CAST(:properties AS jsonb),
-                              updated_at = :now
+    UPDATE compute_images
+    SET name = :name, visibility = :visibility, properties = CAST(:properties AS jsonb), disk_format = :disk_format,
+        container_format = :container_format, min_disk_gb = :min_disk_gb, min_ram_mb = :min_ram_mb,
+        protected = :protected, hidden = :hidden, tags = CAST(:tags AS text[]), updated_at = :now
     WHERE id = CAST(:id AS uuid)
 """)
 
-_DELETE = text("DELETE FROM compute_images WHERE id::text = :id RETURNING id")
+_DELETE = text("DELETE FROM compute_images WHERE id = CAST(:id AS uuid) RETURNING id")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageQuery:
+    """Which images are wanted, in which order.  None: any.  Sizes in bytes."""
+
+    project_id: str | None
+    """Who asks: his own are seen, and those that are `open` to everybody; None: all are."""
+    open: Sequence[str] = ("public",)
+    hidden: bool = False
+    ids: Sequence[str] | None = None
+    names: Sequence[str] | None = None
+    statuses: Sequence[str] | None = None
+    visibilities: Sequence[str] | None = None
+    disk_formats: Sequence[str] | None = None
+    container_formats: Sequence[str] | None = None
+    owners: Sequence[str] | None = None
+    protected: bool | None = None
+    size_min: int | None = None
+    size_max: int | None = None
+    tags: Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    sort: str = "created_at"
+    direction: str = "desc"
+    marker: str | None = None
+    limit: int = 1000
 
 
 def insert(conn: Connection, image: Image) -> Image | None:
     """Write an image down; None when this snapshot exists already."""
-    given = {
-        "id": image.id,
-        "name": image.name,
-        "project_id": image.project_id,
-        "status": image.status,
-        "visibility": image.visibility,
-        "disk_format": image.disk_format,
-        "container_format": image.container_format,
-        "size": image.size,
-        "sha512": image.sha512,
-        "properties": json.dumps(dict(image.properties)),
-        "server_id": image.server_id,
-    }
-    row = conn.execute(_INSERT, given).mappings().one_or_none()
-    return Image(**row) if row else None
+    return _image(conn.execute(_INSERT, _row(image)).mappings().one_or_none())
 
 
-def get(conn: Connection, image_id: str) -> Image | None:
-    """The image, or None."""
-    row = conn.execute(_GET, {"id": image_id}).mappings().one_or_none()
-    return Image(**row) if row else None
+def get(conn: Connection, image_id: str, *, lock: bool = False) -> Image | None:
+    """The image, or None; a text that is no UUID is nobody's id."""
+    if not _is_uuid(image_id):
+        return None
+    return _image(conn.execute(_GET_LOCKED if lock else _GET, {"id": image_id}).mappings().one_or_none())
+
+
+def known(conn: Connection, ids: Sequence[str]) -> set[str]:
+    """Those of these texts that are ids of images."""
+    return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
 
 
 def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:
     """The image of that name made from that server on that occasion, or None."""
-    row = (
-        conn.execute(_SNAPSHOT_OF, {"server_id": server_id, "name": name, "occasion": occasion})
-        .mappings()
-        .one_or_none()
-    )
-    return Image(**row) if row else None
+    given = {"server_id": server_id, "name": name, "occasion": occasion}
+    return _image(conn.execute(_SNAPSHOT_OF, given).mappings().one_or_none())
 
 
-def listed(
-    conn: Connection,
-    project_id: str | None,
-    wanted: Mapping[str, str | None],
-    ids: Sequence[str] | None = None,
-    limit: int = 1000,
-) -> list[Image]:
-    """Images a project sees (None: all), newest first; `wanted` may hold name, status, marker."""
-    given: dict[str, Any] = {key: wanted.get(key) for key in ("name", "status", "marker")}
-    given |= {"project_id": project_id, "ids": list(ids) if ids is not None else None, "limit": limit}
-    return [Image(**row) for row in conn.execute(_LIST, given).mappings()]
+def listed(conn: Connection, query: ImageQuery) -> list[Image]:
+    """The images that are wanted."""
+    given = asdict(query) | {"properties": json.dumps(dict(query.properties)), "tags": list(query.tags)}
+    given["open"] = list(query.open)
+    rows = conn.execute(_LISTS[given.pop("sort"), given.pop("direction")], given).mappings()
+    return [Image(**{**row, "tags": tuple(row["tags"])}) for row in rows]
 
 
-def settle(conn: Connection, image_id: str, status: str, now: datetime, content: tuple[int, str] | None = None) -> None:
-    """Record what became of the content: its (bytes, SHA-512), or None."""
-    size, sha512 = content or (None, None)
-    conn.execute(_SETTLE, {"id": image_id, "status": status, "size": size, "sha512": sha512, "now": now})
+def settle(conn: Connection, image_id: str, status: str, now: datetime, content: Content | None = None) -> None:
+    """Record what became of the content; None: there is none."""
+    known = content._asdict() if content else {"size": None, "sha512": None, "disk_format": None}
+    conn.execute(_SETTLE, {"id": image_id, "status": status, "now": now, **known})
 
 
 def edit(conn: Connection, image: Image, now: datetime) -> None:
-    """Write the name, visibility and properties of an image down."""
-    properties = json.dumps(dict(image.properties))
-    given = {"id": image.id, "name": image.name, "visibility": image.visibility, "properties": properties, "now": now}
-    conn.execute(_EDIT, given)
+    """Write down what may be changed of an image."""
+    conn.execute(_EDIT, _row(image) | {"now": now})
 
 
 def delete(conn: Connection, image_id: str) -> bool:
     """Drop an image; False when there is none."""
     return conn.execute(_DELETE, {"id": image_id}).first() is not None
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _row(image: Image) -> dict[str, Any]:
+    row = asdict(image) | {"properties": json.dumps(dict(image.properties)), "tags": list(image.tags)}
+    return {key: value for key, value in row.items() if key not in ("created_at", "updated_at")}
+
+
+def _image(row: RowMapping | None) -> Image | None:
+    return Image(**{**row, "tags": tuple(row["tags"])}) if row else None

@@ -1,29 +1,48 @@
-"""What belongs to a project or a user: quotas and keypairs."""
+"""What a project may have."""
 
+import json
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import Connection, text
 
 _ENSURE = text("INSERT INTO compute_quotas (project_id) VALUES (:project_id) ON CONFLICT DO NOTHING")
 
-_LOCKED = text("SELECT instances, cores, ram_mb FROM compute_quotas WHERE project_id = :project_id FOR NO KEY UPDATE")
+_COLUMNS = "instances, cores, ram_mb, server_groups, server_group_members, key_pairs, fixed_ips, floating_ips"
 
-_LIMITS = text("SELECT instances, cores, ram_mb FROM compute_quotas WHERE project_id = :project_id")
+_LOCKED = text(f"SELECT {_COLUMNS} FROM compute_quotas WHERE project_id = :project_id FOR NO KEY UPDATE")
 
-_KEYS = text("""
-    SELECT name, public_key, fingerprint, created_at FROM compute_keypairs
-    WHERE user_id = :user_id AND (CAST(:name AS text) IS NULL OR name = :name) ORDER BY name
+_LIMITS = text(f"SELECT {_COLUMNS} FROM compute_quotas WHERE project_id = :project_id")
+
+# Of columns that are not given the row keeps what it has.
+_SET = text("""
+    UPDATE compute_quotas q
+    SET instances = coalesce(r.instances, q.instances), cores = coalesce(r.cores, q.cores),
+        ram_mb = coalesce(r.ram_mb, q.ram_mb), server_groups = coalesce(r.server_groups, q.server_groups),
+        server_group_members = coalesce(r.server_group_members, q.server_group_members),
+        key_pairs = coalesce(r.key_pairs, q.key_pairs), fixed_ips = coalesce(r.fixed_ips, q.fixed_ips),
+        floating_ips = coalesce(r.floating_ips, q.floating_ips)
+    FROM jsonb_to_record(CAST(:limits AS jsonb)) AS r(instances int, cores int, ram_mb int, server_groups int,
+                                                      server_group_members int, key_pairs int,
+                                                      fixed_ips int, floating_ips int)
+    WHERE q.project_id = :project_id
 """)
 
-_ADD_KEY = text("""
-    INSERT INTO compute_keypairs (user_id, name, public_key, fingerprint)
-    VALUES (:user_id, :name, :public_key, :fingerprint) ON CONFLICT DO NOTHING RETURNING name
+# The row stays: whoever is about to lock it finds it.
+_FORGET = text(f"""
+    UPDATE compute_quotas SET {", ".join(f"{column} = DEFAULT" for column in _COLUMNS.split(", "))}
+    WHERE project_id = :project_id
 """)
 
-_DROP_KEY = text("DELETE FROM compute_keypairs WHERE user_id = :user_id AND name = :name RETURNING name")
-
-DEFAULT_LIMITS: Mapping[str, int] = {"instances": 50, "cores": 200, "ram_mb": 512000}
+DEFAULT_LIMITS: Mapping[str, int] = {
+    "instances": 50,
+    "cores": 200,
+    "ram_mb": 512000,
+    "server_groups": 10,
+    "server_group_members": 10,
+    "key_pairs": 100,
+    "fixed_ips": -1,
+    "floating_ips": 10,
+}
 """The limits of a project that has no others."""
 
 
@@ -39,17 +58,11 @@ def limits(conn: Connection, project_id: str) -> Mapping[str, int]:
     return dict(row) if row else DEFAULT_LIMITS
 
 
-def keypairs(conn: Connection, user_id: str, name: str | None = None) -> list[dict[str, Any]]:
-    """The keypairs of a user, or the one of that name."""
-    return [dict(row) for row in conn.execute(_KEYS, {"user_id": user_id, "name": name}).mappings()]
+def set_limits(conn: Connection, project_id: str, changes: Mapping[str, int]) -> None:
+    """Change limits of a project, which are locked."""
+    conn.execute(_SET, {"project_id": project_id, "limits": json.dumps(dict(changes))})
 
 
-def add_keypair(conn: Connection, user_id: str, name: str, public_key: str, fingerprint: str) -> bool:
-    """Write a keypair down; False when the name is taken."""
-    given = {"user_id": user_id, "name": name, "public_key": public_key, "fingerprint": fingerprint}
-    return conn.execute(_ADD_KEY, given).first() is not None
-
-
-def drop_keypair(conn: Connection, user_id: str, name: str) -> bool:
-    """Drop a keypair; False when there is none."""
-    return conn.execute(_DROP_KEY, {"user_id": user_id, "name": name}).first() is not None
+def forget_limits(conn: Connection, project_id: str) -> None:
+    """Give a project the limits of those that have no others."""
+    conn.execute(_FORGET, {"project_id": project_id})

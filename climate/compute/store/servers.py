@@ -1,70 +1,47 @@
 """Servers: writing them down and reading them."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
-from climate.compute.flavor import Flavor
-from climate.compute.server import Address, Server
+from climate.compute.flavor import recorded
+from climate.compute.server import Address, Room, Server
+from climate.compute.store.zones import ZONE_OF_NODE
 
-_COLUMNS = """
+COLUMNS = f"""
     s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.hints,
-    s.zone, s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name, s.fault,
-    s.task_image::text, s.tried, s.node_id, n.name AS node, n.service_host, n.zone AS node_zone,
-    (SELECT json_agg(json_build_object('address', host(a.address), 'mac', a.mac,
-                                       'network_id', a.network_id, 'label', w.label) ORDER BY w.label, a.address)
-     FROM compute_addresses a JOIN compute_networks w ON w.id = a.network_id WHERE a.server_id = s.id) AS addresses
+    s.zone, s.destination, s.access_ipv4, s.access_ipv6,
+    s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name, s.fault,
+    s.task_image::text, s.tried, s.description, s.group_id::text, s.locked_by, s.locked_reason, s.old_flavor, s.before,
+    s.shelved_image::text, s.task_details, s.vcpus, s.ram_mb, s.disk_mb, s.node_id,
+    n.name AS node, n.service_host, {ZONE_OF_NODE} AS node_zone,
+    (SELECT json_agg(json_build_object('address', host(a.address), 'mac', v.mac, 'network_id', v.network_id,
+                                       'label', w.label, 'floating', host(f.address)) ORDER BY v.place, a.address)
+     FROM compute_vifs v JOIN compute_addresses a ON a.vif_id = v.id JOIN compute_networks w ON w.id = v.network_id
+     LEFT JOIN compute_floating_addresses f ON f.fixed_network_id = a.network_id AND f.fixed_address = a.address
+     WHERE v.server_id = s.id) AS addresses
 """
 
-_FROM = "FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id"
+FROM = "FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id"
 
-_GET = text(f"SELECT {_COLUMNS} {_FROM} WHERE s.id = CAST(:id AS uuid)")
+_GET = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid)")
 
-_GET_LOCKED = text(f"SELECT {_COLUMNS} {_FROM} WHERE s.id = CAST(:id AS uuid) FOR NO KEY UPDATE OF s")
+_GET_LOCKED = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid) FOR NO KEY UPDATE OF s")
 
-_IN_POOL = text(f"SELECT {_COLUMNS} {_FROM} WHERE n.pool = :pool ORDER BY s.created_at, s.id")
+_IN_POOL = text(f"SELECT {COLUMNS} {FROM} WHERE n.pool = :pool OR s.granted = :pool ORDER BY s.created_at, s.id")
 
-_SLEEPING = text(f"SELECT {_COLUMNS} {_FROM} WHERE s.status = 'RESERVED' ORDER BY s.id")
+_ON_NODE = text(f"SELECT {COLUMNS} {FROM} WHERE n.name = :name ORDER BY s.created_at, s.id")
 
-_SETTLED = text(f"SELECT {_COLUMNS} {_FROM} WHERE n.service_host = :host AND s.task IS NULL ORDER BY s.id")
+_SLEEPING = text(f"SELECT {COLUMNS} {FROM} WHERE s.status = 'RESERVED' ORDER BY s.id")
 
 _KNOWN = text("SELECT id::text FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
 
-_INSERT = text("""
-    INSERT INTO compute_servers (id, name, project_id, user_id, status, task, task_at, flavor, vcpus, ram_mb, disk_mb,
-                                 image_id, metadata, hints, zone, key_name, user_data, build_id, launch_index, node_id,
-                                 fault, created_at, updated_at)
-    VALUES (CAST(:id AS uuid), :name, :project_id, :user_id, :status, :task, :now, CAST(:flavor AS jsonb), :vcpus,
-            :ram_mb, :disk_mb, CAST(:image_id AS uuid), CAST(:metadata AS jsonb), CAST(:hints AS jsonb), :zone,
-            :key_name, :user_data, :build_id, :launch_index, :node_id, CAST(:fault AS jsonb), :now, :now)
+_USER_DATA = text("""
+    SELECT id::text, user_data FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[])) AND user_data IS NOT NULL
 """)
 
-# NULL in a parameter means: any.  The marker is the last server of the page before.
-_LIST = text(f"""
-    SELECT {_COLUMNS} {_FROM}
-    WHERE (CAST(:project_id AS text) IS NULL OR s.project_id = :project_id)
-      AND (CAST(:name AS text) IS NULL OR s.name ~ :name)
-      AND (CAST(:status AS text) IS NULL OR s.status = :status)
-      AND (CAST(:host AS text) IS NULL OR n.name = :host OR n.service_host = :host)
-      AND (CAST(:user_id AS text) IS NULL OR s.user_id = :user_id)
-      AND (CAST(:image AS text) IS NULL OR s.image_id::text = :image)
-      AND (CAST(:flavor AS text) IS NULL OR s.flavor ->> 'id' = :flavor)
-      AND (CAST(:ip AS text) IS NULL OR EXISTS (
-               SELECT FROM compute_addresses a WHERE a.server_id = s.id AND host(a.address) ~ :ip))
-      AND (CAST(:marker AS uuid) IS NULL OR (s.created_at, s.id) <
-              (SELECT m.created_at, m.id FROM compute_servers m WHERE m.id = CAST(:marker AS uuid)))
-    ORDER BY s.created_at DESC, s.id DESC LIMIT :limit
-""")
-
-_RENAME = text("UPDATE compute_servers SET name = :name, updated_at = :now WHERE id = CAST(:id AS uuid)")
-
-_METADATA = text("""
-    UPDATE compute_servers SET metadata = CAST(:metadata AS jsonb), updated_at = :now WHERE id = CAST(:id AS uuid)
-""")
+_STATUS = text("UPDATE compute_servers SET status = :status, updated_at = :now WHERE id = CAST(:id AS uuid)")
 
 _USED = text("""
     SELECT count(*) AS instances, coalesce(sum(vcpus), 0) AS cores, coalesce(sum(ram_mb), 0) AS ram_mb
@@ -72,46 +49,31 @@ _USED = text("""
 """)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerQuery:
-    """What is wanted of a list of servers; None means any.  `name` and `ip` are regular expressions."""
-
-    project_id: str | None = None
-    name: str | None = None
-    status: str | None = None
-    host: str | None = None
-    user_id: str | None = None
-    image: str | None = None
-    flavor: str | None = None
-    ip: str | None = None
-    marker: str | None = None
-    limit: int = 1000
-
-
 def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | None:
     """The server, with its row locked if asked for; None when there is none."""
     row = conn.execute(_GET_LOCKED if lock else _GET, {"id": server_id}).mappings().one_or_none()
-    return _server(row) if row else None
+    return server_of(row) if row else None
 
 
-def listed(conn: Connection, query: ServerQuery) -> list[Server]:
-    """Servers that fit the query, newest first."""
-    return [_server(row) for row in conn.execute(_LIST, asdict(query)).mappings()]
+def user_data(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """What these servers were given to begin with, in Base64; those that have any."""
+    rows = conn.execute(_USER_DATA, {"ids": list(ids)})
+    return {row.id: row.user_data for row in rows}
 
 
 def in_pool(conn: Connection, pool: str) -> list[Server]:
-    """The servers on the nodes of a pool."""
-    return [_server(row) for row in conn.execute(_IN_POOL, {"pool": pool}).mappings()]
+    """The servers on the nodes of a pool; of one that is granted, those that use its room or wait for some."""
+    return [server_of(row) for row in conn.execute(_IN_POOL, {"pool": pool}).mappings()]
+
+
+def on_node(conn: Connection, name: str) -> list[Server]:
+    """The servers on the nodes of a name."""
+    return [server_of(row) for row in conn.execute(_ON_NODE, {"name": name}).mappings()]
 
 
 def sleeping(conn: Connection) -> list[Server]:
     """All servers that are RESERVED."""
-    return [_server(row) for row in conn.execute(_SLEEPING).mappings()]
-
-
-def settled(conn: Connection, service_host: str) -> list[Server]:
-    """The servers of a service for which nothing is under way."""
-    return [_server(row) for row in conn.execute(_SETTLED, {"host": service_host}).mappings()]
+    return [server_of(row) for row in conn.execute(_SLEEPING).mappings()]
 
 
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:
@@ -119,19 +81,9 @@ def known(conn: Connection, ids: Sequence[str]) -> set[str]:
     return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
 
 
-def insert(conn: Connection, servers: Sequence[Server], user_data: str | None) -> None:
-    """Write new servers down."""
-    conn.execute(_INSERT, [_row(server, user_data) for server in servers])
-
-
-def rename(conn: Connection, server_id: str, name: str, now: datetime) -> None:
-    """Give a server another name."""
-    conn.execute(_RENAME, {"id": server_id, "name": name, "now": now})
-
-
-def set_metadata(conn: Connection, server_id: str, metadata: Mapping[str, str], now: datetime) -> None:
-    """Replace the metadata of a server."""
-    conn.execute(_METADATA, {"id": server_id, "metadata": json.dumps(dict(metadata)), "now": now})
+def set_status(conn: Connection, server_id: str, status: str, now: datetime) -> None:
+    """Give a server for which nothing is under way another status."""
+    conn.execute(_STATUS, {"id": server_id, "status": status, "now": now})
 
 
 def used(conn: Connection, project_id: str) -> Mapping[str, int]:
@@ -140,36 +92,13 @@ def used(conn: Connection, project_id: str) -> Mapping[str, int]:
     return {key: int(value) for key, value in row.items()}
 
 
-def _row(server: Server, user_data: str | None) -> dict[str, Any]:
-    flavor = server.flavor
-    return {
-        "id": server.id,
-        "name": server.name,
-        "project_id": server.project_id,
-        "user_id": server.user_id,
-        "status": server.status,
-        "task": server.task,
-        "now": server.created_at,
-        "flavor": json.dumps(asdict(flavor)),
-        "vcpus": flavor.vcpus,
-        "ram_mb": flavor.ram_mb,
-        "disk_mb": flavor.disk_mb,
-        "image_id": server.image_id,
-        "metadata": json.dumps(dict(server.metadata)),
-        "hints": json.dumps(dict(server.hints)),
-        "zone": server.zone,
-        "key_name": server.key_name,
-        "user_data": user_data,
-        "build_id": server.build_id,
-        "launch_index": server.launch_index,
-        "node_id": server.node_id,
-        "fault": json.dumps(server.fault) if server.fault else None,
-    }
-
-
-def _server(row: RowMapping) -> Server:
+def server_of(row: RowMapping) -> Server:
+    """The server in a row of COLUMNS."""
     values = dict(row)
-    values["flavor"] = Flavor(**values["flavor"])
+    values["flavor"] = recorded(values["flavor"])
     values["addresses"] = tuple(Address(**address) for address in values["addresses"] or ())
+    values["access"] = (values.pop("access_ipv4"), values.pop("access_ipv6"))
     values["tried"] = tuple(values["tried"])
+    values["held"] = Room(values.pop("vcpus"), values.pop("ram_mb"), values.pop("disk_mb"))
+    values["old_flavor"] = recorded(values["old_flavor"]) if values["old_flavor"] else None
     return Server(**values)

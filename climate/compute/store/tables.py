@@ -1,4 +1,4 @@
-"""Tables of the bundled cloud.  All names begin with compute_, all times are UTC."""
+"""Tables of the bundled cloud beside those of its nodes.  All names begin with compute_, all times are UTC."""
 
 from sqlalchemy import (
     BigInteger,
@@ -6,127 +6,34 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
-    Float,
     ForeignKey,
     Identity,
     Index,
     Integer,
-    MetaData,
     Table,
     Text,
-    UniqueConstraint,
-    func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, INET, JSONB, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+from climate.compute.store import grant_tables, loan_tables, network_tables, node_tables, outline_tables
+from climate.compute.store.columns import count, json, metadata, time, uuid
 
-
-def _uuid(
-    name: str, *, made: bool = False, key: bool = False, nullable: bool = True, unique: bool = False
-) -> Column[str]:
-    return Column(
-        name,
-        UUID(as_uuid=False),
-        primary_key=key,
-        nullable=nullable and not key,
-        unique=unique or None,
-        server_default=func.gen_random_uuid() if made else None,
-    )
-
-
-def _time(name: str, *, nullable: bool = False) -> Column[object]:
-    return Column(
-        name, DateTime(timezone=True), nullable=nullable, server_default=None if nullable else func.clock_timestamp()
-    )
-
-
-def _json(name: str) -> Column[object]:
-    return Column(name, JSONB, nullable=False, server_default=text("'{}'::jsonb"))
-
-
-def _count(name: str) -> Column[int]:
-    return Column(name, Integer, nullable=False)
-
-
-def _taken(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False, server_default="0")
-
-
-services = Table(
-    "compute_services",
-    metadata,
-    Column("id", Integer, Identity(), primary_key=True),
-    _uuid("uuid", made=True, nullable=False, unique=True),
-    Column("host", Text, nullable=False, unique=True),
-    Column("enabled", Boolean, nullable=False, server_default=text("true")),
-    Column("disabled_reason", Text),
-    _time("beat_at"),
-    _time("created_at"),
-)
-
-aggregates = Table(
-    "compute_aggregates",
-    metadata,
-    Column("id", Integer, Identity(), primary_key=True),
-    _uuid("uuid", made=True, nullable=False),
-    Column("name", Text, nullable=False, unique=True),
-    _json("metadata"),
-    Column("fence", BigInteger, nullable=False, server_default="0"),
-    _time("created_at"),
-    _time("updated_at"),
-)
-
-nodes = Table(
-    "compute_nodes",
-    metadata,
-    Column("id", Integer, Identity(), primary_key=True),
-    _uuid("uuid", made=True, nullable=False, unique=True),
-    Column("service_host", Text, ForeignKey("compute_services.host"), nullable=False),
-    Column("name", Text, nullable=False),
-    _count("vcpus"),
-    _count("memory_mb"),
-    _count("local_gb"),
-    Column("cpu_info", Text, nullable=False),
-    Column("hypervisor_type", Text, nullable=False),
-    Column("hypervisor_version", Integer, nullable=False),
-    Column("zone", Text),
-    Column("present", Boolean, nullable=False, server_default=text("true")),
-    # A node is in one pool at most: a column, so that nothing else can be.
-    Column("pool", Text, ForeignKey("compute_aggregates.name"), index=True),
-    Column("fence", BigInteger, nullable=False, server_default="0"),
-    _taken("used_vcpus"),
-    _taken("used_ram_mb"),
-    _taken("used_disk_mb"),
-    Column("ram_ratio", Float, nullable=False, server_default="1.5"),
-    Column("cpu_ratio", Float, nullable=False, server_default="16.0"),
-    Column("disk_ratio", Float, nullable=False, server_default="1.0"),
-    UniqueConstraint("name", "service_host"),
-    CheckConstraint("used_vcpus >= 0 AND used_ram_mb >= 0 AND used_disk_mb >= 0", name="never_below_zero"),
-)
+__all__ = ["grant_tables", "loan_tables", "metadata", "network_tables", "node_tables", "outline_tables"]
 
 flavors = Table(
     "compute_flavors",
     metadata,
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    _count("vcpus"),
-    _count("ram_mb"),
-    _count("disk_gb"),
-    _count("ephemeral_gb"),
-    _count("swap_mb"),
+    count("vcpus"),
+    count("ram_mb"),
+    count("disk_gb"),
+    count("ephemeral_gb"),
+    count("swap_mb"),
     Column("is_public", Boolean, nullable=False),
     Column("projects", ARRAY(Text), nullable=False, server_default=text("'{}'")),
-    _json("extra_specs"),
+    json("extra_specs"),
     Column("description", Text),
     CheckConstraint(
         "vcpus > 0 AND ram_mb > 0 AND disk_gb >= 0 AND ephemeral_gb >= 0 AND swap_mb >= 0", name="sizes_make_sense"
@@ -136,7 +43,7 @@ flavors = Table(
 images = Table(
     "compute_images",
     metadata,
-    _uuid("id", key=True, made=True),
+    uuid("id", key=True, made=True),
     Column("name", Text, nullable=False, index=True),
     Column("project_id", Text, index=True),
     Column("status", Text, nullable=False),
@@ -145,10 +52,15 @@ images = Table(
     Column("container_format", Text),
     Column("size", BigInteger),
     Column("sha512", Text),
-    _json("properties"),
-    _uuid("server_id"),
-    _time("created_at"),
-    _time("updated_at"),
+    json("properties"),
+    Column("min_disk_gb", Integer, nullable=False, server_default="0"),
+    Column("min_ram_mb", Integer, nullable=False, server_default="0"),
+    Column("protected", Boolean, nullable=False, server_default=text("false")),
+    Column("hidden", Boolean, nullable=False, server_default=text("false")),
+    Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    uuid("server_id"),
+    time("created_at"),
+    time("updated_at"),
     CheckConstraint("status IN ('queued', 'saving', 'active', 'killed')", name="status"),
     CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
 )
@@ -166,82 +78,72 @@ Index(
 servers = Table(
     "compute_servers",
     metadata,
-    _uuid("id", key=True),
+    uuid("id", key=True),
     Column("name", Text, nullable=False),
     Column("project_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("task", Text),
-    _json("flavor"),
+    json("flavor"),
     Column("vcpus", Integer, nullable=False),
     Column("ram_mb", Integer, nullable=False),
     Column("disk_mb", BigInteger, nullable=False),
-    _uuid("image_id"),
-    _json("metadata"),
-    _json("hints"),
+    uuid("image_id"),
+    json("metadata"),
+    json("hints"),
     Column("zone", Text),
     Column("key_name", Text),
     Column("user_data", Text),
     Column("build_id", Text, nullable=False),
     Column("launch_index", Integer, nullable=False),
+    Column("destination", Text),
+    Column("access_ipv4", Text),
+    Column("access_ipv6", Text),
+    Column("description", Text),
+    Column("group_id", UUID(as_uuid=False), ForeignKey("compute_server_groups.id", ondelete="SET NULL"), index=True),
+    Column("locked_by", Text),
+    Column("locked_reason", Text),
+    Column("old_flavor", JSONB(none_as_null=True)),
+    Column("before", Text),
+    uuid("shelved_image"),
+    json("task_details"),
     Column("node_id", Integer, ForeignKey("compute_nodes.id"), index=True),
     Column("fault", JSONB(none_as_null=True)),
-    _uuid("task_image"),
+    uuid("task_image"),
     Column("tried", ARRAY(Integer), nullable=False, server_default=text("'{}'")),
+    # The grant whose room it uses, by its flavor.
+    Column("granted", Text),
     Column("fence", BigInteger, nullable=False, server_default="0"),
     Column("task_at", DateTime(timezone=True)),
     Column("rung_at", DateTime(timezone=True)),
-    _uuid("worker"),
+    uuid("worker"),
     Column("worker_until", DateTime(timezone=True)),
-    _time("created_at"),
-    _time("updated_at"),
-    _time("launched_at", nullable=True),
+    time("created_at"),
+    time("updated_at"),
+    time("launched_at", nullable=True),
     Index(None, "project_id", "created_at", "id"),
+    Index(None, "build_id"),
     Index("ix_compute_servers_under_way", "task_at", postgresql_where=text("task IS NOT NULL")),
     Index("ix_compute_servers_sleeping", "id", postgresql_where=text("status = 'RESERVED'")),
+    Index("ix_compute_servers_granted", "granted", "node_id", postgresql_where=text("granted IS NOT NULL")),
     CheckConstraint(
-        "status IN ('BUILD', 'RESERVED', 'ACTIVE', 'SHUTOFF', 'SUSPENDED', 'ERROR')",
+        "status IN ('BUILD', 'RESERVED', 'ACTIVE', 'SHUTOFF', 'PAUSED', 'SUSPENDED', 'SHELVED_OFFLOADED', "
+        "'VERIFY_RESIZE', 'ERROR')",
         name="status",
     ),
-    CheckConstraint("status = 'ERROR' OR node_id IS NOT NULL", name="placed_or_error"),
-)
-
-networks = Table(
-    "compute_networks",
-    metadata,
-    _uuid("id", key=True, made=True),
-    _uuid("subnet_id", made=True, nullable=False),
-    Column("label", Text, nullable=False, unique=True),
-    Column("cidr", Text, nullable=False),
-    Column("gateway", Text, nullable=False),
-    _time("created_at"),
-)
-
-addresses = Table(
-    "compute_addresses",
-    metadata,
-    Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id"), primary_key=True),
-    Column("address", INET, primary_key=True),
-    _uuid("port_id", made=True, nullable=False),
-    Column("mac", Text, nullable=False),
-    Column("server_id", UUID(as_uuid=False), ForeignKey("compute_servers.id", ondelete="SET NULL"), index=True),
-)
-
-Index(
-    "ix_compute_addresses_free",
-    addresses.c.network_id,
-    addresses.c.address,
-    postgresql_where=addresses.c.server_id.is_(None),
+    CheckConstraint("status IN ('ERROR', 'SHELVED_OFFLOADED') OR node_id IS NOT NULL", name="placed_or_not_needed"),
+    CheckConstraint("locked_by IN ('owner', 'admin')", name="locked_by"),
 )
 
 keypairs = Table(
     "compute_keypairs",
     metadata,
+    Column("id", Integer, Identity(), nullable=False),
     Column("user_id", Text, primary_key=True),
     Column("name", Text, primary_key=True),
     Column("public_key", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
-    _time("created_at"),
+    time("created_at"),
 )
 
 quotas = Table(
@@ -251,18 +153,49 @@ quotas = Table(
     Column("instances", Integer, nullable=False, server_default="50"),
     Column("cores", Integer, nullable=False, server_default="200"),
     Column("ram_mb", Integer, nullable=False, server_default="512000"),
+    Column("server_groups", Integer, nullable=False, server_default="10"),
+    Column("server_group_members", Integer, nullable=False, server_default="10"),
+    Column("key_pairs", Integer, nullable=False, server_default="100"),
+    Column("fixed_ips", Integer, nullable=False, server_default="-1"),
+    Column("floating_ips", Integer, nullable=False, server_default="10"),
 )
 
 actions = Table(
     "compute_actions",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    _uuid("server_id", nullable=False),
+    uuid("server_id", nullable=False),
     Column("project_id", Text, nullable=False),
     Column("action", Text, nullable=False),
     Column("request_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
     Column("message", Text),
-    _time("started_at"),
+    time("started_at"),
+    time("finished_at", nullable=True),
     Index(None, "server_id"),
 )
+
+server_groups = Table(
+    "compute_server_groups",
+    metadata,
+    uuid("id", key=True, made=True),
+    Column("name", Text, nullable=False),
+    Column("project_id", Text, nullable=False, index=True),
+    Column("user_id", Text, nullable=False),
+    Column("policy", Text, nullable=False),
+    json("rules"),
+    time("created_at"),
+    CheckConstraint("policy IN ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')", name="policy"),
+)
+
+decisions = Table(
+    "compute_decisions",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("build_id", Text, nullable=False, index=True),
+    uuid("server_id"),
+    time("made_at"),
+    json("body"),
+    Index(None, "server_id"),
+)
+"""Why the scheduler chose as it did.  `server_id` NULL: for all servers of the build."""

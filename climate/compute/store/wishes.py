@@ -7,10 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+FAILED = "Error"
+"""The message of an action that came to nothing; one that was done has none."""
+
 _RECORD = text("""
     UPDATE compute_servers
-    SET task = :task, task_at = :now, rung_at = NULL, task_image = CAST(:image AS uuid), tried = '{}', fault = NULL,
-        updated_at = :now
+    SET task = :task, task_at = :now, rung_at = NULL, task_image = CAST(:image AS uuid), tried = '{}',
+        task_details = CAST(:details AS jsonb), updated_at = :now
     WHERE id = CAST(:id AS uuid)
 """)
 
@@ -22,17 +25,23 @@ _CLAIM = text("""
     UPDATE compute_servers
     SET worker = CAST(:worker AS uuid), worker_until = CAST(:now AS timestamptz) + make_interval(secs => :seconds)
     WHERE id = CAST(:id AS uuid) AND task IS NOT NULL AND (worker_until IS NULL OR worker_until < :now)
+      AND (node_id IS NULL OR node_id IN (SELECT id FROM compute_nodes WHERE service_host = :host))
     RETURNING id
 """)
 
 # Only when the wish is still the one that was carried out: otherwise the worker looks again.
 _FINISH = text("""
-    UPDATE compute_servers
-    SET status = coalesce(:status, status), task = NULL, task_image = NULL, worker = NULL, worker_until = NULL,
-        launched_at = CASE WHEN CAST(:launched AS boolean) THEN :now ELSE launched_at END, updated_at = :now,
-        fault = CAST(:fault AS jsonb)
-    WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid) AND task = :task
-    RETURNING id
+    WITH done AS (
+        UPDATE compute_servers
+        SET status = coalesce(:status, status), task = NULL, task_image = NULL, task_details = '{}', worker = NULL,
+            worker_until = NULL, launched_at = CASE WHEN CAST(:launched AS boolean) THEN :now ELSE launched_at END,
+            updated_at = :now, fault = CAST(:fault AS jsonb)
+        WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid) AND task = :task
+        RETURNING id),
+    told AS (
+        UPDATE compute_actions a SET finished_at = :now, message = :message
+        FROM done WHERE a.server_id = done.id AND a.finished_at IS NULL)
+    SELECT id FROM done
 """)
 
 _LET_GO = text("""
@@ -40,22 +49,9 @@ _LET_GO = text("""
     WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid)
 """)
 
-_MOVE = text("""
-    UPDATE compute_servers
-    SET node_id = :node_id, tried = tried || CAST(:tried AS int), worker = NULL, worker_until = NULL,
-        task_at = :now, rung_at = NULL, updated_at = :now
-    WHERE id = CAST(:id AS uuid)
-""")
-
 _DELETE = text("DELETE FROM compute_servers WHERE id = CAST(:id AS uuid)")
 
 _FORGET = text("DELETE FROM compute_actions WHERE server_id = CAST(:id AS uuid)")
-
-_DIED = text("""
-    UPDATE compute_servers SET status = :status, task = :task, task_at = :now, rung_at = NULL, updated_at = :now
-    WHERE id = CAST(:id AS uuid) AND task IS NULL AND updated_at = :seen
-    RETURNING id
-""")
 
 _UNFINISHED = text("""
     UPDATE compute_servers s SET rung_at = :now
@@ -70,19 +66,28 @@ _UNFINISHED = text("""
 """)
 
 _ACTION = text("""
-    INSERT INTO compute_actions (server_id, project_id, action, request_id, user_id, started_at)
-    VALUES (CAST(:server_id AS uuid), :project_id, :action, :request_id, :user_id, :now)
+    INSERT INTO compute_actions (server_id, project_id, action, request_id, user_id, started_at, finished_at)
+    VALUES (CAST(:server_id AS uuid), :project_id, :action, :request_id, :user_id, :now,
+            CASE WHEN CAST(:done AS boolean) THEN :now END)
 """)
 
 _ACTIONS = text("""
-    SELECT action, request_id, user_id, project_id, message, started_at
+    SELECT action, request_id, user_id, project_id, message, started_at, finished_at
     FROM compute_actions WHERE server_id = CAST(:server_id AS uuid) ORDER BY id DESC LIMIT 1000
 """)
 
 
-def record(conn: Connection, server_id: str, task: str, now: datetime, image: str | None = None) -> None:
-    """Write down what is wanted of a server whose row is locked."""
-    conn.execute(_RECORD, {"id": server_id, "task": task, "now": now, "image": image})
+def record(
+    conn: Connection,
+    server_id: str,
+    task: str,
+    now: datetime,
+    image: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Write down what is wanted of a server whose row is locked; its fault stays until that is done."""
+    given = {"id": server_id, "task": task, "now": now, "image": image, "details": json.dumps(details or {})}
+    conn.execute(_RECORD, given)
 
 
 def fence(conn: Connection, server_id: str, token: int) -> bool:
@@ -90,14 +95,17 @@ def fence(conn: Connection, server_id: str, token: int) -> bool:
     return conn.execute(_FENCE, {"id": server_id, "token": token}).first() is not None
 
 
-def claim(conn: Connection, server_id: str, worker: str, now: datetime, seconds: float) -> bool:
-    """Take the work on a server for so many seconds; False when there is none or another has it."""
-    given = {"id": server_id, "worker": worker, "now": now, "seconds": seconds}
+def claim(conn: Connection, server_id: str, host: str, worker: str, now: datetime, seconds: float) -> bool:
+    """Take the work on a server for so many seconds; False when there is none, another has it or it is not `host`'s."""
+    given = {"id": server_id, "host": host, "worker": worker, "now": now, "seconds": seconds}
     return conn.execute(_CLAIM, given).first() is not None
 
 
 def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, Any], now: datetime) -> bool:
-    """Record that the task is done (status, launched) or has failed (fault); False when it is no longer wanted."""
+    """Record that the task is done (status, launched) or has failed (fault, failed); False when it is not wanted now.
+
+    What was asked of the server and not finished before is finished with it.
+    """
     fault = outcome.get("fault")
     given = {
         "id": server_id,
@@ -106,6 +114,7 @@ def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Ma
         "status": outcome.get("status"),
         "launched": outcome.get("launched", False),
         "fault": json.dumps(fault) if fault else None,
+        "message": FAILED if fault or outcome.get("failed") else None,
         "now": now,
     }
     return conn.execute(_FINISH, given).first() is not None
@@ -116,21 +125,10 @@ def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None
     conn.execute(_LET_GO, {"id": server_id, "worker": worker, "now": now})
 
 
-def move(conn: Connection, server_id: str, node_id: int, tried: int, now: datetime) -> None:
-    """Put a server on another node after it failed on one; the work is free for that node's service."""
-    conn.execute(_MOVE, {"id": server_id, "node_id": node_id, "tried": tried, "now": now})
-
-
 def delete(conn: Connection, server_id: str) -> None:
-    """Drop a server, which frees its addresses."""
+    """Drop a server, whose addresses were taken from it."""
     conn.execute(_FORGET, {"id": server_id})
     conn.execute(_DELETE, {"id": server_id})
-
-
-def died(conn: Connection, server_id: str, seen: datetime, status: str, task: str | None, now: datetime) -> bool:
-    """Record what became of a server that has not changed since `seen`."""
-    given = {"id": server_id, "seen": seen, "status": status, "task": task, "now": now}
-    return conn.execute(_DIED, given).first() is not None
 
 
 def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> list[tuple[str, str]]:
@@ -139,9 +137,11 @@ def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> li
     return [(host, server_id) for host, server_id in conn.execute(_UNFINISHED, given)]
 
 
-def note(conn: Connection, server_id: str, action: str, by: Mapping[str, str], now: datetime) -> None:
-    """Add to the list of what was asked of a server; `by`: project_id, user_id, request_id."""
-    conn.execute(_ACTION, {"server_id": server_id, "action": action, "now": now, **by})
+def note(
+    conn: Connection, server_id: str, action: str, by: Mapping[str, str], now: datetime, *, done: bool = False
+) -> None:
+    """Add to the list of what was asked of a server; `by`: project_id, user_id, request_id; `done`: it is done."""
+    conn.execute(_ACTION, {"server_id": server_id, "action": action, "now": now, "done": done, **by})
 
 
 def notes(conn: Connection, server_id: str) -> list[dict[str, Any]]:

@@ -1,12 +1,17 @@
 """One compute service over many nodes: the nodes of a file, each with the driver it names."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import structlog
 
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, VirtDriver
+from climate.compute.virt import Guest, State, VirtDriver, Wiring
+from climate.compute.virt.kinds import completed
+
+log = structlog.get_logger("climate.compute.virt")
 
 
 @dataclass(frozen=True)
@@ -15,9 +20,31 @@ class ClusterDriver:
 
     read_nodes: Callable[[], Sequence[NodeSpec]]
     members: Mapping[str, VirtDriver]
+    told: dict[str, str] = field(default_factory=dict)
+    """Node -> why it was left out when that was last logged."""
 
     def nodes(self) -> Sequence[NodeSpec]:
-        return [spec for spec in self.read_nodes() if spec.driver in self.members]
+        """The nodes whose drivers can work here; of each other one a warning says why, once."""
+        specs = self.read_nodes()
+        reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
+        left_out = {spec.name: reason for spec in specs if (reason := reasons[spec.driver]) is not None}
+        for name, reason in left_out.items():
+            if self.told.get(name) != reason:
+                log.warning("a node is left out", node=name, reason=reason)
+        self.told.clear()
+        self.told.update(left_out)
+        return [completed(spec) for spec in specs if spec.name not in left_out]
+
+    def trouble(self) -> str | None:
+        return None
+
+    def wiring(self, node: str) -> Wiring:
+        spec = self._spec(node)
+        return Wiring.NONE if spec is None else self.members[spec.driver].wiring(node)
+
+    def host_netns(self, node: str) -> str | None:
+        spec = self._spec(node)
+        return None if spec is None else spec.netns
 
     def remembers(self, node: str) -> bool:
         spec = self._spec(node)
@@ -29,14 +56,23 @@ class ClusterDriver:
     def run(self, guest: Guest) -> None:
         self._member(guest).run(guest)
 
-    def stop(self, guest: Guest) -> None:
-        self._member(guest).stop(guest)
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
+        self._member(guest).stop(guest, kindly=kindly)
+
+    def pause(self, guest: Guest) -> None:
+        self._member(guest).pause(guest)
+
+    def unpause(self, guest: Guest) -> None:
+        self._member(guest).unpause(guest)
 
     def suspend(self, guest: Guest) -> None:
         self._member(guest).suspend(guest)
 
     def resume(self, guest: Guest) -> None:
         self._member(guest).resume(guest)
+
+    def rewire(self, guest: Guest) -> None:
+        self._member(guest).rewire(guest)
 
     def snapshot(self, guest: Guest, target: Path) -> None:
         self._member(guest).snapshot(guest, target)
@@ -49,6 +85,10 @@ class ClusterDriver:
     def states(self) -> Mapping[str, State]:
         return {server_id: state for member in self.members.values() for server_id, state in member.states().items()}
 
+    def tidy(self) -> None:
+        for member in self.members.values():
+            member.tidy()
+
     def console(self, guest: Guest, lines: int | None) -> str:
         return self._member(guest).console(guest, lines)
 
@@ -59,4 +99,11 @@ class ClusterDriver:
         return self.members[spec.driver]
 
     def _spec(self, node: str) -> NodeSpec | None:
-        return next((spec for spec in self.nodes() if spec.name == node), None)
+        found = (spec for spec in self.read_nodes() if spec.name == node)
+        return next((spec for spec in found if spec.driver in self.members), None)
+
+    def _reason(self, driver: str) -> str | None:
+        member = self.members.get(driver)
+        if member is None:
+            return f"there is no driver {driver!r}, only {', '.join(sorted(self.members))}"
+        return member.trouble()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State
+from climate.compute.virt import Guest, State, Wiring
 
 
 @dataclass
@@ -15,12 +15,22 @@ class MemoryDriver:
 
     specs: Sequence[NodeSpec] = ()
     broken: set[str] = field(default_factory=set)
+    wires: Wiring = Wiring.NONE
     guests: dict[str, State] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     """(verb, server id) of everything that was asked, in order."""
 
     def nodes(self) -> Sequence[NodeSpec]:
         return self.specs
+
+    def trouble(self) -> str | None:
+        return None
+
+    def wiring(self, node: str) -> Wiring:
+        return self.wires
+
+    def host_netns(self, node: str) -> str | None:
+        return next((spec.netns for spec in self.specs if spec.name == node), None)
 
     def remembers(self, node: str) -> bool:
         return False
@@ -31,14 +41,23 @@ class MemoryDriver:
     def run(self, guest: Guest) -> None:
         self._make("run", guest, State.RUNNING)
 
-    def stop(self, guest: Guest) -> None:
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         self._set("stop", guest, State.DEAD)
 
+    def pause(self, guest: Guest) -> None:
+        self._set("pause", guest, State.PAUSED)
+
+    def unpause(self, guest: Guest) -> None:
+        self._set("unpause", guest, State.RUNNING)
+
     def suspend(self, guest: Guest) -> None:
-        self._set("suspend", guest, State.PAUSED)
+        self._set("suspend", guest, State.SUSPENDED)
 
     def resume(self, guest: Guest) -> None:
         self._set("resume", guest, State.RUNNING)
+
+    def rewire(self, guest: Guest) -> None:
+        self.calls.append(("rewire", guest.id))
 
     def snapshot(self, guest: Guest, target: Path) -> None:
         self.calls.append(("snapshot", guest.id))
@@ -50,6 +69,9 @@ class MemoryDriver:
 
     def states(self) -> Mapping[str, State]:
         return {}
+
+    def tidy(self) -> None:
+        """It keeps no logs."""
 
     def console(self, guest: Guest, lines: int | None) -> str:
         return f"climate: {guest.name} is {self.guests.get(guest.id, State.DEAD).value}\n"

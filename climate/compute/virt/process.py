@@ -1,33 +1,31 @@
-"""Servers as plain processes: each in a session of its own, a RESERVED one held at its gate.
+"""Servers as processes: each in a session of its own, a RESERVED one held at its gate.
 
-A folder per server: `pid` (number and start time), `gate` (a FIFO, there while
-it is held), `banner`, `console.log`.  The process holds its gate open itself,
-for reading and writing: it waits on through the death of whoever made it, and
-any process can open the gate.
+A folder per server: `pid` (number and start time), `gate` (there while it is
+held), `banner`, `console.log`, and `disk` (what it consists of).  Where networks
+are real each is in a network namespace of its own, with a DHCP client beside it.
 """
 
-import contextlib
 import os
 import shutil
 import signal
-import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Protocol
 
+from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, pids
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, gate
+from climate.compute.virt.homes import CONSOLE, MARK, PID, Homes, as_virt_error
 
 PAUSE_SECONDS = 5.0
 """Longest time that the system may take to stop a process or let it go on."""
 
-CONSOLE_BYTES = 100 * 1024
-MARK = "CLIMATE_SERVER"
+DISK, BANNER = "disk", "banner"
+
+STILL = "still"
+"""There while a running guest stands still to be copied: whoever takes up a copy that broke off lets it go on."""
 
 # Fixed and harmless: nothing of a user's is ever run, only printed.  It neither forks nor replaces itself, so that
 # it can be paused and recognised at any moment.  Its input is a FIFO that it holds open itself: it never ends.
@@ -38,19 +36,58 @@ while IFS= read -r line; do printf '%s\\n' "$line"; done < banner
 while :; do read -r _; done
 """
 
-_NOT_IN_IMAGES = frozenset({"pid", "pid.new", "gate"})
+
+class Body(Protocol):
+    """What the process of a guest is made of."""
+
+    def trouble(self) -> str | None:
+        """Why no guest can be made here; None: they can."""
+
+    def build(self, disk: Path, guest: Guest) -> None:
+        """Fill the empty folder `disk` with what the guest begins with."""
+
+    def start(self, homes: Homes, guest: Guest, source: int, *, held: bool) -> pids.Pid:
+        """Start the process, which reads its gate from `source`; it is recorded then."""
+
+    def awake(self, pid: pids.Pid) -> None:
+        """Return when a process that was let through its gate, or had none, has begun; VirtError when it failed."""
+
+    def freeze(self, pid: pids.Pid, *, stopped: bool) -> bool:
+        """Stop all of a guest, or let it go on; False when that took too long or it has ended."""
+
+    def content(self, home: Path) -> Iterable[tuple[Path, str]]:
+        """What an image of a guest holds: paths, and their names in it."""
 
 
-def _as_virt_error(verb: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The verb, with the operating system's complaints in the words of the driver's port."""
+@dataclass(frozen=True)
+class Plain:
+    """A shell that prints what it is and waits, with no walls around it; sizes are not kept to."""
 
-    def asked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return verb(*args, **kwargs)
-        except OSError as error:
-            raise VirtError(f"{verb.__name__}: {error.strerror or error}") from error
+    def trouble(self) -> str | None:
+        return None
 
-    return asked
+    def build(self, disk: Path, guest: Guest) -> None:
+        if guest.image is not None and archive.is_archive(guest.image):
+            archive.unpack(guest.image, disk, guest.disk_gb)
+
+    def start(self, homes: Homes, guest: Guest, source: int, *, held: bool) -> pids.Pid:
+        argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]
+        environment = {"PATH": "/usr/bin:/bin", MARK: guest.id}
+        with homes.open_log(guest.id) as log:
+            number = netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno()))
+        return homes.started(guest.id, number)
+
+    def awake(self, pid: pids.Pid) -> None:
+        return
+
+    def freeze(self, pid: pids.Pid, *, stopped: bool) -> bool:
+        pids.send(pid, signal.SIGSTOP if stopped else signal.SIGCONT)
+        return pids.wait_stopped(pid, stopped, PAUSE_SECONDS)
+
+    def content(self, home: Path) -> Iterable[tuple[Path, str]]:
+        yield from ((path, path.name) for path in sorted((home / DISK).iterdir()) if path.name != CONSOLE)
+        if (home / CONSOLE).exists():
+            yield home / CONSOLE, CONSOLE
 
 
 @dataclass(frozen=True)
@@ -58,177 +95,157 @@ class ProcessDriver:
     """Guests live in folders under `folder`; a guest that is asked to stop has `stop_seconds` to do so."""
 
     folder: Path
+    body: Body = Plain()
     stop_seconds: float = 10.0
+    wired: bool = False
+    """Whether each guest is in a network namespace of its own; otherwise it has addresses on paper."""
+
+    @property
+    def homes(self) -> Homes:
+        return Homes(self.folder)
 
     def nodes(self) -> Sequence[NodeSpec]:
         return ()
 
+    def trouble(self) -> str | None:
+        return self.body.trouble() or (dhcp_client.trouble() if self.wired else None)
+
+    def wiring(self, node: str) -> Wiring:
+        return Wiring.NETNS if self.wired else Wiring.NONE
+
+    def host_netns(self, node: str) -> str | None:
+        return None
+
     def remembers(self, node: str) -> bool:
         return True
 
-    @_as_virt_error
+    @as_virt_error
     def hold(self, guest: Guest) -> None:
         if self._state(guest.id) is not State.HELD:
+            dhcp_client.end(self.homes.of(guest.id))
             self._spawn(guest, held=True)
 
-    @_as_virt_error
+    @as_virt_error
     def run(self, guest: Guest) -> None:
         state = self._state(guest.id)
-        if state is State.RUNNING or (state is State.HELD and self._open_gate(guest.id)):
-            return
         if state is State.PAUSED:
             self.resume(guest)
-        else:
+        elif state is State.HELD and gate.let_through(self.homes.of(guest.id)):
+            self._awake(guest.id)
+        elif state is not State.RUNNING:
             self._spawn(guest, held=False)
+        dhcp_client.ensure(self.homes.of(guest.id), guest)
 
-    @_as_virt_error
-    def stop(self, guest: Guest) -> None:
-        pid = self._pid(guest.id)
-        if pid is None:
-            return
-        pids.signal_group(pid, signal.SIGTERM)
-        pids.signal_group(pid, signal.SIGCONT)
-        if not pids.wait_gone(pid, self.stop_seconds):
-            self._kill(pid)
+    @as_virt_error
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
+        pid = self.homes.pid(guest.id)
+        if pid is not None and kindly and self._state(guest.id) is not State.HELD:
+            pids.send(pid, signal.SIGTERM)
+            self.body.freeze(pid, stopped=False)
+            pids.wait_gone(pid, self.stop_seconds)
+        if pid is not None:
+            self.homes.end(guest.id)
+        dhcp_client.end(self.homes.of(guest.id))
 
-    @_as_virt_error
+    @as_virt_error
+    def pause(self, guest: Guest) -> None:
+        self._freeze(guest, stopped=True)
+        (self.homes.of(guest.id) / STILL).unlink(missing_ok=True)
+
+    @as_virt_error
+    def unpause(self, guest: Guest) -> None:
+        self._freeze(guest, stopped=False)
+
     def suspend(self, guest: Guest) -> None:
-        self._pause(guest, signal.SIGSTOP, stopped=True)
+        self.pause(guest)
 
-    @_as_virt_error
     def resume(self, guest: Guest) -> None:
-        self._pause(guest, signal.SIGCONT, stopped=False)
+        self.unpause(guest)
 
-    @_as_virt_error
+    @as_virt_error
+    def rewire(self, guest: Guest) -> None:
+        dhcp_client.end(self.homes.of(guest.id))
+        if self._state(guest.id) in (State.RUNNING, State.PAUSED):
+            dhcp_client.ensure(self.homes.of(guest.id), guest)
+
+    @as_virt_error
     def snapshot(self, guest: Guest, target: Path) -> None:
-        home = self._home(guest.id)
+        home = self.homes.of(guest.id)
         if not home.is_dir():
             raise VirtError(f"there is nothing of server {guest.id}")
-        draft = target.with_suffix(".new")
-        with tarfile.open(draft, "w:gz") as archive:
-            for path in sorted(home.iterdir()):
-                if path.name not in _NOT_IN_IMAGES:
-                    archive.add(path, arcname=path.name)
-        draft.replace(target)
-
-    @_as_virt_error
-    def delete(self, server_id: str) -> None:
-        home = self._home(server_id)
-        if not home.is_dir():
-            return
-        pid = self._pid(server_id) or pids.carrying(MARK, server_id)
-        if pid is not None:
-            self._kill(pid)
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(home)
-
-    def states(self) -> Mapping[str, State]:
-        if not self.folder.is_dir():
-            return {}
-        return {home.name: self._state(home.name) or State.DEAD for home in self.folder.iterdir() if home.is_dir()}
-
-    @_as_virt_error
-    def console(self, guest: Guest, lines: int | None) -> str:
+        still = home / STILL
+        if self._state(guest.id) is State.RUNNING:
+            still.touch()
+            self._freeze(guest, stopped=True)
         try:
-            with (self._home(guest.id) / "console.log").open("rb") as log:
-                log.seek(0, os.SEEK_END)
-                log.seek(max(0, log.tell() - CONSOLE_BYTES))
-                text = log.read().decode("utf-8", "replace")
-        except FileNotFoundError:
-            return ""
-        return text if lines is None else "".join(text.splitlines(keepends=True)[-lines:] if lines > 0 else ())
+            archive.pack(self.body.content(home), target)
+        finally:
+            if still.exists():
+                self._freeze(guest, stopped=False)
+                still.unlink()
 
-    def _home(self, server_id: str) -> Path:
-        return self.folder / server_id
+    @as_virt_error
+    def delete(self, server_id: str) -> None:
+        dhcp_client.end(self.homes.of(server_id))
+        self.homes.remove(server_id)
 
-    def _pid(self, server_id: str) -> pids.Pid | None:
-        pid = pids.read(self._home(server_id) / "pid")
-        return pid if pids.state(pid) else None
+    @as_virt_error
+    def states(self) -> Mapping[str, State]:
+        pids.reap_ended()
+        return {server_id: self._state(server_id) for server_id in self.homes.ids()}
 
-    def _state(self, server_id: str) -> State | None:
-        home = self._home(server_id)
-        pid = pids.read(home / "pid")
-        if pid is None:
-            return None
-        letter = pids.state(pid)
+    @as_virt_error
+    def tidy(self) -> None:
+        self.homes.trim(CONSOLE, dhcp_client.LOG)
+
+    @as_virt_error
+    def console(self, guest: Guest, lines: int | None) -> str:
+        return self.homes.console(guest.id, lines)
+
+    def _state(self, server_id: str) -> State:
+        home = self.homes.of(server_id)
+        letter = pids.state(pids.read(home / PID))
         if letter is None:
-            pids.reap(pid)
             return State.DEAD
-        if (home / "gate").exists():
+        if gate.closed(home):
             return State.HELD
         return State.PAUSED if letter in pids.STOPPED else State.RUNNING
 
-    def _pause(self, guest: Guest, number: signal.Signals, *, stopped: bool) -> None:
-        pid = self._pid(guest.id)
-        if pid is None:
+    def _freeze(self, guest: Guest, *, stopped: bool) -> None:
+        pid = self.homes.pid(guest.id)
+        if pid is None or self._state(guest.id) is State.HELD:
             raise VirtError(f"server {guest.id} is not running")
-        pids.signal_group(pid, number)
-        if not pids.wait_stopped(pid, stopped, PAUSE_SECONDS):
-            raise VirtError(f"process {pid.number} does not obey {number.name}")
-
-    def _kill(self, pid: pids.Pid) -> None:
-        pids.signal_group(pid, signal.SIGKILL)
-        if not pids.wait_gone(pid, self.stop_seconds):
-            raise VirtError(f"process {pid.number} does not end")
+        if not self.body.freeze(pid, stopped=stopped):
+            raise VirtError(f"process {pid.number} does not {'stop' if stopped else 'go on'}")
 
     def _spawn(self, guest: Guest, *, held: bool) -> None:
-        home = self._home(guest.id)
-        known = home.is_dir()
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Whoever made it before may have died between the start and the pid file.
-        stray = (self._pid(guest.id) or pids.carrying(MARK, guest.id)) if known else None
-        if stray is not None:
-            self._kill(stray)
-        (home / "banner").write_text(_banner(guest), encoding="utf-8")
-        pid = pids.of(_start(guest.id, home, held=held))
-        if pid is None:
-            raise VirtError(f"the process of server {guest.id} ended at once")
-        pids.write(home / "pid", pid)
-
-    def _open_gate(self, server_id: str) -> bool:
-        """Let a held guest go on; False when it has died meanwhile."""
-        gate = self._home(server_id) / "gate"
+        home = self.homes.make(guest.id)
+        (home / BANNER).write_text(_banner(guest), encoding="utf-8", errors="replace")
+        if not (home / DISK).is_dir():
+            draft = home / f"{DISK}.new"
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir()
+            self.body.build(draft, guest)
+            draft.rename(home / DISK)
+        source = gate.make(home, held=held)
         try:
-            handle = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False
-        try:
-            os.write(handle, b"\n")
+            self.body.start(self.homes, guest, source, held=held)
         finally:
-            os.close(handle)
-        gate.unlink(missing_ok=True)
-        return True
+            os.close(source)
+        if not held:
+            self._awake(guest.id)
 
-
-def _start(server_id: str, home: Path, *, held: bool) -> int:
-    """Start the program, at a closed gate or past it; its process number."""
-    gate = home / "gate"
-    gate.unlink(missing_ok=True)
-    os.mkfifo(gate, 0o600)
-    source = os.open(gate, os.O_RDWR)
-    if not held:
-        gate.unlink()
-    log = os.open(home / "console.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        return os.posix_spawn(
-            "/bin/sh",
-            ["sh", "-c", _PROGRAM, "climate-server", str(home)],
-            {"PATH": "/usr/bin:/bin", MARK: server_id},
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, source, 0),
-                (os.POSIX_SPAWN_DUP2, log, 1),
-                (os.POSIX_SPAWN_DUP2, log, 2),
-            ],
-            setsid=True,
-        )
-    finally:
-        os.close(source)
-        os.close(log)
+    def _awake(self, server_id: str) -> None:
+        pid = self.homes.pid(server_id)
+        if pid is None:
+            raise VirtError(f"server {server_id} ended at once{self.homes.last_words(server_id)}")
+        try:
+            self.body.awake(pid)
+        except VirtError as error:
+            raise VirtError(f"{error}{self.homes.last_words(server_id)}") from error
 
 
 def _banner(guest: Guest) -> str:
-    lines = [f"climate: server {guest.name} ({guest.id}) starts on {guest.node}"]
-    lines += [f"climate: eth{place} has address {address}" for place, address in enumerate(guest.addresses)]
+    lines = [f"climate: server {guest.name} ({guest.id}) starts"]
+    lines += [f"climate: {one.device} has address {address}" for one in guest.interfaces for address in one.addresses]
     return "\n".join([*lines, "climate: boot finished", ""])

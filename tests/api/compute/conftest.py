@@ -7,7 +7,7 @@ import pytest
 
 from climate.compute.store.tables import metadata
 from climate.store.engine import connect
-from tests.api.compute.world import Person, World, world
+from tests.api.compute.world import Person, World, world, written
 from tests.compute.place import unsafe
 
 
@@ -25,6 +25,21 @@ def cloud_database(make_database: Callable[..., str], engine_template: str) -> s
 def there(cloud_database: str, tmp_path: Path) -> Iterator[World]:
     with world(cloud_database, tmp_path) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def standing(cloud_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One cloud for all tests of a module."""
+    with world(cloud_database, tmp_path_factory.mktemp("home")) as found:
+        yield found
+
+
+@pytest.fixture
+def untouched(standing: World) -> Iterator[None]:
+    """Nothing is left behind by the test."""
+    before = written(standing)
+    yield
+    assert written(standing) == before
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from flask import Flask
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, func, select, text
 from werkzeug.test import TestResponse
 
 from api import create_app
@@ -18,6 +18,7 @@ from climate.compute import services
 from climate.compute.flavor import Flavor
 from climate.compute.services import IMAGE_ID
 from climate.compute.store import flavors
+from climate.compute.store.tables import metadata as compute_metadata
 from climate.context import Climate
 from climate.service import hosts
 from climate.settings import Settings
@@ -121,6 +122,16 @@ def hours_away(hours: float) -> str:
     return f"{datetime.now(UTC) + timedelta(hours=hours):%Y-%m-%d %H:%M}"
 
 
+def written(there: World) -> dict[str, Any]:
+    """Rows of all tables, and what the member's project uses of its quota: what no refusal changes."""
+    tables = [*compute_metadata.sorted_tables, *metadata.sorted_tables]
+    with there.climate.engine.connect() as conn:
+        found = {table.name: conn.scalar(select(func.count()).select_from(table)) for table in tables}
+    held = there.here.count("compute_addresses", "server_id IS NOT NULL")
+    limits = Person(there.app, "member").get("/compute/v2.1/limits")["limits"]["absolute"]
+    return {**found, **limits, "addresses in use": held}
+
+
 def forget(engine: Engine) -> None:
     """Empty the engine's tables, even the journal; the epoch goes on."""
     with engine.begin() as conn:
@@ -146,4 +157,16 @@ def world(database: str, home: Path) -> Iterator[World]:
         yield World(create_app(cast("Any", deployment)), here, climate)
 
 
-__all__ = ["MEMBER", "NODES", "SERVICE", "Person", "World", "done", "hours_away", "message", "server", "world"]
+__all__ = [
+    "MEMBER",
+    "NODES",
+    "SERVICE",
+    "Person",
+    "World",
+    "done",
+    "hours_away",
+    "message",
+    "server",
+    "world",
+    "written",
+]

@@ -1,7 +1,7 @@
 """The app over an engine with a fake cloud, and people who ask it things."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,14 +9,14 @@ from flask import Flask
 from sqlalchemy import Engine, func, select
 
 from api import create_app
-from climate import plugin
+from climate import plugin, power
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
 from climate.service import events, hosts
 from climate.settings import Settings
-from climate.store import tables
+from climate.store import care_tables, tables
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock, cloud_host
 
 READER = Caller("reader-user", "project", frozenset({"reader"}))
@@ -45,7 +45,8 @@ class Deployment:
 
 
 def app_over(climate: Climate, home: Path) -> Flask:
-    return create_app(cast("Any", Deployment(Settings(home=home, public_url="http://here"), climate)))
+    powered = replace(climate, power=power.load(home / power.FOLDER))
+    return create_app(cast("Any", Deployment(Settings(home=home, public_url="http://here"), powered)))
 
 
 def hosts_of(engine: Engine, clock: Clock, count: int) -> Climate:
@@ -126,5 +127,5 @@ def run_due(climate: Climate) -> None:
 def written(engine: Engine) -> dict[str, int]:
     """Rows of all tables: what must not change when something is refused."""
     with engine.connect() as conn:
-        known = (tables.journal, tables.hosts, tables.properties, tables.idempotency_keys, tables.allocations)
+        known = (tables.journal, tables.hosts, care_tables.properties, tables.idempotency_keys, tables.allocations)
         return {table.name: conn.scalar(select(func.count()).select_from(table)) or 0 for table in known}

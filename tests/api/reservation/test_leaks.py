@@ -8,12 +8,17 @@ from flask import Flask
 
 from climate.context import Climate
 from tests.api.reservation.face import PEOPLE, Person, order, reservation
+from tests.service.addresses import NETWORK, addresses_wanted, registered, spelled
 
 ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
 
 V1 = "/reservation/v1"
 LEASE = f"{V1}/leases/<lease_id>"
 HOST = f"{V1}/os-hosts/<host_id>"
+WINDOW = f"{V1}/maintenances/<maintenance_id>"
+NOBODYS = "00000000-0000-4000-8000-000000000000"
+POOL = f"{V1}/pools/<pool_name>"
+ADDRESS = f"{V1}/floatingips/<floatingip_id>"
 FOR_ADMINS = (401, 403, 403, 403, 403)
 
 MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
@@ -35,9 +40,44 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("PATCH", f"{V1}/os-hosts/properties/<name>"): (*FOR_ADMINS, 200),
     ("GET", f"{V1}/os-hosts/allocations"): (*FOR_ADMINS, 200),
     ("GET", f"{HOST}/allocation"): (*FOR_ADMINS, 200),
+    ("PUT", f"{HOST}/allocation"): (*FOR_ADMINS, 404),
+    ("GET", f"{HOST}/health"): (*FOR_ADMINS, 200),
+    ("POST", f"{HOST}/fail"): (*FOR_ADMINS, 200),
+    ("POST", f"{HOST}/heal"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/maintenances"): (*FOR_ADMINS, 200),
+    ("POST", f"{V1}/maintenances"): (*FOR_ADMINS, 409),
+    ("GET", WINDOW): (*FOR_ADMINS, 200),
+    ("PUT", WINDOW): (*FOR_ADMINS, 200),
+    ("DELETE", WINDOW): (*FOR_ADMINS, 200),
+    ("PUT", f"{HOST}/reservable"): (*FOR_ADMINS, 200),
+    ("GET", f"{HOST}/history"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/pools"): (*FOR_ADMINS, 200),
+    ("GET", POOL): (*FOR_ADMINS, 200),
+    ("PUT", POOL): (*FOR_ADMINS, 200),
+    ("GET", f"{POOL}/hosts"): (*FOR_ADMINS, 200),
+    ("GET", f"{POOL}/backlog"): (*FOR_ADMINS, 200),
+    ("POST", f"{POOL}/moves"): (*FOR_ADMINS, 200),
+    ("PUT", f"{HOST}/power"): (*FOR_ADMINS, 200),
+    ("GET", f"{HOST}/power"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/power"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/power/report"): (*FOR_ADMINS, 200),
+    ("POST", f"{HOST}/power/on"): (*FOR_ADMINS, 200),
+    ("POST", f"{HOST}/power/off"): (*FOR_ADMINS, 200),
+    ("DELETE", f"{HOST}/power"): (*FOR_ADMINS, 409),
+    ("GET", f"{V1}/floatingips"): (401, 200, 403, 200, 200, 200),
+    ("POST", f"{V1}/floatingips"): (*FOR_ADMINS, 409),
+    ("GET", f"{V1}/floatingips/allocations"): (*FOR_ADMINS, 200),
+    ("GET", ADDRESS): (401, 200, 403, 200, 200, 200),
+    ("GET", f"{ADDRESS}/allocation"): (*FOR_ADMINS, 200),
+    ("DELETE", ADDRESS): (*FOR_ADMINS, 409),
     ("GET", f"{V1}/plugins"): (401, 200, 403, 200, 200, 200),
     ("GET", f"{V1}/events"): (*FOR_ADMINS, 200),
     ("POST", f"{V1}/events/<event_id>/requeue"): (*FOR_ADMINS, 409),
+    ("GET", f"{V1}/notices"): (401, 200, 403, 200, 200, 200),
+    ("GET", f"{V1}/limits"): (401, 200, 403, 200, 200, 200),
+    ("GET", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 200),
+    ("PUT", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 200),
+    ("DELETE", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 204),
 }
 """Route -> the answer to each of ASKERS, about a lease of the project of `reader` and `member`."""
 
@@ -47,6 +87,16 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{V1}/os-hosts"): {"name": "h1"},
     ("PUT", HOST): {"rack": "4"},
     ("PATCH", f"{V1}/os-hosts/properties/<name>"): {"private": True},
+    ("PUT", f"{HOST}/allocation"): {"lease_id": NOBODYS},
+    ("POST", f"{HOST}/fail"): {"reason": "smoke"},
+    ("POST", f"{V1}/maintenances"): {"host_id": "1", "start_date": "2031-01-01 11:00", "reason": "new memory"},
+    ("PUT", WINDOW): {"reason": "new disks"},
+    ("PUT", f"{V1}/limits/<limited_project>"): {"leases": 5},
+    ("PUT", f"{HOST}/reservable"): {"reservable": False},
+    ("POST", f"{V1}/floatingips"): {"floating_network_id": NETWORK, "floating_ip_address": spelled(10)},
+    ("PUT", POOL): {"target": 2},
+    ("POST", f"{POOL}/moves"): {"hosts": ["2"]},
+    ("PUT", f"{HOST}/power"): {"driver": "memory", "settings": {"shutdown_seconds": 60}},
 }
 
 
@@ -65,15 +115,22 @@ def test_every_route_is_in_the_matrix(standing: tuple[Flask, Climate]) -> None:
 
 
 @pytest.mark.parametrize("place", range(len(ASKERS)), ids=ASKERS)
-def test_who_gets_what(app: Flask, member: Person, admin: Person, place: int) -> None:
+def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Climate, place: int) -> None:
     admin("PATCH", "/os-hosts/properties/gpu_count", {"private": True})
     dates = {"start_date": "2031-01-01 10:00", "end_date": "2031-01-02 10:00"}
-    lease = member.lease("hidden-name", **dates, reservations=[reservation(min=8, max=8)])
+    address = registered(climate, 1)[0]
+    lease = member.lease("hidden-name", **dates, reservations=[reservation(min=8, max=8), addresses_wanted(1)])
+    window = {"host_id": "2", "start_date": "2032-01-01 10:00", "reason": "new memory"}
+    planned = admin("POST", "/maintenances", window).json["maintenance"]
     names = {
         "<lease_id>": lease["id"],
+        "<maintenance_id>": planned["id"],
         "<host_id>": "1",
         "<name>": "gpu_count",
         "<event_id>": lease["events"][0]["id"],
+        "<limited_project>": "project",
+        "<pool_name>": "reservation",
+        "<floatingip_id>": str(address.id),
     }
     secrets = ["hidden-name", lease["id"], lease["reservations"][0]["id"], *(event["id"] for event in lease["events"])]
     asker = Person(app, ASKERS[place])

@@ -53,7 +53,8 @@ ORDERS: dict[str, tuple[dict[str, Any], int, str]] = {
     "an unknown resource_type": (
         asked(resource_type="foo:bar"),
         400,
-        "The foo:bar resource type is not supported; known are: physical:host, virtual:instance",
+        "The foo:bar resource type is not supported; known are: flavor:instance, physical:host, "
+        "virtual:floatingip, virtual:instance",
     ),
     "a list for resource_type": (asked(resource_type=["physical:host"]), 400, "is not supported"),
     "an unknown kind of event": (

@@ -16,6 +16,7 @@ LEASE = {
 RESERVATION = {
     "id", "lease_id", "resource_id", "resource_type", "status", "missing_resources", "resources_changed", "created_at",
     "updated_at", "hypervisor_properties", "resource_properties", "before_end", "min", "max",
+    "on_end", "grace_period", "recycle_deadline",
 }  # fmt: skip
 EVENT = {"id", "lease_id", "event_type", "time", "status", "created_at", "updated_at"}
 
@@ -58,6 +59,9 @@ def test_a_lease_is_shown_as_the_peer_shows_it(member: Person) -> None:
         "before_end": "default",
         "min": 1,
         "max": 1,
+        "on_end": "terminate",
+        "grace_period": 0,
+        "recycle_deadline": "terminate",
     }
     assert [set(event) for event in lease["events"]] == [EVENT] * 3
     assert [(event["event_type"], event["time"], event["status"]) for event in lease["events"]] == [
@@ -173,7 +177,9 @@ def test_reservations_are_changed_by_their_id(member: Person) -> None:
 def test_plugins(reader: Person) -> None:
     known = reader.get("/plugins")["plugins"]
     assert [(one["name"], one["resource_type"]) for one in known] == [
+        ("FlavorInstance", "flavor:instance"),
         ("PhysicalHost", "physical:host"),
+        ("FloatingIp", "virtual:floatingip"),
         ("VirtualInstance", "virtual:instance"),
     ]
     assert all(one["description"] for one in known)

@@ -1,23 +1,113 @@
-"""Filters by what is free (cloud.md C.4)."""
+"""Filters by what is free (cloud.md C.4).
+
+A node's memory, CPUs and disk may be promised more than once, by a ratio: its
+own, or in the aggregate variants the least that its aggregates name.
+"""
+
+import logging
+from collections.abc import Callable
 
 import numpy as np
 
-from climate.compute.request import Placement
-from climate.compute.scheduler.snapshot import Hosts, Mask
+from climate.compute.request import Spec
+from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
+from climate.compute.scheduler.rules import Again, Filter, Options
+
+log = logging.getLogger(__name__)
+
+Ratio = Callable[[Hosts], Numbers]
 
 
-def enough_ram(hosts: Hosts, place: Placement) -> Mask:
-    """Memory may be promised `ram_ratio` times, but one server never gets more than there is."""
-    usable = hosts.ram_mb * hosts.ram_ratio - hosts.used_ram_mb
-    return np.asarray((hosts.ram_mb >= place.ram_mb) & (usable >= place.ram_mb), dtype=np.bool_)
+def least(hosts: Hosts, key: str, otherwise: Numbers) -> Numbers:
+    """The least number that a node's aggregates have under `key`; where there is none, or nonsense, `otherwise`."""
+
+    def number(values: list[str]) -> float:
+        try:
+            return min((float(value) for value in values), default=np.nan)
+        except ValueError:
+            log.warning("Could not decode %s: '%s'", key, ", ".join(values))
+            return np.nan
+
+    named = hosts.grouping.number(lambda grouping: number(grouping.values(key)))
+    return np.where(np.isnan(named), otherwise, named)
 
 
-def enough_vcpus(hosts: Hosts, place: Placement) -> Mask:
-    """CPUs may be promised `cpu_ratio` times, but one server never gets more than there are."""
-    usable = hosts.vcpus * hosts.cpu_ratio - hosts.used_vcpus
-    return np.asarray((hosts.vcpus >= place.vcpus) & (usable >= place.vcpus), dtype=np.bool_)
+def ram_filter(name: str, ratio: Ratio) -> Filter:
+    """Memory enough; one server never gets more than the node has, whatever the ratio."""
+
+    def usable(hosts: Hosts) -> Numbers:
+        return hosts.ram_mb * ratio(hosts) - hosts.used_ram_mb
+
+    def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+        return (hosts.ram_mb >= spec.ram_mb) & (usable(hosts) >= spec.ram_mb)
+
+    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+        if hosts.ram_mb[place] < spec.ram_mb:
+            return f"does not have {spec.ram_mb} MB usable ram before overcommit, it only has {hosts.ram_mb[place]} MB."
+        only = usable(hosts.row(place))[0]
+        return f"does not have {spec.ram_mb} MB usable ram, it only has {only} MB usable ram."
+
+    return Filter(name, keep, Again.ROW, why, ("memory_mb", lambda hosts, *_: hosts.ram_mb * ratio(hosts)))
 
 
-def enough_disk(hosts: Hosts, place: Placement) -> Mask:
-    """Disk may be promised `disk_ratio` times."""
-    return np.asarray(hosts.disk_mb * hosts.disk_ratio - hosts.used_disk_mb >= place.disk_mb, dtype=np.bool_)
+def core_filter(name: str, ratio: Ratio) -> Filter:
+    """CPUs enough; a node that does not say how many it has is not held to them."""
+
+    def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+        known = hosts.vcpus > 0
+        if not known.all():
+            log.warning("VCPUs not set; assuming CPU collection broken")
+        free = hosts.vcpus * ratio(hosts) - hosts.used_vcpus
+        return ~known | ((hosts.vcpus >= spec.vcpus) & (free >= spec.vcpus))
+
+    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+        row = hosts.row(place)
+        free = (row.vcpus * ratio(row) - row.used_vcpus)[0]
+        return f"does not have {spec.vcpus} usable vcpus, it only has {min(free, row.vcpus[0])} usable vcpus."
+
+    def limit(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
+        return np.where(hosts.vcpus > 0, hosts.vcpus * ratio(hosts), np.inf)
+
+    return Filter(name, keep, Again.ROW, why, ("vcpu", limit))
+
+
+def disk_filter(name: str, ratio: Ratio) -> Filter:
+    """Disk enough."""
+
+    def usable(hosts: Hosts) -> Numbers:
+        return hosts.disk_mb * ratio(hosts) - hosts.used_disk_mb
+
+    def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+        return usable(hosts) >= spec.disk_mb
+
+    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+        only = usable(hosts.row(place))[0]
+        return f"does not have {spec.disk_mb} MB usable disk, it only has {only} MB usable disk."
+
+    return Filter(name, keep, Again.ROW, why, ("disk_gb", lambda hosts, *_: hosts.disk_mb * ratio(hosts) / 1024))
+
+
+RAM = ram_filter("RamFilter", lambda hosts: hosts.ram_ratio)
+CORE = core_filter("CoreFilter", lambda hosts: hosts.cpu_ratio)
+DISK = disk_filter("DiskFilter", lambda hosts: hosts.disk_ratio)
+AGGREGATE_RAM = ram_filter("AggregateRamFilter", lambda hosts: least(hosts, "ram_allocation_ratio", hosts.ram_ratio))
+AGGREGATE_CORE = core_filter("AggregateCoreFilter", lambda hosts: least(hosts, "cpu_allocation_ratio", hosts.cpu_ratio))
+AGGREGATE_DISK = disk_filter(
+    "AggregateDiskFilter", lambda hosts: least(hosts, "disk_allocation_ratio", hosts.disk_ratio)
+)
+
+
+def exact_filter(name: str, free: Callable[[Hosts], Numbers], wanted: Callable[[Spec], int], what: str) -> Filter:
+    """Exactly as much free as is asked for: a server then has a whole machine."""
+
+    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+        return f"does not have exactly {wanted(spec)} {what}, it has {free(hosts)[place]}."
+
+    return Filter(name, lambda hosts, spec, options: free(hosts) == wanted(spec), Again.ROW, why)
+
+
+EXACT_RAM = exact_filter("ExactRamFilter", lambda hosts: hosts.free_ram_mb, lambda spec: spec.ram_mb, "MB of ram")
+EXACT_DISK = exact_filter("ExactDiskFilter", lambda hosts: hosts.free_disk_mb, lambda spec: spec.disk_mb, "MB of disk")
+EXACT_CORE = exact_filter(
+    "ExactCoreFilter", lambda hosts: hosts.vcpus - hosts.used_vcpus, lambda spec: spec.vcpus, "vcpus"
+)

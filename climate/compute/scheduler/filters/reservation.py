@@ -2,16 +2,78 @@
 
 import numpy as np
 
-from climate.compute.request import Placement
-from climate.compute.scheduler.snapshot import Hosts, Mask
+from climate.compute.aggregate import NAMED
+from climate.compute.host import FREEPOOL
+from climate.compute.request import Slots, Spec
+from climate.compute.scheduler.hosts import Grouping, Hosts, Mask, Pool
+from climate.compute.scheduler.rules import Again, Filter, Options
+
+FOR = "filter_tenant_id"
+"""Metadata of such an aggregate: the project that the reservation is for."""
 
 
-def in_reservation(hosts: Hosts, place: Placement) -> Mask:
+def in_reservation(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """With the hint: the named pools' nodes, when they are lent to the project and not closed.
 
-    Without it every node of the reservation pool or of a lent one is hidden from everybody.
+    With a reservation's own flavor: the nodes of the reservation pool where it
+    has a free slot.  With neither every node of the reservation pool or of a
+    lent one is hidden from everybody.
     """
-    if not place.pools:
-        return np.asarray(hosts.pools == "", dtype=np.bool_)
-    named = np.isin(hosts.pools.astype(str), np.array(place.pools, dtype=str)) & (hosts.pools != "")
-    return np.asarray(named & (hosts.owners == place.project_id) & ~hosts.closed, dtype=np.bool_)
+    flavor = spec.flavor
+    if flavor is not None and flavor.reservation is not None:
+        shared = hosts.pool.where(_is_free)
+        return shared & (_in_slots(hosts, spec.slots) if spec.slots else _named(hosts, spec, flavor.reservation))
+    if not spec.pools:
+        return hosts.pool.where(lambda pool: pool is None)
+
+    def open_to(pool: Pool | None) -> bool:
+        return pool is not None and pool.name in spec.pools and pool.owner == spec.project_id and not pool.closed
+
+    return hosts.pool.where(open_to)
+
+
+def _is_free(pool: Pool | None) -> bool:
+    return pool is not None and pool.name == FREEPOOL
+
+
+def _in_slots(hosts: Hosts, slots: Slots) -> Mask:
+    """Where there are fewer servers than there are when all slots are in use."""
+    known = np.array(sorted(slots.most), dtype=np.int64)
+    most = np.zeros(len(hosts))
+    places = np.searchsorted(hosts.ids, known)
+    there = places < len(hosts)
+    there[there] = hosts.ids[places[there]] == known[there]
+    most[places[there]] = [slots.most[node] for node in known[there].tolist()]
+    return np.asarray(hosts.servers < most, dtype=np.bool_)
+
+
+def _named(hosts: Hosts, spec: Spec, reservation: str) -> Mask:
+    """What a service outside this cloud has given to a reservation; how much of it is used is its own to know."""
+
+    def fits(grouping: Grouping) -> bool:
+        return reservation in grouping.words(NAMED) and spec.project_id in grouping.words(FOR)
+
+    return hosts.grouping.where(fits)
+
+
+def _why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    pool = hosts.pool.row(place).values[0]
+    if spec.flavor is not None and spec.flavor.reservation is not None and _is_free(pool):
+        return f"has no free slot of the reservation {spec.flavor.reservation}."
+    if pool is None:
+        return "is in no reservation."
+    if pool.owner is None:
+        return f"is kept for leases, in the pool {pool.name}."
+    if pool.name not in spec.pools:
+        return f"is lent to the reservation {pool.name}."
+    if pool.owner != spec.project_id:
+        return f"is lent to another project, for the reservation {pool.name}."
+    return f"is lent to the reservation {pool.name}, which is ending."
+
+
+def _counted(spec: Spec) -> bool:
+    return spec.slots is not None
+
+
+RESERVATION = Filter("ReservationFilter", in_reservation, Again.ROW, _why, when=_counted)
+"""Never skipped: not even an administrator's forced host makes a way into another's reservation."""

@@ -1,0 +1,16 @@
+"""Every route below /compute/v2.1, with what it takes and answers."""
+
+from collections.abc import Mapping
+
+from api.compute.described import actions, flavors, networks, nodes, projects, servers
+from api.compute.described.shapes import Operation
+
+OPERATIONS: Mapping[tuple[str, str], Operation] = {
+    **servers.OPERATIONS,
+    **actions.OPERATIONS,
+    **flavors.OPERATIONS,
+    **flavors.KEYPAIRS,
+    **projects.OPERATIONS,
+    **nodes.OPERATIONS,
+    **networks.OPERATIONS,
+}

@@ -1,0 +1,78 @@
+"""What was asked of a server, when, by whom, and how it went."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
+from api.compute.server_view import host_id
+from api.compute.servers import compute, find
+from api.current import caller
+from climate.compute.server import Server
+from climate.compute.store import wishes
+from climate.domain.errors import NotFound
+
+Body = dict[str, Any]
+Note = Mapping[str, Any]
+
+blueprint = compute_blueprint("instance-actions")
+
+
+@blueprint.get("/servers/<server_id>/os-instance-actions")
+def listing(server_id: str) -> Body:
+    """What was asked of a server, newest first."""
+    server = find(server_id)
+    return {"instanceActions": [_action(server, note) for note in _notes(server)]}
+
+
+@blueprint.get("/servers/<server_id>/os-instance-actions/<request_id>")
+def show(server_id: str, request_id: str) -> Body:
+    """What one request asked of a server, and how it went."""
+    server = find(server_id)
+    note = next((note for note in _notes(server) if note["request_id"] == request_id), None)
+    if note is None:
+        raise NotFound(f"Action for request_id {request_id[:80]} on instance {server.id} could not be found.")
+    shown = _action(server, note)
+    # Before 2.51 the events were for administrators.
+    if since(51) or caller().is_admin:
+        shown["events"] = [_event(server, note)]
+    return {"instanceAction": shown}
+
+
+def _notes(server: Server) -> list[dict[str, Any]]:
+    with compute().engine.connect() as conn:
+        return wishes.notes(conn, server.id)
+
+
+def _action(server: Server, note: Note) -> Body:
+    shown: Body = {
+        "action": note["action"],
+        "instance_uuid": server.id,
+        "request_id": note["request_id"],
+        "user_id": note["user_id"],
+        "project_id": note["project_id"],
+        "start_time": _time(note["started_at"]),
+        "message": note["message"],
+    }
+    return shown | ({"updated_at": _time(note["finished_at"] or note["started_at"])} if since(58) else {})
+
+
+def _event(server: Server, note: Note) -> Body:
+    finished = note["finished_at"]
+    event: Body = {
+        "event": f"compute_{note['action']}",
+        "start_time": _time(note["started_at"]),
+        "finish_time": _time(finished) if finished else None,
+        "result": None if finished is None else "Error" if note["message"] == wishes.FAILED else "Success",
+    }
+    if caller().is_admin:
+        event["traceback"] = None
+    if since(62):
+        event["hostId"] = host_id(server)
+        event |= {"host": server.service_host} if caller().is_admin else {}
+    return event
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}"

@@ -1,0 +1,65 @@
+"""Addresses, their ranges and network interfaces as clients write them; InvalidInput says what would be right."""
+
+import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Any
+
+from climate.domain.errors import InvalidInput
+
+_INTERFACE = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
+
+
+def address(value: Any, field: str) -> IPv4Address:
+    """An IPv4 address."""
+    try:
+        return IPv4Address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise InvalidInput(f"{field} must be an IPv4 address, not {str(value)[:40]!r}") from None
+
+
+def cidr(value: Any, field: str) -> IPv4Network:
+    """A range of IPv4 addresses, like 10.1.0.0/24."""
+    try:
+        return IPv4Network(value if isinstance(value, str) else "")
+    except ValueError:
+        why = "an IPv4 range whose address is its first one, like 10.1.0.0/24"
+        raise InvalidInput(f"{field} must be {why}, not {str(value)[:40]!r}") from None
+
+
+def cidr_v6(value: Any, field: str) -> IPv6Network:
+    """A range of IPv6 addresses, like fd00::/48."""
+    try:
+        return IPv6Network(value if isinstance(value, str) else "")
+    except ValueError:
+        raise InvalidInput(f"{field} must be an IPv6 range like fd00::/48, not {str(value)[:40]!r}") from None
+
+
+def address_v6(value: Any, field: str) -> IPv6Address:
+    """An IPv6 address."""
+    try:
+        return IPv6Address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise InvalidInput(f"{field} must be an IPv6 address, not {str(value)[:40]!r}") from None
+
+
+def stretch(value: Any, field: str) -> tuple[IPv4Address, IPv4Address]:
+    """First and last of addresses in a row: a range, first-last, or one address."""
+    text = value if isinstance(value, str) else ""
+    if "/" in text:
+        whole = cidr(text, field)
+        return whole[0], whole[-1]
+    start, dash, end = text.partition("-")
+    first = address(start.strip(), field)
+    last = address(end.strip(), field) if dash else first
+    if first > last:
+        raise InvalidInput(f"{field}: {first} comes after {last}")
+    return first, last
+
+
+def interface(value: Any, field: str) -> str | None:
+    """The name of a network interface of a host; None: none is named."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _INTERFACE.fullmatch(value):
+        raise InvalidInput(f"{field} must be the name of an interface: at most 15 letters, digits and _ . : -")
+    return value

@@ -1,0 +1,62 @@
+"""Why a server is where it is, or nowhere: the scheduler's decisions about it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api.compute import asked
+from api.compute.blueprint import compute_blueprint
+from api.compute.servers import compute, find
+from climate.compute import decisions
+from climate.compute.decisions import Decision
+from climate.compute.server import Server
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("scheduling")
+
+
+@blueprint.get("/servers/<server_id>/scheduling")
+def scheduling(server_id: str) -> Body:
+    """How the scheduler came to a server's node (administrator): each decision, oldest first.
+
+    `trail` is as climate.compute.scheduler.trail has it, but for `picks`: of a
+    build it tells `chosen`, the node of this server, and `later`, which nodes
+    filters took out for the servers before it.
+    """
+    asked.may_administer()
+    server = find(server_id)
+    told = [_told(server, decision) for decision in decisions.of(compute(), server.id)]
+    return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": told}}
+
+
+def _told(server: Server, decision: Decision) -> Body:
+    return {
+        "made_at": decision.made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "kind": decision.kind,
+        "lost": [list(reasons) for reasons in decision.lost],
+        "after": _after(decision),
+        "error": decision.error,
+        "trail": _of_one(decision.trail, server.launch_index if decision.server_id is None else 0),
+    }
+
+
+def _after(decision: Decision) -> Body | None:
+    """Where making the server had failed before, and why."""
+    after = decision.after
+    if after is None:
+        return None
+    return {"host": after["service_host"], "node": after["node"], "reason": after["reason"]}
+
+
+def _of_one(trail: Mapping[str, Any], number: int) -> Body:
+    """The trail of a build as far as it is about server `number` of it."""
+    picks = trail.get("picks", [])
+    own = picks[number] if number < len(picks) else None
+    later = [
+        {"server": place, **stage}
+        for place, pick in enumerate(picks[: number + 1])
+        for stage in pick.get("filters", ())
+    ]
+    kept = {key: value for key, value in trail.items() if key not in ("picks", "more_picks")}
+    chosen = None if own is None else {key: value for key, value in own.items() if key != "filters"}
+    return {**kept, "chosen": chosen, "later": later}

@@ -1,0 +1,184 @@
+"""Addresses of a server: shown, given, taken away, and floating ones that stand for them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response
+from werkzeug.exceptions import UnprocessableEntity
+
+from api.body import read_object
+from api.compute import asked, ip, server_view
+from api.compute.blueprint import compute_blueprint
+from api.compute.servers import by, compute, find
+from climate.compute import addressing
+from climate.compute.addressing import Who
+from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
+from climate.compute.network import floating
+from climate.compute.network.model import Vif
+from climate.domain.errors import InvalidInput
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("server-addresses")
+
+ATTACHMENT = "interfaceAttachment"
+
+
+@blueprint.get("/servers/<server_id>/ips")
+def addresses(server_id: str) -> Body:
+    """The addresses of a server, network by network."""
+    return {"addresses": _addresses(server_id)}
+
+
+@blueprint.get("/servers/<server_id>/ips/<label>")
+def of_network(server_id: str, label: str) -> Body:
+    """Those that it has in one network, by the network's name."""
+    found = _addresses(server_id)
+    if label not in found:
+        raise NotFound(f"Instance {server_id} has no network {label[:80]}.")
+    return {label: found[label]}
+
+
+@blueprint.get("/servers/<server_id>/os-interface")
+def interfaces(server_id: str) -> Body:
+    """The interfaces of a server."""
+    return {"interfaceAttachments": [_view(vif) for vif in _vifs(server_id)]}
+
+
+@blueprint.get("/servers/<server_id>/os-interface/<port_id>")
+def interface(server_id: str, port_id: str) -> Body:
+    """One of them."""
+    for vif in _vifs(server_id):
+        if vif.id == port_id:
+            return {ATTACHMENT: _view(vif)}
+    raise NotFound(f"Instance {server_id} has no interface {port_id[:80]}")
+
+
+@blueprint.post("/servers/<server_id>/os-interface")
+def attach(server_id: str) -> Body:
+    """Give a server an address of a network, any or this one, with an interface if it has none there."""
+    asked.may_write()
+    given = asked.part(read_object(), ATTACHMENT)
+    unknown = sorted(set(given) - {"net_id", "fixed_ips", "tag"})
+    if unknown:
+        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set: interfaces are made by net_id")
+    network_id = asked.uuid(given.get("net_id"), "net_id")
+    return {ATTACHMENT: _view(addressing.add(compute(), _who(server_id), network_id, _exact(given)))}
+
+
+@blueprint.delete("/servers/<server_id>/os-interface/<port_id>")
+def detach(server_id: str, port_id: str) -> tuple[str, int]:
+    """Take an interface from a server, with all of its addresses."""
+    asked.may_write()
+    addressing.unplug(compute(), _who(server_id), asked.path_id(port_id, "Port"))
+    return "", 202
+
+
+def add_fixed(server_id: str, details: Any) -> Response:
+    """One more address of a network."""
+    asked.may_write()
+    network_id = asked.uuid(_key("addFixedIp", details, "networkId"), "networkId")
+    find(server_id)
+    try:
+        addressing.add(compute(), _who(server_id), network_id)
+    except NoMoreAddresses as refusal:
+        raise InvalidInput(str(refusal)) from None
+    return Response(status=202)
+
+
+def remove_fixed(server_id: str, details: Any) -> Response:
+    """One address less."""
+    asked.may_write()
+    address = _key("removeFixedIp", details, "address")
+    find(server_id)
+    try:
+        addressing.remove(compute(), _who(server_id), asked.name(address, "address"))
+    except NotFound as refusal:
+        raise InvalidInput(str(refusal)) from None
+    return Response(status=202)
+
+
+def add_floating(server_id: str, details: Any) -> Response:
+    """A floating address of the project stands for one of the server's, its first unless one is named."""
+    asked.may_write()
+    given = _object("addFloatingIp", details)
+    address = str(ip.address(given.get("address"), "address"))
+    named = given.get("fixed_address")
+    fixed_address = None if named is None else str(ip.address(named, "fixed_address"))
+    server = find(server_id)
+    with compute().engine.begin() as conn:
+        fixed = floating.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
+        there = floating.by_address(conn, address, asked.own_project())
+        floating.associate(conn, there, fixed, compute().now(conn))
+    return Response(status=202)
+
+
+def remove_floating(server_id: str, details: Any) -> Response:
+    """A floating address stands for the server no more."""
+    asked.may_write()
+    address = str(ip.address(_object("removeFloatingIp", details).get("address"), "address"))
+    server = find(server_id)
+    with compute().engine.begin() as conn:
+        there = floating.by_address(conn, address, asked.own_project())
+        if there.server_id != server.id:
+            raise Conflict(f"Floating IP {address} is not associated with instance {server.id}.")
+        floating.disassociate(conn, there, compute().now(conn))
+    return Response(status=202)
+
+
+ACTIONS = {
+    "addFixedIp": add_fixed,
+    "removeFixedIp": remove_fixed,
+    "addFloatingIp": add_floating,
+    "removeFloatingIp": remove_floating,
+}
+"""Served at every microversion: clients that no longer know them do not ask."""
+
+
+def _who(server_id: str) -> Who:
+    return Who(asked.path_id(server_id), asked.own_project(), by())
+
+
+def _vifs(server_id: str) -> list[Vif]:
+    asked.may_read()
+    return addressing.interfaces(compute(), asked.path_id(server_id), asked.own_project())
+
+
+def _addresses(server_id: str) -> Body:
+    shown: Mapping[str, list[Body]] = server_view.addresses(find(server_id))
+    return {
+        label: [{"version": one["version"], "addr": one["addr"]} for one in found] for label, found in shown.items()
+    }
+
+
+def _view(vif: Vif) -> Body:
+    return {
+        "port_id": vif.id,
+        "port_state": "ACTIVE",
+        "net_id": vif.network.id,
+        "mac_addr": vif.mac,
+        "fixed_ips": [{"subnet_id": vif.network.subnet_id, "ip_address": str(one)} for one in vif.addresses],
+    }
+
+
+def _exact(given: Body) -> str | None:
+    """The address that an interface is to have; None: any."""
+    wanted = given.get("fixed_ips")
+    if wanted is None:
+        return None
+    if not isinstance(wanted, list) or len(wanted) != 1 or not isinstance(wanted[0], dict):
+        raise InvalidInput('fixed_ips must be like [{"ip_address": "10.0.0.3"}]')
+    return str(ip.address(wanted[0].get("ip_address"), "fixed_ips.ip_address"))
+
+
+def _key(action: str, details: Any, key: str) -> Any:
+    """What stands below the key of an action, which a body without it cannot be about (cloud.md D.6)."""
+    if not isinstance(details, dict) or key not in details:
+        raise UnprocessableEntity(f"{action}: there is no {key}")
+    return details[key]
+
+
+def _object(action: str, details: Any) -> Body:
+    if not isinstance(details, dict):
+        raise InvalidInput(f"{action} must be an object")
+    return details

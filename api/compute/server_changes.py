@@ -1,0 +1,135 @@
+"""Actions that make another server of one: resized, rebuilt, shelved, locked, imaged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response, jsonify
+
+from api.compute import asked, server_body, server_view
+from api.compute.microversion import since
+from api.compute.servers import by, compute, find
+from api.current import deployment
+from climate.compute import asking, rebuilding, resizing, unshelving, upkeep
+from climate.compute.errors import Conflict
+from climate.compute.rebuilding import Rebuilt
+from climate.compute.server import ACTIVE, ERROR, SHELVED_OFFLOADED, VM_STATES
+from climate.domain.errors import InvalidInput
+
+REBUILD_KEYS = frozenset(
+    {"imageRef", "name", "metadata", "description", "adminPass", "preserve_ephemeral", "OS-DCF:diskConfig"}
+)
+"""What may stand below `rebuild`; the last three change nothing here, but clients send them."""
+
+STATES = {"active": ACTIVE, "error": ERROR}
+
+
+def create_image(server_id: str, details: Any) -> Response:
+    """An image of the server as it is."""
+    asked.may_write()
+    given = _object("createImage", details)
+    name = asked.name(given.get("name"), "createImage.name")
+    metadata = asked.metadata(given.get("metadata") or {}, "createImage.metadata")
+    made = asking.create_image(compute(), server_id, name, metadata, project_id=asked.own_project(), by=by())
+    answer = jsonify({"image_id": made}) if since(45) else Response()
+    answer.status_code = 202
+    answer.headers["Location"] = f"{deployment().settings.base_url}/image/v2/images/{made}"
+    return answer
+
+
+def resize(server_id: str, details: Any) -> Response:
+    """Another flavor, to be confirmed."""
+    asked.may_write()
+    flavor = server_body.flavor(_object("resize", details).get("flavorRef"))
+    resizing.resize(compute(), server_id, flavor, project_id=asked.own_project(), by=by())
+    return Response(status=202)
+
+
+def confirm(server_id: str, details: Any) -> Response:
+    """The new flavor stays."""
+    asked.may_write()
+    resizing.confirm(compute(), server_id, project_id=asked.own_project(), by=by())
+    return Response(status=204)
+
+
+def rebuild(server_id: str, details: Any) -> Response:
+    """The server anew, from an image."""
+    asked.may_write()
+    given = _object("rebuild", details)
+    unknown = sorted(set(given) - REBUILD_KEYS)
+    if unknown:
+        raise InvalidInput(f"rebuild: {', '.join(unknown)[:200]} cannot be set")
+    wanted = Rebuilt(
+        image_id=server_body.image(given.get("imageRef")),
+        name=asked.name(given["name"], "rebuild.name") if "name" in given else None,
+        metadata=asked.metadata(given["metadata"], "rebuild.metadata") if "metadata" in given else None,
+        description=asked.description(given.get("description")),
+    )
+    rebuilding.rebuild(compute(), server_id, wanted, project_id=asked.own_project(), by=by())
+    answer = jsonify({"server": server_view.full(find(server_id))})
+    answer.status_code = 202
+    answer.headers["Location"] = f"{deployment().settings.base_url}/compute/v2.1/servers/{server_id}"
+    return answer
+
+
+def shelve(server_id: str, details: Any) -> Response:
+    """Into an image, and off its host."""
+    asked.may_write()
+    asking.shelve(compute(), server_id, project_id=asked.own_project(), by=by())
+    return Response(status=202)
+
+
+def offload(server_id: str, details: Any) -> Response:
+    """A shelved server is on no host here: nothing is left to do."""
+    asked.may_administer()
+    server = find(server_id)
+    if server.status != SHELVED_OFFLOADED:
+        state = VM_STATES[server.status]
+        raise Conflict(f"Cannot 'shelveOffload' instance {server.id} while it is in vm_state {state}")
+    return Response(status=202)
+
+
+def unshelve(server_id: str, details: Any) -> Response:
+    """Back onto a host."""
+    asked.may_write()
+    given = {} if details is None else _object("unshelve", details)
+    if set(given) - {"availability_zone"}:
+        raise InvalidInput('unshelve must be null or like {"availability_zone": "nova"}')
+    zone = given.get("availability_zone")
+    wanted = None if zone is None else asked.zone_name(zone)
+    unshelving.unshelve(compute(), server_id, wanted, project_id=asked.own_project(), by=by())
+    return Response(status=202)
+
+
+def lock(server_id: str, details: Any) -> Response:
+    """Nobody but administrators changes it any more."""
+    asked.may_write()
+    given = {} if details is None else _object("lock", details)
+    reason = given.get("locked_reason")
+    if set(given) - {"locked_reason"}:
+        raise InvalidInput('lock must be null or like {"locked_reason": "why"}')
+    why = None if reason is None else asked.name(reason, "lock.locked_reason")
+    upkeep.lock(compute(), server_id, why, project_id=asked.own_project(), by=by())
+    return Response(status=202)
+
+
+def unlock(server_id: str, details: Any) -> Response:
+    """Everybody changes it again who otherwise may."""
+    asked.may_write()
+    upkeep.unlock(compute(), server_id, project_id=asked.own_project(), by=by())
+    return Response(status=202)
+
+
+def reset(server_id: str, details: Any) -> Response:
+    """A state by decree (administrator)."""
+    asked.may_administer()
+    state = _object("os-resetState", details).get("state")
+    if state not in STATES:
+        raise InvalidInput(f"os-resetState: state must be {' or '.join(STATES)}")
+    upkeep.reset(compute(), server_id, STATES[state], by=by())
+    return Response(status=202)
+
+
+def _object(action: str, details: Any) -> Mapping[str, Any]:
+    if not isinstance(details, dict):
+        raise InvalidInput(f"{action} must be an object")
+    return details

@@ -1,0 +1,90 @@
+"""Server groups: servers that are kept together, or apart."""
+
+from typing import Any
+
+from flask import request
+
+from api.body import read_object
+from api.compute import asked
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
+from api.compute.servers import compute
+from api.current import caller
+from api.paging import page
+from climate.compute import groups
+from climate.compute.groups import ServerGroup
+from climate.domain.errors import InvalidInput
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("server-groups")
+
+
+@blueprint.get("/os-server-groups")
+def listing() -> Body:
+    """The groups of the caller's project; of all projects for an administrator who asks for them."""
+    asked.may_read()
+    everybody = asked.query_flag("all_projects") and caller().is_admin
+    offset = asked.count(request.args.get("offset", "0"), "offset")
+    found = groups.listed(compute(), None if everybody else caller().project_id, page().limit, offset)
+    return {"server_groups": [_view(group) for group in found]}
+
+
+@blueprint.post("/os-server-groups")
+def create() -> Body:
+    """Make a group with a policy."""
+    asked.may_write()
+    body = asked.part(read_object(), "server_group")
+    policy = _policy(body) if since(64) else _only_policy(body)
+    who = caller()
+    made = groups.create(
+        compute(), project_id=who.project_id, user_id=who.user_id, name=asked.name(body.get("name")), policy=policy
+    )
+    return {"server_group": _view(made)}
+
+
+@blueprint.get("/os-server-groups/<group_id>")
+def show(group_id: str) -> Body:
+    """One group, by its id; a name is nobody's."""
+    asked.may_read()
+    return {"server_group": _view(groups.get(compute(), group_id, asked.own_project()))}
+
+
+@blueprint.delete("/os-server-groups/<group_id>")
+def delete(group_id: str) -> tuple[str, int]:
+    """Drop a group; its servers stay."""
+    asked.may_write()
+    groups.delete(compute(), group_id, asked.own_project())
+    return "", 204
+
+
+def _policy(body: Body) -> str:
+    """The policy, as it is given from 2.64 on."""
+    _check_keys(body, "name", "policy", "rules")
+    policy, rules = body.get("policy"), body.get("rules")
+    if not isinstance(policy, str):
+        raise InvalidInput(f"policy must be one of {', '.join(groups.FILTER_OF)}")
+    if rules not in (None, {}):
+        raise InvalidInput("rules must be empty: with anti-affinity each host takes one server of a group")
+    return policy
+
+
+def _only_policy(body: Body) -> str:
+    """The policy, as it was given before 2.64: as the one of a list."""
+    _check_keys(body, "name", "policies")
+    policies = body.get("policies")
+    if not isinstance(policies, list) or len(policies) != 1 or not isinstance(policies[0], str):
+        raise InvalidInput(f"policies must be a list of exactly one of {', '.join(groups.FILTER_OF)}")
+    return str(policies[0])
+
+
+def _check_keys(body: Body, *known: str) -> None:
+    unknown = sorted(set(body) - set(known))
+    if unknown:
+        raise InvalidInput(f"server_group has no {unknown[0][:40]!r}; it may have {', '.join(known)}")
+
+
+def _view(group: ServerGroup) -> Body:
+    seen: Body = {"id": group.id, "name": group.name, "members": list(group.members)}
+    seen |= {"policy": group.policy, "rules": {}} if since(64) else {"policies": [group.policy], "metadata": {}}
+    return seen | ({"project_id": group.project_id, "user_id": group.user_id} if since(13) else {})

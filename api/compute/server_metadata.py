@@ -1,0 +1,86 @@
+"""The metadata of servers: all of it, and single keys."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api.body import read_object
+from api.compute import asked
+from api.compute.blueprint import compute_blueprint
+from api.compute.servers import compute, find
+from climate.compute import upkeep
+from climate.compute.upkeep import Changed
+from climate.domain.errors import InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("server-metadata")
+
+
+@blueprint.get("/servers/<server_id>/metadata")
+def show(server_id: str) -> Body:
+    """The metadata of a server."""
+    return {"metadata": dict(find(server_id).metadata)}
+
+
+@blueprint.post("/servers/<server_id>/metadata")
+def add(server_id: str) -> Body:
+    """Add to the metadata of a server, or change it."""
+    given = _given()
+    return _changed(server_id, lambda there: {**there, **given})
+
+
+@blueprint.put("/servers/<server_id>/metadata")
+def replace(server_id: str) -> Body:
+    """Give a server this metadata, and no other."""
+    given = _given()
+    return _changed(server_id, lambda there: given)
+
+
+@blueprint.get("/servers/<server_id>/metadata/<key>")
+def show_key(server_id: str, key: str) -> Body:
+    """One key of the metadata of a server."""
+    there = find(server_id).metadata
+    _check_there(there, key)
+    return {"meta": {key: there[key]}}
+
+
+@blueprint.put("/servers/<server_id>/metadata/<key>")
+def set_key(server_id: str, key: str) -> Body:
+    """Set one key of the metadata of a server."""
+    asked.may_write()
+    given = asked.metadata(asked.part(read_object(), "meta"), "meta")
+    if list(given) != [key]:
+        raise InvalidInput(f"meta must have one key, and that is the one in the path, {key[:80]!r}")
+    _changed(server_id, lambda there: {**there, **given})
+    return {"meta": given}
+
+
+@blueprint.delete("/servers/<server_id>/metadata/<key>")
+def drop_key(server_id: str, key: str) -> tuple[str, int]:
+    """Take one key out of the metadata of a server."""
+    asked.may_write()
+
+    def without(there: Mapping[str, str]) -> dict[str, str]:
+        _check_there(there, key)
+        return {name: value for name, value in there.items() if name != key}
+
+    _changed(server_id, without)
+    return "", 204
+
+
+def _given() -> dict[str, str]:
+    asked.may_write()
+    return asked.metadata(asked.part(read_object(), "metadata"))
+
+
+def _changed(server_id: str, change: Changed) -> Body:
+    def checked(there: Mapping[str, str]) -> dict[str, str]:
+        return asked.metadata(dict(change(there)))
+
+    own = asked.path_id(server_id)
+    return {"metadata": dict(upkeep.set_metadata(compute(), own, checked, project_id=asked.own_project()))}
+
+
+def _check_there(there: Mapping[str, str], key: str) -> None:
+    if key not in there:
+        raise NotFound("Metadata item was not found")

@@ -1,0 +1,78 @@
+"""Which images a query string asks for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import request
+
+from api.compute import asked
+from api.current import caller
+from api.image.image_body import VISIBILITIES
+from api.paging import page
+from climate.compute.image import COMMUNITY, PUBLIC
+from climate.compute.store.images import SORTS, ImageQuery
+from climate.domain.errors import InvalidInput
+
+IGNORED = frozenset({"limit", "marker", "sort", "sort_key", "sort_dir", "member_status", "visibility", "fields"})
+
+LISTS = {
+    "id": "ids",
+    "name": "names",
+    "status": "statuses",
+    "disk_format": "disk_formats",
+    "container_format": "container_formats",
+    "owner": "owners",
+}
+"""What may be one word, or several by commas after `in:`."""
+
+NUMBERS, FLAGS = ("size_min", "size_max"), ("protected",)
+
+
+def wanted() -> ImageQuery:
+    """The images that the query string asks for; a key that is none of an image's own is one of its properties.
+
+    Raises InvalidInput.
+    """
+    given = request.args
+    sort, direction = _order()
+    own: dict[str, Any] = {field: _words(given[key]) for key, field in LISTS.items() if key in given}
+    own |= {key: asked.count(given[key], key, 0, 2**62) for key in NUMBERS if key in given}
+    own |= {key: asked.flag(given[key], key) for key in FLAGS if key in given}
+    known = IGNORED | LISTS.keys() | {*NUMBERS, *FLAGS, "tag", "os_hidden"}
+    return ImageQuery(
+        project_id=asked.own_project(),
+        hidden=asked.query_flag("os_hidden"),
+        tags=given.getlist("tag"),
+        properties={key: value for key, value in given.items() if key not in known},
+        sort=sort,
+        direction=direction,
+        limit=page().limit + 1,
+        **own,
+        **_visibility(given.get("visibility")),
+    )
+
+
+def _visibility(word: str | None) -> Mapping[str, Any]:
+    """Images that are open to everybody are listed for others when they are public, or asked for."""
+    if word not in (None, "all", *VISIBILITIES):
+        raise InvalidInput(f"visibility must be one of all, {', '.join(VISIBILITIES)}")
+    found: dict[str, Any] = {"open": (PUBLIC, COMMUNITY) if word in ("all", COMMUNITY) else (PUBLIC,)}
+    if word not in (None, "all"):
+        found["visibilities"] = [word]
+    elif word is None and caller().is_admin:
+        found["open"] = (PUBLIC, COMMUNITY)
+    return found
+
+
+def _words(text: str) -> list[str]:
+    return text.removeprefix("in:").split(",") if text.startswith("in:") else [text]
+
+
+def _order() -> tuple[str, str]:
+    """`sort=key:direction`, or sort_key and sort_dir; the newest first when there are none."""
+    key, _, direction = request.args.get("sort", "").partition(":")
+    key = key or request.args.get("sort_key", "created_at")
+    direction = direction or request.args.get("sort_dir", "desc")
+    if key not in SORTS or direction not in ("asc", "desc"):
+        raise InvalidInput(f"images are sorted by one of {', '.join(SORTS)}, asc or desc")
+    return key, direction

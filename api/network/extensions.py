@@ -1,0 +1,41 @@
+"""What the Network API has beyond its core: no more than is there."""
+
+from typing import Any
+
+from flask import Blueprint
+
+from api.network.picking import one
+
+Body = dict[str, Any]
+
+blueprint = Blueprint("network-extensions", __name__, url_prefix="/network/v2.0")
+
+UPDATED = "2026-11-21T00:00:00-00:00"
+
+EXTENSIONS = {
+    "external-net": "Networks outside, whose addresses are floating ones.",
+    "provider": "How networks are made, for administrators.",
+    "quotas": "How many floating addresses projects may have.",
+    "quota_details": "And how many they have.",
+    "network-ip-availability": "How many addresses of networks are in use.",
+    "agent": "The network services, to look at.",
+}
+
+
+@blueprint.get("/extensions")
+def listing() -> Body:
+    """What there is."""
+    return {"extensions": _all()}
+
+
+@blueprint.get("/extensions/<alias>")
+def show(alias: str) -> Body:
+    """One of these."""
+    return {"extension": one(({**row, "id": row["alias"]} for row in _all()), alias, "Extension with alias")}
+
+
+def _all() -> list[Body]:
+    return [
+        {"alias": alias, "name": alias, "description": says, "updated": UPDATED, "links": []}
+        for alias, says in EXTENSIONS.items()
+    ]

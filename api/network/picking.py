@@ -1,0 +1,43 @@
+"""What of a list a query asks for."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from flask import request
+
+from api.paging import cut, page
+from climate.domain.errors import NotFound
+
+Body = dict[str, Any]
+
+PAGING = frozenset({"limit", "marker", "fields", "sort_key", "sort_dir", "page_reverse"})
+
+
+def fitting(things: Iterable[Body], *, skipped: frozenset[str] = frozenset()) -> list[Body]:
+    """Those whose keys have the values of the query, a page of them; a key that is not theirs fits nothing.
+
+    `skipped`: keys of the query that choose nothing here.
+    """
+    wanted = {key: _lower(values) for key, values in request.args.lists() if key not in PAGING | skipped}
+    found = [thing for thing in things if all(key in thing and _fits(thing[key], wanted[key]) for key in wanted)]
+    return cut(found, page(), lambda thing: str(thing["id"]))[0]
+
+
+def _fits(value: Any, wanted: set[str]) -> bool:
+    """A list fits by one of its entries, and an entry that has keys by one of these: ip_address=10.0.0.3."""
+    if not isinstance(value, list):
+        return str(value).lower() in wanted
+    pairs = [f"{key}={part}" for entry in value if isinstance(entry, dict) for key, part in entry.items()]
+    return bool(_lower([*pairs, *(entry for entry in value if isinstance(entry, str))]) & wanted)
+
+
+def _lower(values: Iterable[str]) -> set[str]:
+    return {value.lower() for value in values}
+
+
+def one(things: Iterable[Body], wanted: str, what: str) -> Body:
+    """The thing of that id; NotFound."""
+    for thing in things:
+        if thing["id"] == wanted:
+            return thing
+    raise NotFound(f"{what} {wanted[:80]} could not be found.")

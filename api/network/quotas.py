@@ -1,0 +1,92 @@
+"""How many floating addresses a project may have; of other things in the Network API it makes none."""
+
+from typing import Any
+
+from flask import Blueprint
+
+from api.compute import asked
+from api.current import caller
+from api.network import given
+from api.network.networks import compute
+from climate.compute import quotas
+from climate.compute.store.projects import DEFAULT_LIMITS
+from climate.domain.errors import Forbidden
+
+Body = dict[str, Any]
+
+blueprint = Blueprint("network-quotas", __name__, url_prefix="/network/v2.0")
+
+FIXED = {
+    **dict.fromkeys(("network", "subnet", "subnetpool", "router", "rbac_policy"), 0),
+    "port": -1,
+    "security_group": 1,
+    "security_group_rule": 4,
+}
+"""Ports come with servers and are as many as those; the other things are made by nobody but administrators."""
+
+SETTABLE = {"floatingip": "floating_ips"}
+
+
+@blueprint.get("/quotas/<project_id>")
+def show(project_id: str) -> Body:
+    """What a project may have."""
+    _may_see(project_id)
+    return {"quota": _quota(project_id)}
+
+
+@blueprint.get("/quotas/<project_id>/default")
+def default(project_id: str) -> Body:
+    """What a project may have that was given no limits of its own."""
+    _may_see(project_id)
+    limits = {name: DEFAULT_LIMITS[key] for name, key in SETTABLE.items()}
+    return {"quota": {**FIXED, **limits, "project_id": project_id}}
+
+
+@blueprint.get("/quotas/<project_id>/details")
+@blueprint.get("/quotas/<project_id>/details.json")
+def details(project_id: str) -> Body:
+    """What a project may have, and has."""
+    _may_see(project_id)
+    now = quotas.standing(compute(), project_id)
+    limits = FIXED | {name: now.limits[key] for name, key in SETTABLE.items()}
+    used = {name: now.used[key] for name, key in SETTABLE.items()} | {"port": now.used["fixed_ips"]}
+    shown = {name: {"limit": most, "used": used.get(name, 0), "reserved": 0} for name, most in limits.items()}
+    return {"quota": shown}
+
+
+@blueprint.put("/quotas/<project_id>")
+def change(project_id: str) -> Body:
+    """Set limits of a project."""
+    asked.may_administer()
+    asked.name(project_id, "the id of the project")
+    body = given.thing("quota", {*SETTABLE, "force", "check_limit"}, ("project_id", "tenant_id"))
+    force = asked.flag(body.pop("force", False), "force")
+    asked.flag(body.pop("check_limit", False), "check_limit")
+    wanted = {SETTABLE[name]: _limit(name, value) for name, value in body.items()}
+    quotas.change(compute(), project_id, wanted, force=force)
+    return {"quota": _quota(project_id)}
+
+
+@blueprint.delete("/quotas/<project_id>")
+def reset(project_id: str) -> tuple[str, int]:
+    """Give a project the default limits of networks again; those of servers stay."""
+    asked.may_administer()
+    asked.name(project_id, "the id of the project")
+    wanted = {key: DEFAULT_LIMITS[key] for key in SETTABLE.values()}
+    quotas.change(compute(), project_id, wanted, force=True)
+    return "", 204
+
+
+def _quota(project_id: str) -> Body:
+    limits = quotas.standing(compute(), project_id).limits
+    return {**FIXED, **{name: limits[key] for name, key in SETTABLE.items()}, "project_id": project_id}
+
+
+def _limit(name: str, value: Any) -> int:
+    return -1 if value in (-1, "-1") and not isinstance(value, bool) else asked.count(value, f"quota: {name}")
+
+
+def _may_see(project_id: str) -> None:
+    asked.may_read()
+    if project_id != caller().project_id and not caller().is_admin:
+        raise Forbidden("Only administrators see the quotas of other projects.")

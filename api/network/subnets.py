@@ -1,0 +1,154 @@
+"""Subnets: each network has one, which is all that makes it more than a name."""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any, TypeVar
+
+from flask import Blueprint
+from sqlalchemy import Connection
+
+from api.compute import asked, ip
+from api.network import given, shown
+from api.network.networks import compute
+from api.network.picking import fitting, one
+from climate.compute.errors import Conflict, NotFound
+from climate.compute.network import outlines, pools
+from climate.compute.network.managers import MANAGERS
+from climate.compute.network.outlines import Range, Stretch
+from climate.compute.store import floating_pools
+from climate.compute.store import networks as rows
+from climate.compute.store import outlines as outline_rows
+from climate.compute.store.outlines import Outline
+from climate.domain.errors import InvalidInput
+
+Body = dict[str, Any]
+T = TypeVar("T")
+
+blueprint = Blueprint("network-subnets", __name__, url_prefix="/network/v2.0")
+
+KNOWN = frozenset(
+    {"network_id", "cidr", "ip_version", "gateway_ip", "enable_dhcp", "dns_nameservers", "allocation_pools"}
+)
+IGNORED = frozenset({"name", "description", "project_id", "tenant_id"})
+"""A subnet has the name and the project of its network."""
+
+
+@blueprint.get("/subnets")
+def listing() -> Body:
+    """The subnets that fit the query: each network has one."""
+    return {"subnets": fitting(_all())}
+
+
+@blueprint.get("/subnets/<subnet_id>")
+def show(subnet_id: str) -> Body:
+    """One subnet."""
+    return {"subnet": one(_all(), subnet_id, "Subnet")}
+
+
+@blueprint.post("/subnets")
+def create() -> tuple[Body, int]:
+    """Give a network its range: it is made then."""
+    asked.may_administer()
+    body = given.thing("subnet", KNOWN, IGNORED)
+    network_id = asked.uuid(body.get("network_id"), "network_id")
+    with compute().engine.begin() as conn:
+        outline = outline_rows.get(conn, network_id)
+        if outline is None:
+            raise _why_not(conn, network_id)
+        outlines.complete(conn, compute().network, outline, _range(outline, body))
+        made = next(row for row in _rows(conn, None) if row["network_id"] == network_id)
+    return {"subnet": made}, 201
+
+
+@blueprint.put("/subnets/<subnet_id>")
+def change(subnet_id: str) -> Body:
+    """Say anew which addresses a network outside hands out; others are not changed once they are made."""
+    asked.may_administer()
+    body = given.thing("subnet", {"allocation_pools"}, IGNORED)
+    stretches = _stretches(body)
+    with compute().engine.begin() as conn:
+        pool = next((row for row in floating_pools.pools(conn) if row["subnet_id"] == subnet_id), None)
+        if pool is not None and "allocation_pools" in body:
+            pools.reshape(conn, pool["id"], stretches)
+        found = one(_rows(conn, None), subnet_id, "Subnet")
+        if pool is None and "allocation_pools" in body and body["allocation_pools"] != found["allocation_pools"]:
+            raise Conflict(f"Subnet {subnet_id} is that of a network of servers, whose addresses stay as they are")
+    return {"subnet": found}
+
+
+@blueprint.delete("/subnets/<subnet_id>")
+def delete(subnet_id: str) -> tuple[str, int]:
+    """A subnet goes with its network."""
+    asked.may_administer()
+    with compute().engine.connect() as conn:
+        found = one(_rows(conn, None), subnet_id, "Subnet")
+    raise Conflict(f"Subnet {subnet_id} goes with its network: delete network {found['network_id']}")
+
+
+def _all() -> list[Body]:
+    asked.may_read()
+    with compute().engine.connect() as conn:
+        return _rows(conn, asked.own_project())
+
+
+def _rows(conn: Connection, project_id: str | None) -> list[Body]:
+    ranges = floating_pools.ranges(conn)
+    outside = [shown.pool_subnet(pool, ranges) for pool in floating_pools.pools(conn)]
+    return [*(shown.subnet(row) for row in rows.listed(conn, project_id)), *outside]
+
+
+def _why_not(conn: Connection, network_id: str) -> Exception:
+    if any(row["network_id"] == network_id for row in _rows(conn, None)):
+        return Conflict(f"Network {network_id} has its subnet already, and no more than one")
+    return NotFound(f"Network {network_id} could not be found.")
+
+
+def _range(outline: Outline, body: Body) -> Range:
+    if body.get("ip_version", 4) not in (4, "4"):
+        raise InvalidInput("ip_version must be 4: IPv6 comes with the settings of networks, by itself")
+    cidr = ip.cidr(body.get("cidr"), "cidr")
+    if cidr.prefixlen > 30:
+        raise InvalidInput(f"cidr {cidr} has no room for a gateway and a server")
+    stretches = _stretches(body)
+    dns = _maybe(body, "dns_nameservers", lambda value: given.listing(value, "dns_nameservers"), None)
+    servers = None if dns is None else tuple(ip.address(entry, "dns_nameservers") for entry in dns)
+    dhcp = _maybe(body, "enable_dhcp", lambda value: asked.flag(value, "enable_dhcp"), None)
+    gateway = _gateway(body, cidr)
+    if outline.manager is not None:
+        _check_inside(outline.manager, cidr, gateway, dhcp=dhcp, pools=bool(stretches))
+    return Range(cidr, gateway, servers, stretches)
+
+
+def _gateway(body: Body, cidr: IPv4Network) -> IPv4Address | None:
+    """The first address of the range, unless another or none (null) is given."""
+    value = body.get("gateway_ip", str(cidr[1]))
+    return None if value is None else ip.address(value, "gateway_ip")
+
+
+def _check_inside(manager: str, cidr: IPv4Network, gateway: Any, *, dhcp: bool | None, pools: bool) -> None:
+    """Refuse what a network of servers cannot have."""
+    if gateway != cidr[1]:
+        raise InvalidInput(f"gateway_ip must be the first address of the range, {cidr[1]}, or not be given")
+    if pools:
+        raise InvalidInput("allocation_pools are those of external networks: servers get any address of their network")
+    if dhcp is False and MANAGERS[manager].DHCP:
+        raise InvalidInput(f"enable_dhcp cannot be false: networks of the manager {manager} are served by DHCP")
+
+
+def _maybe(body: Body, key: str, read: Callable[[Any], T], otherwise: T) -> T:
+    return otherwise if body.get(key) is None else read(body[key])
+
+
+def _stretches(body: Body) -> tuple[Stretch, ...]:
+    entries = given.listing(body.get("allocation_pools") or [], "allocation_pools")
+    return tuple(_stretch(entry) for entry in entries)
+
+
+def _stretch(entry: Any) -> Stretch:
+    if not isinstance(entry, dict) or set(entry) != {"start", "end"}:
+        raise InvalidInput('allocation_pools must be like [{"start": "203.0.113.10", "end": "203.0.113.20"}]')
+    first = ip.address(entry["start"], "allocation_pools.start")
+    last = ip.address(entry["end"], "allocation_pools.end")
+    if first > last:
+        raise InvalidInput(f"allocation_pools: {first} comes after {last}")
+    return first, last

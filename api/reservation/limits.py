@@ -1,0 +1,146 @@
+"""What a project may hold and ask for: limits, and how much of them is used."""
+
+import re
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.reservation.conditions import DryRun
+from api.reservation.leases import nothing
+from api.reservation.operations import PREFIX, Operation, Strict, serve
+from climate.domain.errors import NotFound
+from climate.domain.limits import NO_LIMIT, SAYS, Limit
+from climate.service import limits
+from climate.service.limits import Standing
+from climate.store.limits import DEFAULT
+
+Read = dict[str, Any]
+
+EVERYBODY = "default"
+"""What stands for all projects that have no limit of their own."""
+
+MOST = 10**9
+PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}", re.ASCII)
+
+blueprint = Blueprint("limits", __name__, url_prefix=PREFIX, description="What projects may hold and ask for.")
+
+
+class LimitQuery(Strict):
+    everyones = fields.Boolean(
+        data_key="all", load_default=False, metadata={"description": "What is set for any project: for admins."}
+    )
+
+
+def _bound(limit: Limit) -> fields.Integer:
+    says = f"{SAYS[limit]}; {NO_LIMIT}: no limit; null: as for all projects".capitalize()
+    return fields.Integer(
+        strict=True, allow_none=True, validate=validate.Range(NO_LIMIT, MOST), metadata={"description": says}
+    )
+
+
+class LimitChanges(Strict):
+    """Limits to be set; those that are not given stay."""
+
+    max_lease_seconds = _bound(Limit.MAX_LEASE_SECONDS)
+    max_lead_seconds = _bound(Limit.MAX_LEAD_SECONDS)
+    leases = _bound(Limit.LEASES)
+    hosts_at_once = _bound(Limit.HOSTS_AT_ONCE)
+    slots_at_once = _bound(Limit.SLOTS_AT_ONCE)
+    floating_ips_at_once = _bound(Limit.FLOATING_IPS_AT_ONCE)
+    host_hours = _bound(Limit.HOST_HOURS)
+
+    @validates_schema(pass_original=True)
+    def _something(self, data: Read, original: Read, **_: Any) -> None:
+        if not original:
+            raise ValidationError(f"Nothing is to be set; known are {', '.join(Limit)}")
+
+
+class LimitOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    name = fields.String(required=True, validate=validate.OneOf([str(limit) for limit in Limit]))
+    value = fields.Integer(required=True, allow_none=True, metadata={"description": "null or -1: no limit."})
+    project_id = fields.String(
+        required=True, allow_none=True, metadata={"description": f"Whose limit it is; {EVERYBODY}: everybody's."}
+    )
+    used = fields.Float(
+        required=True, allow_none=True, metadata={"description": "By all leases, where that is most from now on."}
+    )
+    says = fields.String(required=True)
+
+
+class LimitsAnswer(Schema):
+    limits = fields.List(fields.Nested(LimitOut), required=True)
+
+
+@serve(blueprint, "GET", "/limits", Operation("limits:get", {200: LimitsAnswer}, query=LimitQuery))
+def list_limits(query: Read) -> ResponseReturnValue:
+    """List the limits of one's project, and how much of them is used."""
+    if query["everyones"]:
+        return _answer(limits.everyones(climate(), caller()))
+    return _answer(limits.of(climate(), caller()))
+
+
+@serve(blueprint, "GET", "/limits/<limited_project>", Operation("limits:all", {200: LimitsAnswer}, refuses=(404,)))
+def show_limits(limited_project: str, query: Read) -> ResponseReturnValue:
+    """List the limits of a project, or of `default`."""
+    return _answer(limits.of(climate(), caller(), _project(limited_project)))
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/limits/<limited_project>",
+    Operation(
+        "limits:put",
+        {200: LimitsAnswer},
+        query=DryRun,
+        body=LimitChanges,
+        refuses=(404,),
+        example={"leases": 10, "hosts_at_once": 16, "host_hours": None},
+    ),
+)
+def set_limits(limited_project: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Set limits of a project, or of `default`.
+
+    Leases that are beyond them already stay as they are.
+    """
+    values = {Limit(name): value for name, value in body.items()}
+    changed = limits.put(climate(), caller(), _project(limited_project), values, dry_run=query["dry_run"])
+    return _answer(changed)
+
+
+@serve(
+    blueprint,
+    "DELETE",
+    "/limits/<limited_project>",
+    Operation("limits:delete", {204: None}, query=DryRun, refuses=(404,)),
+)
+def unset_limits(limited_project: str, query: Read) -> ResponseReturnValue:
+    """Take all limits of a project, or of `default`, away."""
+    limits.drop(climate(), caller(), _project(limited_project), dry_run=query["dry_run"])
+    return nothing()
+
+
+def _project(text: str) -> str:
+    if not PROJECT.fullmatch(text):
+        raise NotFound(f"Object with {{'project_id': '{text[:80]}'}} not found")
+    return DEFAULT if text == EVERYBODY else text
+
+
+def _answer(standings: list[Standing]) -> ResponseReturnValue:
+    return {"limits": [_body(one) for one in standings]}
+
+
+def _body(one: Standing) -> dict[str, Any]:
+    return {
+        "name": str(one.limit),
+        "value": one.value,
+        "project_id": EVERYBODY if one.project_id == DEFAULT else one.project_id,
+        "used": one.used,
+        "says": one.says,
+    }

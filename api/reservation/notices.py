@@ -1,0 +1,97 @@
+"""What people are told of their leases, and admins of their hosts."""
+
+from typing import Any
+from uuid import UUID
+
+from flask.typing import ResponseReturnValue
+from marshmallow import RAISE, Schema, fields
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.paging import unknown_marker
+from api.reservation import pages
+from api.reservation.lease_schema import LinkOut
+from api.reservation.moments import Moment, date, out_date
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.service import notices
+from climate.service.notices import Listing
+from climate.store.notices import Kept
+
+Read = dict[str, Any]
+
+LONGEST_NUMBER = 18
+"""Digits of the number of a notice."""
+
+blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="What owners and admins are told.")
+
+
+class NoticeQuery(pages.Paged):
+    """Which notices to list: all conditions must hold."""
+
+    since = Moment()
+    kind = fields.String(metadata={"description": "Such as lease.before_end or host.failed."})
+    lease_id = fields.UUID()
+
+
+class NoticeOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.String(required=True)
+    at = out_date()
+    kind = fields.String(required=True)
+    message = fields.String(required=True)
+    project_id = fields.String(required=True, allow_none=True, metadata={"description": "null: for admins alone."})
+    user_id = fields.String(required=True, allow_none=True)
+    lease_id = fields.UUID(required=True, allow_none=True)
+    host_id = fields.String(required=True, allow_none=True)
+    details = fields.Dict(required=True)
+
+
+class NoticesAnswer(Schema):
+    notices = fields.List(fields.Nested(NoticeOut), required=True)
+    notices_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+
+
+@serve(blueprint, "GET", "/notices", Operation("notices:get", {200: NoticesAnswer}, query=NoticeQuery))
+def list_notices(query: Read) -> ResponseReturnValue:
+    """List notices, oldest first.
+
+    Those to one's project; for admins all, also those that are for admins alone.
+    """
+    part = pages.wanted()
+    wanted = Listing(
+        since=query.get("since"),
+        kind=query.get("kind"),
+        lease_id=query.get("lease_id"),
+        marker=_marker(part.marker),
+        limit=part.fetch,
+    )
+    return pages.listing("notices", notices.listed(climate(), caller(), wanted), part, _body)
+
+
+def _marker(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_NUMBER:
+        raise unknown_marker(text)
+    return int(text)
+
+
+def _body(kept: Kept) -> dict[str, Any]:
+    told = kept.notice
+    return {
+        "id": str(kept.id),
+        "at": date(kept.at),
+        "kind": told.kind,
+        "message": told.message,
+        "project_id": told.project_id,
+        "user_id": told.user_id,
+        "lease_id": _text(told.lease_id),
+        "host_id": _text(told.host),
+        "details": dict(told.body),
+    }
+
+
+def _text(value: UUID | int | None) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,226 @@
+"""Pools of hosts, as they are asked for and as they are shown."""
+
+from typing import Any
+
+from marshmallow import RAISE, Schema, fields, validate
+
+from api.reservation.host_schema import Truth
+from api.reservation.lease_schema import EntryOut, LinkOut
+from api.reservation.moments import DATE, Moment, out_date
+from api.reservation.operations import Strict
+from api.reservation.pages import Paged
+from climate.domain.pools import Deadline, OnEnd, Pool
+from climate.service import opening, placing, pools
+
+POOLS = [str(pool) for pool in Pool]
+
+
+def _pool(**more: Any) -> fields.String:
+    return fields.String(required=True, validate=validate.OneOf(POOLS), **more)
+
+
+def _maybe_date() -> fields.String:
+    return fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+
+
+class _Exact(Schema):
+    class Meta:
+        unknown = RAISE
+
+
+class PoolTerms(Strict):
+    """What is to be different; null: as the settings say."""
+
+    target = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(0, pools.MOST_HOSTS),
+        metadata={"description": "Hosts that the pool is topped up to from empty multi-tenant ones; 0: it is not."},
+    )
+    on_end = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in OnEnd]))
+    grace_period = fields.Integer(
+        strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
+    )
+    recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
+
+
+class TermsOut(_Exact):
+    target = fields.Integer(required=True)
+    on_end = fields.String(required=True)
+    grace_period = fields.Integer(required=True)
+    recycle_deadline = fields.String(required=True)
+    own = fields.List(fields.String(), required=True, metadata={"description": "Those that are set for the pool."})
+
+
+class PoolOut(_Exact):
+    name = _pool()
+    hosts = fields.Integer(required=True)
+    reservable = fields.Integer(required=True)
+    promised_now = fields.Integer(required=True)
+    promised_next_day = fields.Integer(required=True, metadata={"description": "Now or within 24 hours."})
+    drifted = fields.Integer(required=True, metadata={"description": "Hosts that the cloud cannot have there."})
+    terms = fields.Nested(
+        TermsOut, required=True, allow_none=True, metadata={"description": "Of the reservation pool; else null."}
+    )
+
+
+class PoolAnswer(Schema):
+    pool = fields.Nested(PoolOut, required=True)
+
+
+class PoolsAnswer(Schema):
+    pools = fields.List(fields.Nested(PoolOut), required=True)
+
+
+class ResidentQuery(Paged):
+    servers = fields.Boolean(
+        metadata={"description": "With the servers on each host; those of recycling hosts always."}
+    )
+
+
+class PromiseOut(_Exact):
+    """Time of a host that is taken."""
+
+    kind = fields.String(required=True, validate=validate.OneOf(["lease", "maintenance", "cleaning", "hold"]))
+    state = fields.String(required=True)
+    start = out_date()
+    end = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.Regexp(DATE),
+        metadata={"description": "With grace and cleaning time; null where it is not known."},
+    )
+    slots = fields.Integer(required=True, metadata={"description": "Servers it has room for; 0: the whole host."})
+    lease_id = fields.UUID(required=True, allow_none=True)
+    lease_name = fields.String(required=True, allow_none=True)
+    project_id = fields.String(required=True, allow_none=True)
+    reservation_id = fields.UUID(required=True, allow_none=True)
+    start_date = _maybe_date()
+    end_date = _maybe_date()
+    maintenance_id = fields.UUID(required=True, allow_none=True)
+    reason = fields.String(required=True, allow_none=True)
+
+
+class ServerThere(_Exact):
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    project_id = fields.String(required=True)
+    status = fields.String(required=True)
+
+
+class PlaceOut(_Exact):
+    """Where a host is."""
+
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    name = fields.String(required=True)
+    pool = _pool()
+    since = out_date()
+    reason = fields.String(required=True)
+    until = _maybe_date()
+    home = _pool()
+    reservable = fields.Boolean(required=True)
+    on = fields.Boolean(required=True)
+    reservation_id = fields.UUID(required=True, allow_none=True)
+    version = fields.Integer(required=True)
+
+
+class ResidentOut(PlaceOut):
+    """A host in its pool."""
+
+    lease_id = fields.UUID(required=True, allow_none=True)
+    project_id = fields.String(required=True, allow_none=True)
+    next = fields.Nested(PromiseOut, required=True, allow_none=True)
+    drift = fields.String(required=True, metadata={"description": "What keeps the cloud from having it there."})
+    servers = fields.List(
+        fields.Nested(ServerThere),
+        required=True,
+        allow_none=True,
+        metadata={"description": "null: not asked for, or the cloud does not answer."},
+    )
+    deadline = _maybe_date()
+    at_deadline = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.OneOf([str(word) for word in Deadline]),
+        metadata={"description": "Of a recycling host: what is done about its servers then; null: they may stay."},
+    )
+
+
+class ResidentsAnswer(Schema):
+    hosts = fields.List(fields.Nested(ResidentOut), required=True)
+    hosts_links = fields.List(fields.Nested(LinkOut))
+
+
+class BacklogQuery(Paged):
+    start = Moment(data_key="from")
+    end = Moment(data_key="to")
+
+
+class PlanOut(_Exact):
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    name = fields.String(required=True)
+    promises = fields.List(fields.Nested(PromiseOut), required=True)
+
+
+class BacklogAnswer(Schema):
+    start = out_date(data_key="from")
+    end = out_date(data_key="to")
+    backlog = fields.List(fields.Nested(PlanOut), required=True)
+    backlog_links = fields.List(fields.Nested(LinkOut))
+
+
+def _reason(longest: int) -> fields.String:
+    return fields.String(load_default="", validate=validate.Length(max=longest))
+
+
+class MoveOrder(Strict):
+    """Hosts that are to go to the pool, all of them or none."""
+
+    hosts = fields.List(
+        fields.String(validate=validate.Length(1, 255)),
+        required=True,
+        validate=validate.Length(1, placing.MOST_HOSTS),
+        metadata={"description": "Ids or names."},
+    )
+    reason = _reason(placing.LONGEST_REASON)
+    force = Truth(
+        load_default=False,
+        metadata={"description": "Also from under leases, which get other hosts where there are any."},
+    )
+    source = fields.String(
+        data_key="from",
+        load_default=None,
+        allow_none=True,
+        validate=validate.OneOf(POOLS),
+        metadata={"description": "Only if all of them are in this pool."},
+    )
+
+
+class MoveOut(_Exact):
+    host = fields.Nested(PlaceOut, required=True, metadata={"description": "As it is now."})
+    moved = fields.Boolean(required=True, metadata={"description": "False: it was there already."})
+    source = _pool(data_key="from")
+    leases = fields.List(
+        fields.Nested(PromiseOut),
+        required=True,
+        metadata={"description": "What leases held of it that they have lost."},
+    )
+
+
+class MovesAnswer(Schema):
+    moves = fields.List(fields.Nested(MoveOut), required=True)
+
+
+class Opening(Strict):
+    """Whether a host may be chosen for new promises."""
+
+    reservable = Truth(required=True)
+    reason = _reason(opening.LONGEST_REASON)
+
+
+class PlaceAnswer(Schema):
+    host = fields.Nested(PlaceOut, required=True)
+
+
+class HostHistoryAnswer(Schema):
+    history = fields.List(fields.Nested(EntryOut), required=True)

@@ -1,0 +1,250 @@
+"""Pools: where every host is, what it is promised for, and how admins move it."""
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.reservation import pages
+from api.reservation.conditions import DryRun
+from api.reservation.lease_body import entry_body
+from api.reservation.moments import date, maybe
+from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.pool_schema import (
+    BacklogAnswer,
+    BacklogQuery,
+    HostHistoryAnswer,
+    MoveOrder,
+    MovesAnswer,
+    Opening,
+    PlaceAnswer,
+    PoolAnswer,
+    PoolsAnswer,
+    PoolTerms,
+    ResidentQuery,
+    ResidentsAnswer,
+)
+from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.pools import HostPlace, Pool
+from climate.service import opening, placing, pools
+from climate.service.hosts import marker_number
+from climate.service.objections import Order
+from climate.service.placing import Moved
+from climate.service.pools import Part, Plan, Resident, Standing
+from climate.store.pools import Promise
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Where every host is.")
+
+
+@serve(blueprint, "GET", "/pools", Operation("pools:get", {200: PoolsAnswer}))
+def list_pools(query: Read) -> ResponseReturnValue:
+    """List the pools, with how many hosts are in each, and how many of them are promised."""
+    return {"pools": [_pool_body(one) for one in pools.listed(climate(), caller())]}
+
+
+@serve(blueprint, "GET", "/pools/<pool_name>", Operation("pools:get", {200: PoolAnswer}, refuses=(404,)))
+def show_pool(pool_name: str, query: Read) -> ResponseReturnValue:
+    """Show a pool."""
+    return {"pool": _pool_body(pools.get(climate(), caller(), pools.named(pool_name)))}
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/pools/<pool_name>",
+    Operation(
+        "pools:put",
+        {200: PoolAnswer},
+        query=DryRun,
+        body=PoolTerms,
+        refuses=(404,),
+        example={"target": 20, "on_end": "recycle", "grace_period": None},
+    ),
+)
+def change_pool(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Set the target of the reservation pool, and what is agreed about the ends of leases that do not say.
+
+    null: as the settings say.  Leases that there are keep what was agreed.
+    """
+    changed = pools.change(climate(), caller(), pools.named(pool_name), body, dry_run=query["dry_run"])
+    return {"pool": _pool_body(changed)}
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/pools/<pool_name>/hosts",
+    Operation("pools:get", {200: ResidentsAnswer}, query=ResidentQuery, refuses=(404,)),
+)
+def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
+    """List the hosts of a pool: since when and why, for whom, and what they are promised to next."""
+    part = pages.wanted()
+    found = pools.hosts_of(climate(), caller(), pools.named(pool_name), _part(part), servers=query.get("servers"))
+    return pages.listing("hosts", found, part, _resident_body)
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/pools/<pool_name>/backlog",
+    Operation("pools:get", {200: BacklogAnswer}, query=BacklogQuery, refuses=(404,)),
+)
+def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
+    """Tell which hosts of a pool are promised when: from now on for a week, unless it says otherwise."""
+    part, pool = pages.wanted(), pools.named(pool_name)
+    between = (query.get("start"), query.get("end"))
+    period, plans = pools.backlog(climate(), caller(), pool, between, _part(part))
+    listing = pages.listing("backlog", plans, part, _plan_body)
+    return {"from": date(period.start), "to": date(period.end), **listing}
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/pools/<pool_name>/moves",
+    Operation(
+        "pools:put",
+        {200: MovesAnswer},
+        query=DryRun,
+        body=MoveOrder,
+        refuses=(404, 409),
+        example={"hosts": ["7", "compute-9"], "reason": "rack 4 is for all", "from": "reservation"},
+    ),
+)
+def move_hosts(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Move hosts to a pool, all of them or none.
+
+    A dry run is a preview: with `force` it shows the leases that would lose a host.
+    """
+    source = body["source"]
+    order = Order(body["hosts"], _target(pool_name), body["reason"], body["force"], Pool(source) if source else None)
+    done = placing.move(climate(), caller(), order, dry_run=query["dry_run"])
+    return {"moves": [_move_body(one) for one in done]}
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/os-hosts/<host_id>/reservable",
+    Operation(
+        "oshosts:put",
+        {200: PlaceAnswer},
+        query=DryRun,
+        body=Opening,
+        refuses=(404, 409),
+        example={"reservable": False, "reason": "to be retired"},
+    ),
+)
+def open_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Say whether a host may be chosen for new promises; those that were made are kept."""
+    said = (body["reservable"], body["reason"])
+    return {
+        "host": _place_body(opening.open_to_promises(climate(), caller(), host_id, *said, dry_run=query["dry_run"]))
+    }
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/os-hosts/<host_id>/history",
+    Operation("oshosts:get", {200: HostHistoryAnswer}, refuses=(404,)),
+)
+def host_history(host_id: str, query: Read) -> ResponseReturnValue:
+    """Tell everything that ever happened to a host, also to one that is no longer registered."""
+    return {"history": [entry_body(entry) for entry in opening.history(climate(), caller(), host_id)]}
+
+
+def _target(name: str) -> Pool:
+    try:
+        return pools.named(name)
+    except NotFound as error:
+        raise InvalidInput(str(error)) from None
+
+
+def _part(part: pages.Wanted) -> Part:
+    return Part(None if part.marker is None else marker_number(part.marker), part.fetch)
+
+
+def _pool_body(one: Standing) -> Read:
+    terms = None
+    if one.terms is not None:
+        terms = {**one.terms.of_a_lease, "target": one.terms.target, "own": sorted(one.own)}
+    return {
+        "name": one.pool,
+        "hosts": one.count.hosts,
+        "reservable": one.count.reservable,
+        "promised_now": one.count.promised_now,
+        "promised_next_day": one.count.promised_soon,
+        "drifted": one.count.drifted,
+        "terms": terms,
+    }
+
+
+def _place_body(place: HostPlace) -> Read:
+    return {
+        "id": str(place.host),
+        "name": place.name,
+        "pool": place.pool,
+        "since": date(place.since),
+        "reason": place.reason,
+        "until": maybe(date, place.until),
+        "home": place.home,
+        "reservable": place.reservable,
+        "on": place.on,
+        "reservation_id": _text(place.reservation_id),
+        "version": place.version,
+    }
+
+
+def _resident_body(one: Resident) -> Read:
+    servers = None
+    if one.servers is not None:
+        servers = [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in one.servers]
+    return {
+        **_place_body(one.place),
+        "lease_id": str(one.lease[0]) if one.lease else None,
+        "project_id": one.lease[1] if one.lease else None,
+        "next": _promise_body(one.next) if one.next else None,
+        "drift": one.drift,
+        "servers": servers,
+        "deadline": date(one.ahead.deadline) if one.ahead else None,
+        "at_deadline": one.ahead.policy if one.ahead else None,
+    }
+
+
+def _plan_body(one: Plan) -> Read:
+    return {"id": str(one.place.host), "name": one.place.name, "promises": [_promise_body(p) for p in one.promises]}
+
+
+def _promise_body(one: Promise) -> Read:
+    return {
+        "kind": one.kind,
+        "state": one.state,
+        "start": date(one.during.start),
+        "end": maybe(date, one.end),
+        "slots": one.slots,
+        "lease_id": _text(one.lease_id),
+        "lease_name": one.lease_name,
+        "project_id": one.project_id,
+        "reservation_id": _text(one.reservation_id),
+        "start_date": maybe(date, one.start_date),
+        "end_date": maybe(date, one.end_date),
+        "maintenance_id": _text(one.window_id),
+        "reason": one.reason,
+    }
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _move_body(one: Moved) -> Read:
+    return {
+        "host": _place_body(one.after),
+        "moved": one.after.pool is not one.before.pool,
+        "from": one.before.pool,
+        "leases": [_promise_body(promise) for promise in one.lost],
+    }

@@ -1,0 +1,26 @@
+"""A connection by openstacksdk, from an entry of a clouds.yaml."""
+
+from pathlib import Path
+from typing import Any
+
+from openstack.config import OpenStackConfig
+from openstack.connection import Connection
+from openstack.exceptions import ConfigException
+
+from climate.settings import SettingError
+
+TIMEOUT_SECONDS = 30
+"""No answer within so long, from any service, is none."""
+
+
+def connect(entry: str, config: str) -> Any:
+    """A connection that has spoken to nobody yet.  SettingError where the file or the entry cannot be used."""
+    if not entry:
+        raise SettingError("CLIMATE_CLOUD=openstack needs CLIMATE_OPENSTACK_CLOUD, the name of an entry of clouds.yaml")
+    if config and not Path(config).is_file():
+        raise SettingError(f"CLIMATE_OPENSTACK_CONFIG={config!r} is not a file")
+    try:
+        known = OpenStackConfig(config_files=[config] if config else None, load_envvars=False)
+        return Connection(config=known.get_one(entry, api_timeout=TIMEOUT_SECONDS))
+    except ConfigException as error:
+        raise SettingError(f"CLIMATE_OPENSTACK_CLOUD={entry!r} cannot be used: {error}") from None

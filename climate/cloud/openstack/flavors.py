@@ -1,0 +1,89 @@
+"""Flavors of the cloud, as projects may use them; those of what is granted are made and dropped here."""
+
+from climate.cloud import Capacity, CloudFlavor
+from climate.cloud.openstack.remote import Body, Clash, Missing, Remote
+
+PRIVATE = "os-flavor-access:is_public"
+RESERVATION = "aggregate_instance_extra_specs:reservation"
+"""Extra spec that leads servers to the hosts of the aggregate that says the same."""
+
+
+def name_of(pool: str) -> str:
+    """What the flavor of something granted is called."""
+    return f"reservation:{pool}"
+
+
+def make(remote: Remote, capacity: Capacity) -> None:
+    """See that there is the flavor of what is granted, of that size; one of another size is exchanged for it."""
+    wanted = {"vcpus": capacity.vcpus, "ram": capacity.memory_mb, "disk": capacity.disk_gb}
+    path = f"/flavors/{capacity.pool}"
+    try:
+        known = remote.get(path)["flavor"]
+    except Missing:
+        known = None
+    if known is not None and any(known[key] != value for key, value in wanted.items()):
+        remote.delete(path)
+        known = None
+    if known is None:
+        named = {"id": capacity.pool, "name": name_of(capacity.pool), PRIVATE: False}
+        remote.post("/flavors", {"flavor": named | wanted})
+    specs = {**capacity.extra_specs, RESERVATION: capacity.pool}
+    remote.post(f"{path}/os-extra_specs", {"extra_specs": specs})
+
+
+def admit(remote: Remote, flavor_id: str, project_id: str) -> None:
+    """Let a project use a flavor."""
+    try:
+        remote.post(f"/flavors/{flavor_id}/action", {"addTenantAccess": {"tenant": project_id}})
+    except Clash:  # it may already
+        return
+
+
+def expel(remote: Remote, flavor_id: str, project_id: str) -> None:
+    """Take a flavor away from a project; nothing to do where it has none."""
+    try:
+        remote.post(f"/flavors/{flavor_id}/action", {"removeTenantAccess": {"tenant": project_id}})
+    except Missing:
+        return
+
+
+def drop(remote: Remote, flavor_id: str) -> None:
+    """Delete a flavor; nothing to do where there is none."""
+    try:
+        remote.delete(f"/flavors/{flavor_id}")
+    except Missing:
+        return
+
+
+def find(remote: Remote, named: str, project_id: str) -> CloudFlavor | None:
+    """The flavor of that id, else of that name, if the project may use it."""
+    known = list(remote.each("/flavors/detail", is_public="None"))
+    found = next((each for each in known if each["id"] == named), None)
+    found = found or next((each for each in known if each["name"] == named), None)
+    if found is None or not _usable(remote, found, project_id):
+        return None
+    return CloudFlavor(
+        id=found["id"],
+        name=found["name"],
+        vcpus=found["vcpus"],
+        memory_mb=found["ram"],
+        disk_gb=found["disk"] + found.get("OS-FLV-EXT-DATA:ephemeral", 0),
+        extra_specs=_extra_specs(remote, found["id"]),
+    )
+
+
+def _usable(remote: Remote, flavor: Body, project_id: str) -> bool:
+    if flavor.get(PRIVATE, True):
+        return True
+    try:
+        access = remote.get(f"/flavors/{flavor['id']}/os-flavor-access")["flavor_access"]
+    except Missing:
+        return False
+    return any(each["tenant_id"] == project_id for each in access)
+
+
+def _extra_specs(remote: Remote, flavor_id: str) -> dict[str, str]:
+    try:
+        return dict(remote.get(f"/flavors/{flavor_id}/os-extra_specs")["extra_specs"])
+    except Missing:
+        return {}

@@ -1,0 +1,92 @@
+"""`OpenStackCloud`: the verbs of the port, each over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from climate.cloud import FREEPOOL, Capacity, CloudFlavor, CloudHost, CloudServer, ExternalNetwork
+from climate.cloud.openstack import acts, flavors, granting, hosts, lending, pools, servers
+from climate.cloud.openstack import addresses as floating
+from climate.cloud.openstack.remote import Remote
+
+
+@dataclass(frozen=True)
+class OpenStackCloud:
+    """Hosts are the hypervisors of a cloud elsewhere, pools its aggregates."""
+
+    remote: Remote
+
+    def find_hosts(self, name: str) -> Sequence[CloudHost]:
+        return hosts.find(self.remote, name)
+
+    def enrol(self, host: str) -> None:
+        lending.enrol(self.remote, host)
+
+    def withdraw(self, host: str) -> None:
+        lending.withdraw(self.remote, host)
+
+    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
+        lending.lend(self.remote, pool, project_id, hosts, token)
+
+    def close(self, pool: str, token: int) -> None:
+        lending.close(self.remote, pool, token)
+        granting.close(self.remote, pool, token)
+
+    def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
+        lending.take_back(self.remote, pool, hosts, token, to)
+
+    def place(self, host: str, to: str | None, token: int) -> None:
+        lending.place(self.remote, host, to, token)
+
+    def health(self) -> Mapping[str, str | None]:
+        return hosts.health(self.remote)
+
+    def servers_on(self, host: str) -> Sequence[CloudServer]:
+        return [servers.view(each) for each in servers.on(self.remote, [host])]
+
+    def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
+        return flavors.find(self.remote, flavor_id, project_id)
+
+    def grant(self, capacity: Capacity, token: int) -> None:
+        granting.grant(self.remote, capacity, token)
+
+    def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        granting.revoke(self.remote, pool, token)
+
+    def find_external(self, network: str) -> ExternalNetwork | None:
+        return floating.find(self.remote, network)
+
+    def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
+        floating.lend(self.remote, pool, project_id, (network_id, address), token)
+
+    def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
+        floating.take_back(self.remote, pool, addresses, token)
+
+    def pools(self) -> Mapping[str, frozenset[str]]:
+        return lending.members(pools.look(self.remote))
+
+    def servers_in(self, pool: str) -> Sequence[CloudServer]:
+        seen = pools.look(self.remote)
+        if pool in seen.grants:
+            return [servers.view(each) for each in granting.used_by(self.remote, pool)]
+        found = lending.members(seen).get(pool, frozenset())
+        return [servers.view(each) for each in servers.on(self.remote, sorted(found))]
+
+    def server(self, server_id: str) -> CloudServer | None:
+        found = servers.look(self.remote, server_id)
+        return servers.view(found) if found else None
+
+    def sleeping(self) -> Sequence[CloudServer]:
+        """Servers that were put to sleep for a lease; others that are shelved are their owners' business."""
+        return [servers.view(each) for each in servers.asleep(self.remote)]
+
+    def wake(self, server_id: str, token: int) -> None:
+        acts.wake(self.remote, server_id, token)
+
+    def suspend(self, server_id: str, token: int) -> None:
+        acts.suspend(self.remote, server_id, token)
+
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
+        acts.snapshot(self.remote, server_id, image, token, occasion)
+
+    def delete_server(self, server_id: str, token: int) -> None:
+        acts.delete(self.remote, server_id, token)

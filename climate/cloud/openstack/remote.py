@@ -1,0 +1,93 @@
+"""Requests to the cloud over HTTP: each has a time-out, and every way to fail has a name in the words of the port.
+
+The bodies are those of the Compute API at one microversion, which is old
+enough for every Nova since 2017 and still describes a hypervisor's size.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keystoneauth1.exceptions import ClientException
+from openstack.exceptions import SDKException
+
+from climate.cloud import CloudError, Refused
+
+MICROVERSION = "2.53"
+LONGEST_REASON = 300
+
+Body = Mapping[str, Any]
+
+
+class Missing(Refused):
+    """The cloud knows no such thing."""
+
+
+class Clash(CloudError):
+    """The state of things in the cloud does not allow it now."""
+
+
+_OUTCOMES: Mapping[int, type[CloudError]] = {400: Refused, 403: Refused, 404: Missing, 409: Clash}
+"""What an answer says; every other one may be different the next time."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A cloud at the other end of a connection of openstacksdk."""
+
+    connection: Any
+
+    def get(self, path: str, service: str = "compute", **query: str) -> Body:
+        """The body of an answer."""
+        return self._ask("GET", path, service, params=query)
+
+    def post(self, path: str, body: Body, service: str = "compute") -> Body:
+        """Ask for something to be made or done."""
+        return self._ask("POST", path, service, json=body)
+
+    def put(self, path: str, body: Body, service: str = "compute") -> Body:
+        """Ask for something to be otherwise."""
+        return self._ask("PUT", path, service, json=body)
+
+    def delete(self, path: str, service: str = "compute") -> None:
+        self._ask("DELETE", path, service)
+
+    def each(self, path: str, **query: str) -> Iterator[Body]:
+        """All entries of a list of compute, page by page; none where the cloud says that nothing matches."""
+        key = path.removesuffix("/detail").strip("/").removeprefix("os-")
+        while True:
+            try:
+                page = self.get(path, **query)
+            except Missing:
+                return
+            yield from page[key]
+            if not page[key] or not any(link["rel"] == "next" for link in page.get(f"{key}_links", ())):
+                return
+            query["marker"] = str(page[key][-1]["id"])
+
+    def _ask(self, method: str, path: str, service: str, **sent: Any) -> Body:
+        what = f"{method} {path.partition('?')[0]}"
+        version = {"microversion": MICROVERSION} if service == "compute" else {}
+        try:
+            answer = getattr(self.connection, service).request(path, method, raise_exc=False, **version, **sent)
+            body = answer.json() if answer.content and answer.ok else {}
+        except (ClientException, SDKException, OSError, ValueError) as error:
+            raise CloudError(f"the cloud did not answer {what}: {type(error).__name__}: {_short(error)}") from error
+        if answer.ok:
+            return body if isinstance(body, dict) else {}
+        raised = _OUTCOMES.get(answer.status_code, CloudError)
+        raise raised(f"the cloud answered {what} with {answer.status_code}: {_reason(answer)}")
+
+
+def _reason(answer: Any) -> str:
+    """The message of a refusal, in any of the shapes that services give it."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return "no reason given"
+    inner = next(iter(body.values()), None) if isinstance(body, dict) else body
+    return _short(inner.get("message", "no reason given") if isinstance(inner, dict) else inner)
+
+
+def _short(reason: object) -> str:
+    return " ".join(str(reason).split())[:LONGEST_REASON]

@@ -1,0 +1,56 @@
+"""Servers of the cloud as the port sees them.  A shelved server is one that sleeps: RESERVED."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from climate.cloud import ERROR, RESERVED, CloudServer
+from climate.cloud.openstack.remote import Body, Missing, Remote
+
+SHELVED = ("SHELVED_OFFLOADED", "SHELVED")
+GONE = ("DELETED", "SOFT_DELETED")
+
+SLEEPS = "climate:reserved"
+"""Metadata of a shelved server that was put to sleep for a lease.
+
+Any other shelved server may be woken for a lease too, but is never swept away
+for having none.
+"""
+
+TASK, NODE = "OS-EXT-STS:task_state", "OS-EXT-SRV-ATTR:hypervisor_hostname"
+
+
+def look(remote: Remote, server_id: str) -> Body | None:
+    """A server as the cloud describes it; None when there is none (any more)."""
+    try:
+        found: Body = remote.get(f"/servers/{server_id}")["server"]
+    except Missing:
+        return None
+    return None if found["status"] in GONE else found
+
+
+def on(remote: Remote, hosts: Iterable[str]) -> list[Body]:
+    """The servers of all projects on these hypervisors."""
+    found = [each for host in hosts for each in remote.each("/servers/detail", all_tenants="1", node=host)]
+    wanted = set(hosts)
+    return list({each["id"]: each for each in found if each[NODE] in wanted}.values())
+
+
+def asleep(remote: Remote) -> list[Body]:
+    """The servers of all projects that sleep until their lease."""
+    found = (each for status in SHELVED for each in remote.each("/servers/detail", all_tenants="1", status=status))
+    return [each for each in found if each["status"] in SHELVED and each["metadata"].get(SLEEPS) == "true"]
+
+
+def view(seen: Body) -> CloudServer:
+    """A server in the words of the port."""
+    status = str(seen["status"])
+    return CloudServer(
+        id=seen["id"],
+        name=seen["name"],
+        project_id=seen["tenant_id"],
+        status=RESERVED if status in SHELVED else status,
+        host=seen.get(NODE),
+        busy=seen.get(TASK) is not None,
+        fault=seen["fault"]["message"] if status == ERROR and seen.get("fault") else None,
+        created_at=datetime.fromisoformat(seen["created"]),
+    )

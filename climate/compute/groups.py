@@ -1,0 +1,145 @@
+"""Server groups: servers that must be on one node, or each on a node of its own (cloud.md C.8)."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, NotFound, QuotaExceeded
+from climate.compute.request import Group
+from climate.compute.scheduler.rules import Rules
+from climate.compute.store import grants, projects
+from climate.compute.store import groups as rows
+
+AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
+
+FILTER_OF = {AFFINITY: "ServerGroupAffinityFilter", ANTI_AFFINITY: "ServerGroupAntiAffinityFilter"}
+"""Policy -> the filter that keeps it."""
+
+MOST_LISTED = 1000
+"""Groups in one answer at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """A group with the ids of its members, oldest first."""
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    policy: str
+    created_at: datetime
+    members: tuple[str, ...] = ()
+
+
+def create(compute: Compute, *, project_id: str, user_id: str, name: str, policy: str) -> ServerGroup:
+    """Make a group.  Raises BadRequest for a policy there is not, QuotaExceeded for one group too many."""
+    if policy not in FILTER_OF:
+        raise BadRequest(f"A server group's policy is one of {', '.join(FILTER_OF)}, not {policy!r}.")
+    with compute.engine.begin() as conn:
+        most = projects.lock_limits(conn, project_id)["server_groups"]
+        if 0 <= most <= rows.count(conn, project_id):
+            raise QuotaExceeded(f"Quota exceeded, too many server groups: the project may have {most}.")
+        made = rows.insert(conn, name, {"project_id": project_id, "user_id": user_id}, policy)
+        return _own(conn, made, None)
+
+
+def get(compute: Compute, group_id: str, project_id: str | None = None) -> ServerGroup:
+    """The group, when it is of this project if one is given; else NotFound."""
+    with compute.engine.connect() as conn:
+        return _own(conn, group_id, project_id)
+
+
+def listed(
+    compute: Compute, project_id: str | None = None, limit: int = MOST_LISTED, offset: int = 0
+) -> list[ServerGroup]:
+    """The groups of a project, or of all projects, oldest first; at most MOST_LISTED of them."""
+    with compute.engine.connect() as conn:
+        return [_group(row) for row in rows.listed(conn, project_id, min(limit, MOST_LISTED), offset)]
+
+
+def delete(compute: Compute, group_id: str, project_id: str | None = None) -> None:
+    """Drop a group; its servers stay, in no group.  Raises NotFound, Conflict for that of a reservation."""
+    with compute.engine.begin() as conn:
+        _own(conn, group_id, project_id)
+        pool = grants.with_group(conn, group_id)
+        if pool is not None:
+            raise Conflict(f"Instance group {group_id} is of the reservation {pool}, and goes with it.")
+        rows.delete(conn, group_id)
+
+
+def hinted(hints: Any) -> str | None:
+    """The id in the hint `group`; BadRequest when it is none."""
+    named = hints.get("group")
+    if named is None:
+        return None
+    if not is_id(named):
+        raise BadRequest("The hint 'group' must be the id of a server group.")
+    return str(UUID(named))
+
+
+def is_id(value: Any) -> bool:
+    """Whether this is the id of a thing, as text."""
+    try:
+        return isinstance(value, str) and str(UUID(value)) == value.lower()
+    except ValueError:
+        return False
+
+
+def joining(conn: Connection, rules: Rules, group_id: str, project_id: str, least: int) -> tuple[Group, float]:
+    """The group with the nodes of its members, locked, and how many servers may join it, if it is `least` or more.
+
+    The lock is what makes Nova's later check on the node needless (cloud.md
+    C.7): from here to the commit nobody else places a member, so the nodes read
+    here are those that the policy is kept against.  The group of a reservation
+    has as many members as the reservation has slots, whatever the project's limit.
+
+    Raises BadRequest when the project has no such group or no filter keeps its
+    policy, QuotaExceeded when it would have too many members.
+    """
+    limits = projects.lock_limits(conn, project_id)
+    found = rows.lock(conn, group_id)
+    if found is None or found["project_id"] != project_id:
+        raise BadRequest(f"Server group {group_id} could not be found.")
+    members = rows.whereabouts(conn, group_id)
+    most = -1 if found["granted"] else limits["server_group_members"]
+    if 0 <= most < len(members) + least:
+        raise QuotaExceeded(
+            f"Quota exceeded, too many servers in group: Requested {least}, but {len(members)} of {most} are in it."
+        )
+    return _placing(rules, group_id, found["policy"], members), most - len(members) if most >= 0 else math.inf
+
+
+def staying(conn: Connection, rules: Rules, group_id: str, server_id: str) -> Group | None:
+    """The group, locked, with the nodes of all members but `server_id`, which is to be placed anew.
+
+    None when the group has gone meanwhile.
+    """
+    found = rows.lock(conn, group_id)
+    if found is None:
+        return None
+    others = {member: node for member, node in rows.whereabouts(conn, group_id).items() if member != server_id}
+    return _placing(rules, group_id, found["policy"], others)
+
+
+def _placing(rules: Rules, group_id: str, policy: str, members: dict[str, int | None]) -> Group:
+    wanted = FILTER_OF.get(policy)
+    if wanted not in {rule.name for rule in rules.filters}:
+        raise BadRequest(f"Server group policy is not supported: {policy} needs the filter {wanted}.")
+    return Group(group_id, policy, frozenset(node for node in members.values() if node is not None))
+
+
+def _own(conn: Connection, group_id: str, project_id: str | None) -> ServerGroup:
+    row = rows.get(conn, group_id) if is_id(group_id) else None
+    if row is None or (project_id is not None and row["project_id"] != project_id):
+        raise NotFound(f"Instance group {group_id} could not be found.")
+    return _group(row)
+
+
+def _group(row: Any) -> ServerGroup:
+    return ServerGroup(**{**row, "members": tuple(row["members"])})

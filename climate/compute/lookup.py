@@ -1,0 +1,67 @@
+"""What the scheduler needs to know of a request beyond what it says itself: looked up, where it is asked for."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute import groups
+from climate.compute.errors import BadRequest
+from climate.compute.flavor import Flavor
+from climate.compute.request import Spec, read_destination
+from climate.compute.scheduler.rules import Rules
+from climate.compute.store import builds, images, zones
+
+TYPE_AFFINITY = "TypeAffinityFilter"
+"""The filter that wants to know where servers of other flavors are."""
+
+
+def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
+    """The spec with the properties of its image, and the nodes that its hints and the filters speak of.
+
+    Raises BadRequest for hints that are not ids of servers.
+    """
+    image = images.get(conn, spec.image_id) if spec.image_id else None
+    by_type = spec.flavor is not None and any(rule.name == TYPE_AFFINITY for rule in rules.filters)
+    return replace(
+        spec,
+        image=image.properties if image else {},
+        same_host=_nodes(conn, spec, "same_host"),
+        different_host=_nodes(conn, spec, "different_host"),
+        other_flavors=builds.nodes_of_other_flavors(conn, spec.flavor.id) if spec.flavor and by_type else frozenset(),
+    )
+
+
+def check_image(conn: Connection, image_id: str | None, flavor: Flavor) -> None:
+    """Return when servers of this size can be made from the image, else raise BadRequest."""
+    image = images.get(conn, image_id) if image_id else None
+    if image is not None:
+        image.check_fits(flavor)
+
+
+def check_place(conn: Connection, spec: Spec, default_zone: str) -> None:
+    """Return when there is what a request names: its destination, and its zone where no host is forced.
+
+    BadRequest tells no more than that there is none.
+    """
+    if spec.zone is not None and not spec.forced and not zones.exists(conn, spec.zone, default_zone):
+        raise BadRequest("The requested availability zone is not available")
+    if spec.destination is not None and not zones.has_node(conn, *read_destination(spec.destination)):
+        raise BadRequest(f"Compute host {spec.destination.strip(':')} could not be found.")
+
+
+def named_servers(hints: Mapping[str, Any], hint: str) -> list[str]:
+    """The ids of servers in a hint: one, or a list of them.  BadRequest for anything else."""
+    named = hints.get(hint)
+    ids: list[Any] = named if isinstance(named, list) else [named]
+    if not all(groups.is_id(value) for value in ids):
+        raise BadRequest(f"The hint '{hint}' must be the id of a server, or a list of such ids.")
+    return ids
+
+
+def _nodes(conn: Connection, spec: Spec, hint: str) -> frozenset[int] | None:
+    """The nodes of the servers in a hint; those of another project's servers are not told.  None: no such hint."""
+    if spec.hints.get(hint) is None:
+        return None
+    return builds.nodes_of(conn, named_servers(spec.hints, hint), spec.project_id)

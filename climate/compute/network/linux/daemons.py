@@ -1,0 +1,92 @@
+"""Programs that go on by themselves: started once they are ready, found again, ended with all that they have made.
+
+They belong to no process of ours: a service that starts anew finds them by their pid file, and by a mark that is in
+their environment when that file is gone.
+"""
+
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from climate.compute import netns, pids
+from climate.compute.errors import NetworkError
+from climate.compute.network.linux import programs
+
+MARK = "CLIMATE_DAEMON"
+_PLACE = "CLIMATE_PLACE"
+
+END_SECONDS = 5.0
+"""Longest time that one may take to end before it is ended by force."""
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """One program on the interface `device` of a namespace; its files are in `home`, its own pid file is `pid`."""
+
+    netns: str | None
+    home: Path
+    pid: Path
+    device: str
+
+    def process(self) -> pids.Pid | None:
+        """The live process that wrote the pid file."""
+        try:
+            found = pids.of(int(self.pid.read_text(encoding="ascii")))
+        except (FileNotFoundError, ValueError):
+            return None
+        return found if found and f"{MARK}={self.home}" in _words(found, "environ") else None
+
+    def as_wanted(self, command: Sequence[str], environment: Mapping[str, str]) -> pids.Pid | None:
+        """The process, when it was started by this command, in this environment, on the interface that there is."""
+        found = self.process()
+        if found is None or _words(found, "cmdline") != list(command):
+            return None
+        wanted = {f"{key}={value}" for key, value in self._environment(environment).items()}
+        return found if wanted.issubset(_words(found, "environ")) else None
+
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start it in the place of what runs; returns when it is ready, NetworkError with its reason if it is not."""
+        self.stop()
+        programs.run(self.netns, command, environment=self._environment(environment))
+        if self.process() is None:
+            raise NetworkError(f"{command[0]} for {self.device} ended at once; see {self.home}")
+
+    def stop(self) -> None:
+        """Leave nothing of it that runs."""
+        family = set(pids.carrying(MARK, str(self.home)))
+        first = self.process()
+        if first is not None:
+            pids.send_one(first, signal.SIGTERM)
+            pids.wait_gone(first, END_SECONDS)
+        for pid in family:
+            # What it has made ends with it; what is left of an earlier one does not.
+            if first is None or not pids.wait_gone(pid, END_SECONDS):
+                pids.send_one(pid, signal.SIGKILL)
+                pids.wait_gone(pid, END_SECONDS)
+        self.pid.unlink(missing_ok=True)
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {MARK: str(self.home), _PLACE: self._place(), **more}
+
+    def _place(self) -> str:
+        """The interface for certain: one that was made anew has the name of the old one, and no program on it."""
+
+        def work() -> str:
+            return f"{os.stat('/proc/thread-self/ns/net').st_ino}/{socket.if_nametoindex(self.device)}"
+
+        try:
+            return netns.inside(self.netns, work)
+        except OSError as error:
+            raise NetworkError(f"there is no interface {self.device}: {error}") from error
+
+
+def _words(pid: pids.Pid, name: str) -> list[str]:
+    """Arguments or environment of a process; nothing when it is gone or another user's."""
+    try:
+        text = Path(f"/proc/{pid.number}/{name}").read_bytes()
+    except OSError:
+        return []
+    return text.decode(errors="surrogateescape").rstrip("\0").split("\0")

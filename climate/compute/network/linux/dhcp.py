@@ -1,0 +1,131 @@
+"""The DHCP and DNS servers of a host: one dnsmasq for each bridge that is served.  Source: cloud.md D.8."""
+
+import shutil
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from climate.compute import netns, pids
+from climate.compute.errors import NetworkError
+from climate.compute.network.driver import Dhcp, Entry, Happened, Link
+from climate.compute.network.linux import files, release
+from climate.compute.network.linux.daemons import Daemon
+from climate.compute.network.linux.spool import Spool
+from climate.compute.network.render import dnsmasq
+
+# dnsmasq up to 2.90 dies of SIGHUP when a client whose line has a tag was served: a server that knows of tags is
+# started anew instead, with the leases that it had.
+_STALE = "stale"
+"""There from before a file is changed until the server has read it: who breaks off in between, does it again."""
+
+_STAYS = ("--user=", "--group=")
+_ORDINARY_USERS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class DhcpServers:
+    """The servers of one host; their files are in `folder`, and `config` is a file of the operator's for all."""
+
+    netns: str | None
+    folder: Path
+    config: str = ""
+
+    def start(self, link: Link, dhcp: Dhcp) -> None:
+        """Have a server on the bridge that hands out exactly these addresses; the bridge has its own already."""
+        kept = self._files(link.network_id)
+        command = (*dnsmasq.command(link, dhcp, kept, self.config), *self._user())
+        environment = dnsmasq.environment(link, kept)
+        with files.alone(self.folder):
+            daemon = self._daemon(kept, link.bridge)
+            running = daemon.as_wanted(command, environment)
+            tagged = (kept.home / _STALE).exists() or dnsmasq.tagged(files.read(kept.hosts))
+            changed = self._write(kept, dhcp)
+            leases = dnsmasq.leases(dhcp.entries, dhcp.lease_seconds)
+            if running is None or (changed and tagged):
+                files.write(kept.leases, leases + dnsmasq.gone(files.read(kept.leases), dhcp.entries))
+                daemon.start(command, environment)
+            else:
+                files.write(kept.leases, leases)
+                if changed:
+                    pids.send_one(running, signal.SIGHUP)
+            (kept.home / _STALE).unlink(missing_ok=True)
+
+    def stop(self, network_id: str) -> None:
+        """Leave nothing of the server of a network but what it told and nobody has read."""
+        kept = self._files(network_id)
+        if not kept.home.is_dir():
+            return
+        with files.alone(self.folder):
+            self._daemon(kept).stop()
+            shutil.rmtree(kept.home, ignore_errors=True)
+            self._tidy()
+
+    def running(self) -> frozenset[str]:
+        """Ids of the networks whose server runs."""
+        return frozenset(each for each in self._ids() if self._daemon(self._files(each)).process() is not None)
+
+    def release(self, link: Link, entry: Entry) -> None:
+        """Give an address back in its client's place; nothing happens where it was not handed out."""
+        if link.gateway is None:
+            raise NetworkError(f"bridge {link.bridge} has no DHCP server that {entry.address} could be given back to")
+        server = link.gateway.ip
+        try:
+            netns.inside(self.netns, lambda: release.send(link.bridge, entry.mac, entry.address, server))
+        except (OSError, ValueError) as error:
+            raise NetworkError(f"{entry.address} could not be given back on {link.bridge}: {error}") from error
+
+    def happened(self) -> Sequence[Happened]:
+        """What the servers told and nobody has forgotten, oldest first."""
+        return self._spool.read()
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Do not tell of these any more."""
+        self._spool.forget(keys)
+        if not self._ids() and self.folder.is_dir():
+            with files.alone(self.folder):
+                self._tidy()
+
+    @property
+    def _spool(self) -> Spool:
+        return Spool(self._files("any").spool)
+
+    def _files(self, network_id: str) -> dnsmasq.Files:
+        return dnsmasq.Files(self.folder, network_id)
+
+    def _daemon(self, kept: dnsmasq.Files, bridge: str = "") -> Daemon:
+        return Daemon(self.netns, kept.home, kept.pid, bridge)
+
+    def _ids(self) -> list[str]:
+        homes = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(home.name for home in homes if (home / "hosts").exists())
+
+    def _write(self, kept: dnsmasq.Files, dhcp: Dhcp) -> bool:
+        """Write what a server reads again while it runs; whether it has to."""
+        files.folder(kept.spool)
+        files.folder(kept.home)
+        files.write(kept.script, dnsmasq.SCRIPT, 0o755)
+        wanted = {
+            kept.hosts: dnsmasq.hosts(dhcp.entries, dhcp.domain),
+            kept.options: dnsmasq.options(dhcp.entries),
+        }
+        stale = kept.home / _STALE
+        if any(files.read(path) != text for path, text in wanted.items()):
+            stale.touch()
+        for path, text in wanted.items():
+            files.write(path, text)
+        return stale.exists()
+
+    def _tidy(self) -> None:
+        """With the last server goes what all of them share."""
+        if not self._ids():
+            kept = self._files("any")
+            kept.script.unlink(missing_ok=True)
+            self._spool.remove()
+
+    def _user(self) -> tuple[str, ...]:
+        """Words that let the server stay who it is, where it can be nobody else, or nobody else can read its files."""
+        users = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text("ascii").splitlines())
+        way = [self.folder, *self.folder.absolute().parents]
+        readable = all(path.stat().st_mode & 0o001 for path in way if path.is_dir())
+        return () if users >= _ORDINARY_USERS and readable else _STAYS

@@ -1,0 +1,147 @@
+"""The network of one Linux host, in a network namespace or in the machine's own network."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from ipaddress import IPv6Address
+from pathlib import Path
+
+from climate.compute import netns
+from climate.compute.errors import NetworkError
+from climate.compute.network.driver import Entry, Happened, Link, Nat, Plug, Served, Standing
+from climate.compute.network.linux import files, programs
+from climate.compute.network.linux.dhcp import DhcpServers
+from climate.compute.network.linux.ground import AUTO, Ground
+from climate.compute.network.linux.nat import IptablesNat, NftNat
+from climate.compute.network.linux.ra import RouterAdverts
+
+_RIGHTS = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
+
+
+class LinuxNetwork:
+    """A NetworkDriver.  Of several processes on one host, all have to be given the same folder."""
+
+    def __init__(self, namespace: str | None, folder: Path, segments: str = AUTO, nat: str = "nft") -> None:
+        """`segments`: how VLANs are carried, as Ground knows it; `nat`: nft or iptables."""
+        self._namespace = namespace
+        self._chosen = segments
+        self._ground = Ground(namespace, folder, segments)
+        self._dhcp = DhcpServers(namespace, folder / "dhcp")
+        self._adverts = RouterAdverts(namespace, folder / "ra")
+        self._translating = folder / "nat"
+        ways: tuple[NftNat | IptablesNat, ...] = (NftNat(namespace), IptablesNat(namespace))
+        self._nat, self._former = ways if nat == "nft" else ways[::-1]
+        self._alone = False
+
+    @property
+    def real(self) -> bool:
+        """Guests find their interfaces in the kernel."""
+        return True
+
+    def trouble(self) -> str | None:
+        """Why nothing can be done on this host; None: it can."""
+        if self._namespace is not None and not netns.exists(self._namespace):
+            return f"There is no network namespace {self._namespace}."
+        lacking = [name for bit, name in _RIGHTS.items() if not _rights() >> bit & 1]
+        if lacking:
+            return f"Networks are made by root, or in a user namespace: this process has no {', '.join(lacking)}."
+        try:
+            self._ground.marked()
+            # One that was chosen by name has to work; without a VLAN none is needed.
+            if self._chosen != AUTO:
+                _ = self._ground.segment
+        except NetworkError as error:
+            return str(error)
+        return programs.missing("nft")
+
+    def standing(self) -> Standing:
+        """What of ours there is: found on the host, not remembered."""
+        marked = self._ground.marked()
+        served = self._dhcp.running() | self._adverts.running() | {each for each, gateway in marked.items() if gateway}
+        return Standing(networks=served | marked.keys(), served=served, plugs=self._ground.plugs())
+
+    def ensure(self, link: Link) -> None:
+        """Make the bridge of a network, and attach it."""
+        self._ground.ensure(link)
+
+    def mtu(self, link: Link) -> int:
+        """The longest packet of a network on this host."""
+        return self._ground.mtu(link)
+
+    def remove(self, network_id: str) -> None:
+        """Take down what was made for a network, and its services; interfaces of guests are left without a bridge."""
+        self.unserve(network_id)
+        self._ground.remove(network_id)
+
+    def spare(self, network_id: str) -> None:
+        """Take down the bridge of a network that no guest here is in, unless this host serves it."""
+        self._ground.spare(network_id)
+
+    def serve(self, served: Served) -> IPv6Address | None:
+        """Ensure its link, hand out its addresses, announce its prefix.  The bridge's link-local address, with IPv6."""
+        self._ground.ensure(served.link)
+        link = replace(served.link, mtu=self._ground.mtu(served.link))
+        if served.dhcp is None:
+            self._dhcp.stop(link.network_id)
+        else:
+            self._dhcp.start(link, served.dhcp)
+        if served.prefix_v6 is None:
+            self._adverts.stop(link.network_id)
+            return None
+        router = self._ground.link_local(link)
+        self._adverts.start(link, served.prefix_v6)
+        return router
+
+    def unserve(self, network_id: str) -> None:
+        """Stop handing out and announcing, and take the gateway's address off the bridge."""
+        self._dhcp.stop(network_id)
+        self._adverts.stop(network_id)
+        self._ground.let_go(network_id)
+
+    def translate(self, nat: Nat) -> None:
+        """Have exactly this translation on the host."""
+        with files.alone(self._translating):
+            if not self._alone:
+                # The operator may have chosen the other way before.
+                self._former.forget()
+                self._alone = True
+            self._nat.apply(nat)
+
+    def plug(self, plug: Plug) -> None:
+        """Connect a guest's interface to its network, let nothing false pass from it."""
+        self._ground.plug(plug)
+
+    def unplug(self, name: str) -> None:
+        """Leave nothing of a guest's interface."""
+        self._ground.unplug(name)
+
+    def drop_netns(self, netns: str) -> None:
+        """Leave nothing of a guest's network namespace."""
+        self._ground.drop_netns(netns)
+
+    def release(self, link: Link, entry: Entry) -> None:
+        """Tell the DHCP server of a network that this address is not used any more; it tells of that in `happened`."""
+        self._dhcp.release(link, entry)
+
+    def happened(self) -> Sequence[Happened]:
+        """What DHCP clients did, oldest first, as far as it is not forgotten."""
+        return self._dhcp.happened()
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Do not tell of these any more: they are written down."""
+        self._dhcp.forget(keys)
+
+    def clear(self) -> None:
+        """Leave nothing of ours on this host: for one that is to serve no network and no server any more."""
+        standing = self.standing()
+        for name in sorted(standing.plugs):
+            self.unplug(name)
+        for network_id in sorted(standing.networks):
+            self.remove(network_id)
+        self._nat.clear()
+        self._former.forget()
+
+
+def _rights() -> int:
+    """The capabilities of this process, as bits."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))

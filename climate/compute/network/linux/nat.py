@@ -1,0 +1,146 @@
+"""Address translation of a host, by nftables or by iptables: exactly what is wanted, whatever there was.
+
+Floating addresses change in an order that may break off anywhere: one that leads elsewhere from now on is taken off
+its interface first, and whatever comes onto an interface has no connections that are older.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from climate.compute import netns
+from climate.compute.errors import NetworkError
+from climate.compute.network.driver import Nat
+from climate.compute.network.linux import outer, programs, rtnl
+from climate.compute.network.linux.outer import Held
+from climate.compute.network.render import iptables, nat_iptables, nat_nft
+from climate.compute.network.render.translation import METADATA, metadata_target
+
+TRIES = 5
+"""How often iptables-restore is tried when somebody else is at it.  Source: cloud.md D.8."""
+
+_LEADS = re.compile(
+    rf"^-A {nat_iptables.BINARY}-PREROUTING -d ([0-9.]+)/32 -j DNAT --to-destination ([0-9.]+)$", re.MULTILINE
+)
+_CHAINS = f":{nat_iptables.BINARY}-"
+_UNFILTERED = tuple(f"bridge/bridge-nf-call-{name}" for name in ("iptables", "ip6tables", "arptables"))
+
+Leads = Mapping[IPv4Address, IPv4Address]
+"""Floating addresses, and the fixed ones that they lead to."""
+
+
+@dataclass(frozen=True, slots=True)
+class NftNat:
+    """Translation by one table of nftables, which is replaced as a whole."""
+
+    netns: str | None
+
+    def apply(self, nat: Nat) -> None:
+        """Have exactly this translation."""
+        text = nat_nft.ruleset(nat)
+        _apply(self.netns, nat, self._leads(), lambda: self._write(text))
+
+    def clear(self) -> None:
+        """Leave nothing of any translation."""
+        _clear(self.netns, lambda: self._write(nat_nft.CLEARED))
+
+    def forget(self) -> None:
+        """Take the rules away, and nothing else: another way puts right what they were about."""
+        self._write(nat_nft.CLEARED)
+
+    def _write(self, text: str) -> None:
+        programs.run(self.netns, ("nft", "-f", "-"), text=text)
+
+    def _leads(self) -> Leads:
+        try:
+            said = programs.run(self.netns, ("nft", "-j", "list", "map", nat_nft.FAMILY, nat_nft.TABLE, "fip_in"))
+        except NetworkError:  # there is no table yet
+            return {}
+        pairs = [pair for part in json.loads(said)["nftables"] for pair in part.get("map", {}).get("elem", ())]
+        return {IPv4Address(floating): IPv4Address(fixed) for floating, fixed in pairs}
+
+
+@dataclass(frozen=True, slots=True)
+class IptablesNat:
+    """Translation by chains of iptables among those of others."""
+
+    netns: str | None
+
+    def apply(self, nat: Nat) -> None:
+        """Have exactly this translation."""
+        wanted = nat_iptables.tables(nat)
+        saved = programs.run(self.netns, ("iptables-save", "-t", "nat"))
+        leads = {IPv4Address(floating): IPv4Address(fixed) for floating, fixed in _LEADS.findall(saved)}
+        _apply(self.netns, nat, leads, lambda: self._write(wanted))
+
+    def clear(self) -> None:
+        """Leave nothing of any translation."""
+        _clear(self.netns, lambda: self._write(nat_iptables.none()))
+
+    def forget(self) -> None:
+        """Take the rules away, and nothing else: another way puts right what they were about."""
+        if any(self._has_chains(program) for program in ("iptables", "ip6tables")):
+            self._write(nat_iptables.none())
+
+    def _has_chains(self, program: str) -> bool:
+        try:
+            return _CHAINS in self._saved(program)
+        except NetworkError:  # where it cannot be run, it has never been
+            return False
+
+    def _saved(self, program: str) -> str:
+        return programs.run(self.netns, (f"{program}-save",))
+
+    def _write(self, wanted: nat_iptables.Tables) -> None:
+        for program, tables in (("iptables", wanted.v4), ("ip6tables", wanted.v6)):
+            self._restore(program, tables)
+
+    def _restore(self, program: str, tables: Mapping[str, iptables.Table]) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                text = iptables.apply(self._saved(program), tables)
+                programs.run(self.netns, (f"{program}-restore",), text=text)
+            except NetworkError:
+                if not left:
+                    raise
+            else:
+                return
+
+
+def _apply(place: str | None, nat: Nat, before: Leads, write: Callable[[], None]) -> None:
+    leads = {Held(one.floating, one.interface): one.fixed for one in nat.forwards}
+    metadata = {Held(METADATA, "lo", "link")} if metadata_target(nat) is not None else set()
+    _prepare(place)
+    there = outer.addresses(place)
+    kept = (there.keys() & metadata) | {
+        one for one in there.keys() & leads.keys() if before.get(one.address) == leads[one]
+    }
+    gone = {one for one, ours in there.items() if ours} - kept
+    fresh = (leads.keys() | metadata) - kept
+    outer.take(place, gone)
+    write()
+    outer.cut(place, {one.address for one in gone | fresh} - {METADATA})
+    outer.put(place, fresh - (there.keys() - gone))
+
+
+def _clear(place: str | None, write: Callable[[], None]) -> None:
+    gone = {one for one, ours in outer.addresses(place).items() if ours}
+    outer.take(place, gone)
+    write()
+    outer.cut(place, {one.address for one in gone} - {METADATA})
+
+
+def _prepare(place: str | None) -> None:
+    """Let packets through this namespace; what stays on a bridge is nobody's to translate."""
+
+    def work() -> None:
+        rtnl.sysctl("ipv4/ip_forward", 1)
+        for key in _UNFILTERED:
+            rtnl.sysctl(key, 0)
+
+    try:
+        netns.inside(place, work)
+    except OSError as error:
+        raise NetworkError(f"packets cannot be let through this host: {error}") from error

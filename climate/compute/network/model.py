@@ -1,0 +1,84 @@
+"""Networks and interfaces: the nouns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
+
+FLAT, FLAT_DHCP, VLAN = "flat", "flat_dhcp", "vlan"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A network to be made (cloud.md D.4)."""
+
+    label: str
+    manager: str
+    cidr: IPv4Network
+    gateway: IPv4Address
+    dhcp_start: IPv4Address
+    cidr_v6: IPv6Network | None = None
+    gateway_v6: IPv6Address | None = None
+    dns: tuple[IPv4Address, ...] = ()
+    bridge: str | None = None
+    bridge_interface: str | None = None
+    vlan: int | None = None
+    vpn_private_address: IPv4Address | None = None
+    vpn_public_port: int | None = None
+    project_id: str | None = None
+    reserved: tuple[IPv4Address, ...] = ()
+    """Addresses that the pool never hands out."""
+    network_id: str | None = None
+    """The id that it is to have; None: any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network as it is."""
+
+    id: str
+    subnet_id: str
+    label: str
+    manager: str
+    cidr: IPv4Network
+    gateway: IPv4Address
+    dhcp_start: IPv4Address
+    created_at: datetime
+    cidr_v6: IPv6Network | None = None
+    gateway_v6: IPv6Address | None = None
+    """Where its IPv6 leads: the link-local address of the bridge, once it is served."""
+    dns: tuple[IPv4Address, ...] = ()
+    bridge: str | None = None
+    bridge_interface: str | None = None
+    vlan: int | None = None
+    vpn_private_address: IPv4Address | None = None
+    vpn_public_address: IPv4Address | None = None
+    vpn_public_port: int | None = None
+    injected: bool = False
+    project_id: str | None = None
+    """Whose it is alone; None: everybody's, or with a VLAN nobody's yet."""
+    host: str | None = None
+    """The network service that serves it; None: it is not claimed, and no server gets an address of it."""
+
+    @property
+    def gateway_interface(self) -> IPv4Interface:
+        return IPv4Interface(f"{self.gateway}/{self.cidr.prefixlen}")
+
+    @property
+    def router_v6(self) -> IPv6Interface | None:
+        """The first address of its prefix: its bridge's, on the host that serves it."""
+        return None if self.cidr_v6 is None else IPv6Interface(f"{self.cidr_v6[1]}/{self.cidr_v6.prefixlen}")
+
+
+@dataclass(frozen=True, slots=True)
+class Vif:
+    """An interface of a server, with its addresses."""
+
+    id: str
+    mac: str
+    place: int
+    """0 for the first interface of the server, which has the default route."""
+    server_id: str
+    project_id: str
+    network: Network
+    addresses: Sequence[IPv4Address] = field(default_factory=tuple)

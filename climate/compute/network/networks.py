@@ -1,0 +1,180 @@
+"""Making networks, dropping them, and saying whose they are (cloud.md D.4)."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from ipaddress import IPv4Network, IPv6Network
+
+from sqlalchemy import Connection
+
+from climate.compute.errors import BadRequest, Conflict, NetworkError, NoMoreNetworks, NotFound
+from climate.compute.network import subnets
+from climate.compute.network.managers import MANAGERS
+from climate.compute.network.model import FLAT, VLAN, Draft, Network
+from climate.compute.network.options import NetworkOptions
+from climate.compute.network.render import names
+from climate.compute.network.wanted import Wanted
+from climate.compute.store import network_hosts
+from climate.compute.store import networks as rows
+
+MOST_AT_ONCE = 1024
+"""Networks that one request can be answered with."""
+
+MOST_ADDRESSES = 1 << 20
+"""Addresses in all networks of one request: each of them is a row."""
+
+
+def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: str | None = None) -> list[Network]:
+    """Make networks, all of them or none; `manager` None: the deployment's.
+
+    Raises BadRequest for ranges that make no sense, Conflict for what is in use.
+    """
+    name = manager or options.manager
+    if name not in MANAGERS:
+        raise BadRequest(f"There is no network manager {name!r}, only {', '.join(MANAGERS)}")
+    if not 1 <= wanted.count <= MOST_AT_ONCE:
+        raise BadRequest(f"num_networks must be between 1 and {MOST_AT_ONCE}")
+    if wanted.project_id is not None and name != VLAN:
+        raise BadRequest(f"Networks of the manager {name} are everybody's: only those with a VLAN have a project")
+    _check_size(wanted, options)
+    taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
+    there = rows.listed(conn)
+    wanted = _numbered(wanted, options, there) if name == VLAN else wanted
+    if wanted.cidr_v6 is None and options.use_ipv6:
+        wanted = replace(wanted, place_v6=_place_v6(options.range_v6, wanted.count, there))
+    cut = subnets.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
+    drafts = MANAGERS[name].drafts(wanted, options, cut)
+    _check(drafts, there)
+    made = [rows.make(conn, draft) for draft in drafts]
+    found = rows.found(conn, made)
+    return [found[network_id] for network_id in made]
+
+
+def _check_size(wanted: Wanted, options: NetworkOptions) -> None:
+    size = 1 << (32 - subnets.prefix_length(wanted.size_of(options)))
+    if wanted.count * size > MOST_ADDRESSES:
+        raise BadRequest(
+            f"{wanted.count} networks of {size} addresses are more than {MOST_ADDRESSES} at once: ask for fewer"
+        )
+
+
+def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
+    """The first of `count` prefixes in a row that no network has, counted from the beginning of the range."""
+    prefixes = (network.cidr_v6 for network in there if network.cidr_v6 is not None)
+    first = int(cidr.network_address)
+    return _free(0, count, {(int(one.network_address) - first) >> 64 for one in prefixes if one.subnet_of(cidr)})
+
+
+def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network]) -> Wanted:
+    """With the first VLANs and ports of cloudpipes in a row that no network has, where no others are asked for.
+
+    A VLAN's bridge is called by its number: one is not free whose bridge is another network's.
+    """
+    vlan, port = wanted.vlan_start, wanted.vpn_start
+    if vlan is None:
+        named = {int(bridge[2:]) for one in there if re.fullmatch(r"br\d{1,4}", bridge := one.bridge or "")}
+        vlan = _free(options.vlan_start, wanted.count, {network.vlan for network in there} | named)
+    if port is None:
+        port = _free(options.vpn_start, wanted.count, {network.vpn_public_port for network in there})
+    return replace(wanted, vlan_start=vlan, vpn_start=port)
+
+
+def _free(start: int, count: int, taken: Collection[int | None]) -> int:
+    """The first number from which on `count` are not taken."""
+    blocked = sorted(number for number in taken if number is not None and number >= start)
+    for number in blocked:
+        if start + count <= number:
+            break
+        start = number + 1
+    return start
+
+
+def _check(drafts: Sequence[Draft], there: Sequence[Network]) -> None:
+    """Conflict where a draft has what only one network can have; BadRequest for names that no interface can have."""
+    labels, vlans = {network.label for network in there}, {network.vlan for network in there}
+    prefixes, ports = {network.cidr_v6 for network in there}, {network.vpn_public_port for network in there}
+    for draft in drafts:
+        _check_names(draft)
+        if draft.label in labels:
+            raise Conflict(f"Network with label {draft.label} already exists")
+        if draft.vlan is not None and draft.vlan in vlans:
+            raise Conflict(f"VLAN {draft.vlan} is another network's: give another vlan_start")
+        if draft.vpn_public_port is not None and draft.vpn_public_port in ports:
+            raise Conflict(f"Port {draft.vpn_public_port} leads to another network's cloudpipe: give another vpn_start")
+        if draft.cidr_v6 is not None and draft.cidr_v6 in prefixes:
+            raise Conflict(f"Network with cidr_v6 {draft.cidr_v6} already exists")
+        if draft.manager != FLAT:
+            _check_bridge(draft, there)
+
+
+def _check_names(draft: Draft) -> None:
+    try:
+        for name in (draft.bridge, draft.bridge_interface):
+            if name is not None:
+                names.interface(name)
+    except NetworkError as error:
+        raise BadRequest(str(error)) from None
+
+
+def _check_bridge(draft: Draft, there: Sequence[Network]) -> None:
+    for network in there:
+        if network.bridge == draft.bridge:
+            raise Conflict(f"Bridge {draft.bridge} is that of network {network.label}: name another one")
+        alone = draft.vlan is None and draft.bridge_interface is not None
+        if alone and network.bridge_interface == draft.bridge_interface:
+            raise Conflict(f"Interface {draft.bridge_interface} is in the bridge of network {network.label}")
+
+
+def delete(conn: Connection, network_id: str) -> None:
+    """Drop a network.  NotFound; Conflict while it is a project's or its addresses are in use."""
+    network = get(conn, network_id, lock=True)
+    if network.project_id is not None:
+        raise Conflict(f"Network must be disassociated from project {network.project_id} before delete")
+    used = rows.in_use(conn, network_id)
+    if used:
+        raise Conflict(f"Network {network_id} has {used} addresses in use")
+    rows.delete(conn, network_id)
+    _tell(conn, network)
+
+
+def associate(conn: Connection, network_id: str, project_id: str) -> None:
+    """Give a project this network.  NotFound; Conflict when it is another's, BadRequest when it has no VLAN."""
+    network = get(conn, network_id, lock=True)
+    if network.manager != VLAN:
+        raise BadRequest(f"Network {network_id} is everybody's: only those with a VLAN have a project")
+    if network.project_id not in (None, project_id):
+        raise Conflict(f"Network {network_id} is associated with another project")
+    rows.associate(conn, network_id, project_id)
+
+
+def disassociate(conn: Connection, network_id: str) -> None:
+    """Let a network be nobody's, and be claimed anew.  NotFound; Conflict while its addresses are in use."""
+    network = get(conn, network_id, lock=True)
+    used = rows.in_use(conn, network_id)
+    if used:
+        raise Conflict(f"Network {network_id} has {used} addresses in use")
+    rows.associate(conn, network_id, None, unhost=True)
+    _tell(conn, network)
+
+
+def add_to_project(conn: Connection, project_id: str) -> Network:
+    """Give a project one more network, the lowest that nobody has.  NoMoreNetworks."""
+    found = rows.give(conn, project_id, more=True)
+    if found is None:
+        raise NoMoreNetworks
+    return found
+
+
+def get(conn: Connection, network_id: str, *, lock: bool = False) -> Network:
+    """The network; NotFound.  `lock`: no server gets an interface in it until the end of the transaction."""
+    if lock:
+        rows.lock(conn, network_id)
+    found = rows.found(conn, [network_id]).get(network_id)
+    if found is None:
+        raise NotFound(f"Network {network_id} could not be found.")
+    return found
+
+
+def _tell(conn: Connection, network: Network) -> None:
+    if network.host is not None:
+        network_hosts.call(conn, [network.host])

@@ -1,0 +1,150 @@
+"""A host's network that is only written down: what should be, and the texts that would make it so.
+
+Source: cloud.md D.2 (fake_network).  It keeps to the protocol of the real one, and asks nothing of the machine.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv6Address
+from pathlib import Path
+
+from climate.compute.network.driver import Entry, Happened, Link, Nat, Plug, Served, Standing, What
+from climate.compute.network.render import dnsmasq, iptables, nat_iptables, nat_nft, radvd
+
+_LINK_LOCAL = IPv6Address("fe80::1")
+"""What a bridge that does not exist answers for its own."""
+
+
+def _nothing(verb: str) -> None:
+    """The hook of a host on which nothing goes wrong."""
+
+
+@dataclass
+class RecordingNetwork:
+    """One host; `folder` is where its files would be, `fails` is told each verb first and may raise."""
+
+    folder: Path = Path("/var/lib/climate/networks")
+    fails: Callable[[str], None] = _nothing
+    links: dict[str, Link] = field(default_factory=dict)
+    serving: dict[str, Served] = field(default_factory=dict)
+    plugs: dict[str, Plug] = field(default_factory=dict)
+    nat: Nat | None = None
+    events: dict[str, Happened] = field(default_factory=dict)
+    _told: int = 0
+
+    @property
+    def real(self) -> bool:
+        return False
+
+    def trouble(self) -> str | None:
+        return None
+
+    def standing(self) -> Standing:
+        self.fails("standing")
+        return Standing(
+            networks=frozenset({*self.links, *self.serving}),
+            served=frozenset(self.serving),
+            plugs=frozenset(self.plugs),
+        )
+
+    def ensure(self, link: Link) -> None:
+        self.fails("ensure")
+        before = self.links.get(link.network_id)
+        # An address that is not named stays as it is, as on a real bridge.
+        kept = replace(link, gateway=before.gateway, gateway_v6=before.gateway_v6) if before else link
+        self.links[link.network_id] = link if link.gateway or link.gateway_v6 else kept
+
+    def remove(self, network_id: str) -> None:
+        self.fails("remove")
+        self.links.pop(network_id, None)
+        self.serving.pop(network_id, None)
+
+    def spare(self, network_id: str) -> None:
+        self.fails("spare")
+        used = any(plug.link.network_id == network_id for plug in self.plugs.values())
+        if not used and network_id not in self.serving:
+            self.links.pop(network_id, None)
+
+    def serve(self, served: Served) -> IPv6Address | None:
+        self.fails("serve")
+        self._served_files(served)  # what cannot be rendered is refused, as on a real host
+        self.links[served.link.network_id] = served.link
+        self.serving[served.link.network_id] = served
+        return _LINK_LOCAL if served.prefix_v6 is not None else None
+
+    def unserve(self, network_id: str) -> None:
+        self.fails("unserve")
+        self.serving.pop(network_id, None)
+        if (link := self.links.get(network_id)) is not None:
+            self.links[network_id] = replace(link, gateway=None, gateway_v6=None)
+
+    def translate(self, nat: Nat) -> None:
+        self.fails("translate")
+        nat_nft.ruleset(nat)
+        self.nat = nat
+
+    def plug(self, plug: Plug) -> None:
+        self.fails("plug")
+        self.ensure(plug.link)
+        self.plugs[plug.name] = plug
+
+    def unplug(self, name: str) -> None:
+        self.fails("unplug")
+        self.plugs.pop(name, None)
+
+    def drop_netns(self, netns: str) -> None:
+        self.fails("drop_netns")
+        self.plugs = {name: plug for name, plug in self.plugs.items() if plug.netns != netns}
+
+    def release(self, link: Link, entry: Entry) -> None:
+        self.fails("release")
+        if link.network_id in self.serving:
+            self.tell(link.network_id, What.RELEASED, entry)
+
+    def tell(self, network_id: str, what: What, entry: Entry) -> None:
+        """Have a DHCP client do something."""
+        self._told += 1
+        key = f"{self._told:012d}"
+        self.events[key] = Happened(key, network_id, what, entry.mac, entry.address)
+
+    def happened(self) -> Sequence[Happened]:
+        self.fails("happened")
+        return tuple(self.events.values())
+
+    def forget(self, keys: Sequence[str]) -> None:
+        self.fails("forget")
+        for key in keys:
+            self.events.pop(key, None)
+
+    def files(self) -> dict[str, str]:
+        """The files of all networks that are served, and of the translation, by name."""
+        served = {name: text for one in self.serving.values() for name, text in self._served_files(one).items()}
+        return served | ({} if self.nat is None else _translation(self.nat))
+
+    def text(self) -> str:
+        """All of it in one piece."""
+        return "\n".join(f"== {name}\n{text}" for name, text in sorted(self.files().items()))
+
+    def _served_files(self, served: Served) -> dict[str, str]:
+        link, dhcp = served.link, served.dhcp
+        files = dnsmasq.Files(self.folder, link.network_id)
+        rendered = {}
+        if dhcp is not None:
+            rendered = {
+                "dnsmasq": " ".join(dnsmasq.command(link, dhcp, files)) + "\n",
+                "hosts": dnsmasq.hosts(dhcp.entries, dhcp.domain),
+                "opts": dnsmasq.options(dhcp.entries),
+                "leases": dnsmasq.leases(dhcp.entries, dhcp.lease_seconds),
+            }
+        if served.prefix_v6 is not None:
+            rendered["radvd.conf"] = radvd.conf(link, served.prefix_v6)
+        return {f"{link.bridge}/{name}": text for name, text in rendered.items()}
+
+
+def _translation(nat: Nat) -> dict[str, str]:
+    tables = nat_iptables.tables(nat)
+    return {
+        "nft": nat_nft.ruleset(nat),
+        "iptables": iptables.apply("", tables.v4),
+        "ip6tables": iptables.apply("", tables.v6),
+    }

@@ -1,0 +1,47 @@
+"""The file that tells a guest its addresses where no DHCP server does: /etc/network/interfaces (cloud.md D.7)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One interface of a guest, as the guest is told of it."""
+
+    device: str
+    address: IPv4Interface
+    gateway: IPv4Address | None = None
+    dns: tuple[IPv4Address, ...] = ()
+    address_v6: IPv6Interface | None = None
+    gateway_v6: IPv6Address | None = None
+
+
+def interfaces(cards: Sequence[Card]) -> str:
+    """The file: loopback, and then each interface with its addresses."""
+    blocks = ["auto lo\niface lo inet loopback\n", *(block for card in cards for block in _blocks(card))]
+    return "\n".join(blocks)
+
+
+def _blocks(card: Card) -> list[str]:
+    network = card.address.network
+    v4 = [
+        f"auto {card.device}",
+        f"iface {card.device} inet static",
+        f"    address {card.address.ip}",
+        f"    netmask {network.netmask}",
+        f"    broadcast {network.broadcast_address}",
+        *([f"    gateway {card.gateway}"] if card.gateway else []),
+        *([f"    dns-nameservers {' '.join(map(str, card.dns))}"] if card.dns else []),
+        "",
+    ]
+    if card.address_v6 is None:
+        return ["\n".join(v4)]
+    v6 = [
+        f"iface {card.device} inet6 static",
+        f"    address {card.address_v6.ip}",
+        f"    netmask {card.address_v6.network.prefixlen}",
+        *([f"    gateway {card.gateway_v6}"] if card.gateway_v6 else []),
+        "",
+    ]
+    return ["\n".join(v4), "\n".join(v6)]

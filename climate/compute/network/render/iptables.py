@@ -1,0 +1,135 @@
+"""One program's chains among others' in an iptables table, brought in by editing what iptables-save tells.
+
+Source: cloud.md D.8 (iptables manager), NW-19.  A wrapped chain `C` of the program `P` is called `P-C`; in a rule,
+`$C` stands for that name.  `nova-filter-top` and `nova-postrouting-bottom` are shared between programs.  Lines of
+others stay as and where they are.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+log = logging.getLogger(__name__)
+
+LONGEST_BINARY = 16
+"""A chain's name has at most 28 characters, and `POSTROUTING` belongs to it too."""
+
+FILTER_TOP, NAT_BOTTOM = "nova-filter-top", "nova-postrouting-bottom"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of a chain; `top`: before all others of that chain, also before those of other programs."""
+
+    chain: str
+    text: str
+    wrap: bool = True
+    top: bool = False
+
+
+@dataclass
+class Table:
+    """The chains and rules of the program `binary` in one table."""
+
+    binary: str
+    chains: list[str] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(rf"[A-Za-z0-9_.]{{1,{LONGEST_BINARY}}}", self.binary):
+            raise ValueError(
+                f"{self.binary!r} cannot begin the names of chains: 1 to {LONGEST_BINARY} letters or digits"
+            )
+
+    def add_chain(self, name: str, *, wrap: bool = True) -> None:
+        """Have a chain of that name; nothing when it is there."""
+        known = self.chains if wrap else self.shared
+        if name not in known:
+            known.append(name)
+
+    def add(self, chain: str, text: str, *, wrap: bool = True, top: bool = False) -> None:
+        """Add a rule to a chain; ValueError when it is a chain of the program's that is not there."""
+        if wrap and chain not in self.chains:
+            raise ValueError(f"Unknown chain: {chain!r}; there are {', '.join(self.chains) or 'none'}")
+        self.rules.append(Rule(chain, self._filled(text), wrap, top))
+
+    def remove(self, chain: str, text: str, *, wrap: bool = True, top: bool = False) -> None:
+        """Take a rule away; when it is not there, that is only logged."""
+        rule = Rule(chain, self._filled(text), wrap, top)
+        if rule in self.rules:
+            self.rules.remove(rule)
+        else:
+            log.warning("there is no rule %r in chain %s that could be removed", text, chain)
+
+    def merged(self, lines: Sequence[str]) -> list[str]:
+        """The lines of a table between its name and COMMIT, with exactly what the program wants of it."""
+        rules = [self.line(rule) for rule in sorted(self.rules, key=lambda rule: not rule.top)]
+        chains = [f":{name} - [0:0]" for name in [*self.shared, *(f"{self.binary}-{name}" for name in self.chains)]]
+        wanted = {*rules, *chains}
+        others = [line for line in lines if not self._ours(line) and _unmeasured(line) not in wanted]
+        for name in {FILTER_TOP, NAT_BOTTOM} - set(self.shared):
+            others = _without_unused(name, others)
+        declared = [line for line in others if line.startswith(":")]
+        foreign = [line for line in others if not line.startswith(":")]
+        bottom = [line for line in rules if line.endswith(f"-j {NAT_BOTTOM}")]
+        first = [line for line in rules if line not in bottom]
+        return [*declared, *chains, *_once(first), *foreign, *_once(bottom)]
+
+    def line(self, rule: Rule) -> str:
+        """A rule as iptables-restore reads it."""
+        chain = f"{self.binary}-{rule.chain}" if rule.wrap else rule.chain
+        return f"-A {chain} {rule.text}"
+
+    def _filled(self, text: str) -> str:
+        return re.sub(r"\$(\S+)", lambda found: f"{self.binary}-{found[1]}", text)
+
+    def _ours(self, line: str) -> bool:
+        return any(name.startswith(f"{self.binary}-") for name in _mentioned(line))
+
+
+def apply(saved: str, tables: Mapping[str, Table]) -> str:
+    """What iptables-restore is to read, of what iptables-save told: the tables of these names and no others."""
+    found = _sections(saved)
+    lines: list[str] = []
+    for name, table in tables.items():
+        lines += [f"*{name}", *table.merged(found.get(name, ())), "COMMIT"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _sections(saved: str) -> dict[str, list[str]]:
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in (line.strip() for line in saved.splitlines()):
+        if line.startswith("*"):
+            name = line[1:]
+            sections[name] = []
+        elif name and line and line != "COMMIT" and not line.startswith("#"):
+            sections[name].append(line)
+    return sections
+
+
+def _mentioned(line: str) -> list[str]:
+    """The chains that a line is about."""
+    words = line.split()
+    if line.startswith(":"):
+        return [words[0][1:]]
+    return [name for option, name in pairwise(words) if option in {"-A", "-j", "-g"}]
+
+
+def _without_unused(name: str, lines: Sequence[str]) -> list[str]:
+    """The lines without a shared chain and the jumps to it, when no program has rules in it."""
+    used = any(line.startswith(f"-A {name} ") for line in lines)
+    return [line for line in lines if used or name not in _mentioned(line)]
+
+
+def _unmeasured(line: str) -> str:
+    """A chain's line without what was counted."""
+    return re.sub(r"\[\d+:\d+\]$", "[0:0]", line) if line.startswith(":") else line
+
+
+def _once(lines: Sequence[str]) -> list[str]:
+    """The lines, each at the last place that it had."""
+    return list(reversed(dict.fromkeys(reversed(lines))))

@@ -1,0 +1,67 @@
+"""Cutting subnets out of a range, around those that are in use (cloud.md D.4, vectors NW-1 to NW-5)."""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
+
+from climate.compute.errors import BadRequest, Conflict
+
+LEAST, LARGEST = 8, 1 << 16
+"""Addresses in the smallest and in the largest network: each of them is a row."""
+
+
+def prefix_length(size: int) -> int:
+    """Of a network with at least so many addresses."""
+    if not LEAST <= size <= LARGEST:
+        raise BadRequest(f"network_size must be between {LEAST} and {LARGEST} addresses, not {size}")
+    return 32 - (size - 1).bit_length()
+
+
+def cut(cidr: IPv4Network, count: int, size: int, taken: Sequence[IPv4Network]) -> list[IPv4Network]:
+    """The first `count` subnets of `size` addresses in the range that overlap nothing in use.
+
+    Raises BadRequest when the range is too small for them at all, Conflict
+    when it is not because of what is in use.
+    """
+    length = prefix_length(size)
+    if length < cidr.prefixlen or count > 1 << (length - cidr.prefixlen):
+        raise BadRequest(f"{count} networks of {1 << (32 - length)} addresses do not fit into {cidr}")
+    above = next((other for other in taken if other.prefixlen < cidr.prefixlen and cidr.subnet_of(other)), None)
+    if above is not None:
+        raise Conflict(f"requested cidr ({cidr}) conflicts with existing supernet ({above})")
+    near = [other for other in taken if other.overlaps(cidr)]
+    found = [subnet for _, subnet in zip(range(count), _free(cidr, length, near), strict=False)]
+    if len(found) < count:
+        raise Conflict(_why(cidr, count, near))
+    return found
+
+
+def _free(cidr: IPv4Network, length: int, near: Sequence[IPv4Network]) -> Iterator[IPv4Network]:
+    size, at, end = 1 << (32 - length), int(cidr.network_address), int(cidr.broadcast_address) + 1
+    used = sorted((int(other.network_address), int(other.broadcast_address) + 1) for other in near)
+    for first, after in (*used, (end, end)):
+        while at + size <= first:
+            yield IPv4Network((at, length))
+            at += size
+        at = max(at, -(-after // size) * size)
+
+
+def _why(cidr: IPv4Network, count: int, near: Sequence[IPv4Network]) -> str:
+    if cidr in near:
+        return f"cidr already in use: Network with cidr {cidr} already exists"
+    first = near[0]
+    if count == 1 and first.subnet_of(cidr):
+        return f"requested cidr ({cidr}) conflicts with existing smaller cidr ({first})"
+    return f"{cidr} has no room for {count} more networks: {', '.join(str(one) for one in near[:5])} are in use"
+
+
+def prefix_v6(cidr: IPv6Network, place: int) -> IPv6Network:
+    """The /64 of that place in a range; BadRequest beyond its end."""
+    if cidr.prefixlen > 64 or place >= 1 << (64 - cidr.prefixlen):
+        raise BadRequest(f"{cidr} has no {place + 1} prefixes of 64 bits")
+    return IPv6Network((int(cidr.network_address) + (place << 64), 64))
+
+
+def reserved(cidr: IPv4Network, bottom: int, top: int) -> tuple[IPv4Address, ...]:
+    """The first `bottom` and the last `top` addresses, which no pool hands out."""
+    size = cidr.num_addresses
+    return tuple(cidr[place] for place in (*range(bottom), *range(size - top, size)))

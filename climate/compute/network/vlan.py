@@ -1,0 +1,106 @@
+"""The VLAN manager: a network with a VLAN, a bridge and a DHCP server for each project (cloud.md D.7)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.errors import BadRequest, NoMoreNetworks
+from climate.compute.network import serving_links, subnets
+from climate.compute.network.driver import Entry, Link, Nat, Served, Vpn
+from climate.compute.network.model import VLAN, Draft, Network
+from climate.compute.network.options import NetworkOptions
+from climate.compute.network.wanted import Wanted
+from climate.compute.store import networks as rows
+
+NAME = VLAN
+FLOATING = True
+DHCP = True
+
+LAST_VLAN, LAST_PORT = 4094, 65535
+
+BOTTOM = 3
+"""Addresses at the beginning that no pool hands out: the network's, the gateway's, the cloudpipe's."""
+
+
+def kept(options: NetworkOptions) -> int:
+    """How many addresses of a network no pool hands out."""
+    return BOTTOM + 1 + options.vpn_clients
+
+
+def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+    """The networks to be made of these subnets; the address after the gateway's is the cloudpipe's."""
+    vlan = options.vlan_start if wanted.vlan_start is None else wanted.vlan_start
+    port = options.vpn_start if wanted.vpn_start is None else wanted.vpn_start
+    if vlan < 1 or len(cut) + vlan - 1 > LAST_VLAN:
+        raise BadRequest(f"{len(cut)} VLANs from {vlan} on are not all between 1 and {LAST_VLAN}")
+    if port < 1 or len(cut) + port - 1 > LAST_PORT:
+        raise BadRequest(f"{len(cut)} ports from {port} on are not all between 1 and {LAST_PORT}")
+    if kept(options) >= min(subnet.num_addresses for subnet in cut):
+        raise BadRequest(f"{kept(options)} addresses are kept in each network, and none would be left for servers")
+    return [
+        replace(
+            wanted.draft(options, NAME, place, subnet),
+            dns=wanted.dns or (),
+            vlan=vlan + place,
+            bridge=f"br{vlan + place}",
+            bridge_interface=wanted.bridge_interface or options.vlan_interface,
+            vpn_private_address=subnet[2],
+            vpn_public_port=port + place,
+            dhcp_start=subnet[3],
+            reserved=subnets.reserved(subnet, BOTTOM, 1 + options.vpn_clients),
+        )
+        for place, subnet in enumerate(cut)
+    ]
+
+
+def attached(conn: Connection, project_id: str) -> list[Network]:
+    """The project's networks that are served; one that has none at all gets the lowest that nobody has.
+
+    Raises NoMoreNetworks, BadRequest while no network host serves any of its own.
+    """
+    own = rows.of_project(conn, project_id)
+    if own:
+        return own
+    if rows.has_any(conn, project_id):
+        raise BadRequest("The project's network is not served by any network host yet: try again soon.")
+    found = rows.give(conn, project_id)
+    if found is None:
+        raise NoMoreNetworks("No more networks: all are other projects', or no network host serves them yet.")
+    return [found]
+
+
+def claimed(network: Network, options: NetworkOptions) -> Mapping[str, Any]:
+    """What changes of a network when a host begins to serve it: its cloudpipe is reached there."""
+    if network.vpn_public_address is not None or options.vpn_address is None:
+        return {}
+    return {"vpn_public_address": str(options.vpn_address)}
+
+
+def address(network: Network, vpn: bool) -> IPv4Address | None:
+    """The very address that a server gets: a cloudpipe has its own; None: any one of the pool."""
+    return network.vpn_private_address if vpn else None
+
+
+def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
+    """What a host needs of it; `own`: the one that serves it."""
+    interface = network.bridge_interface or options.vlan_interface
+    made = Link(network.id, network.bridge or f"br{network.vlan}", interface, network.vlan, options.mtu)
+    return serving_links.with_gateway(made, network) if own else made
+
+
+def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
+    """What the host that it belongs to does for it: DHCP, DNS, and router advertisements with IPv6."""
+    return serving_links.served(link(network, options, own=True), network, options, entries)
+
+
+def translated(network: Network, options: NetworkOptions, nat: Nat) -> Nat:
+    """A host's translation, with what this network needs of it: the way to its cloudpipe, if that is reached here."""
+    made = replace(nat, bridges=(*nat.bridges, network.bridge or f"br{network.vlan}"))
+    here = network.vpn_public_address is not None and network.vpn_public_address == options.vpn_address
+    if not here or network.vpn_private_address is None or network.vpn_public_port is None:
+        return made
+    way = Vpn(network.vpn_private_address, options.vpn_address or network.gateway, network.vpn_public_port)
+    return replace(made, vpns=(*made.vpns, way))

@@ -1,0 +1,142 @@
+"""What an entry of nodes.yaml may say of a node, checked key by key."""
+
+import ipaddress
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from climate.compute.errors import VirtError
+from climate.compute.host import NodeSpec
+
+_MOST = 2**31 - 1
+_NEEDED = ("vcpus", "memory_mb", "local_gb")
+
+
+def node_spec(entry: Any) -> NodeSpec:
+    """The node that an entry describes; VirtError names the node, the key, and what would be right."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
+        raise VirtError(f"a node needs a name: {str(entry)[:80]}")
+    name = entry["name"]
+    unknown = [str(key) for key in entry if key not in _READERS]
+    if unknown:
+        raise VirtError(f"node {name}: there is no key {', '.join(unknown)}; there are {', '.join(_READERS)}")
+    missing = [key for key in _NEEDED if entry.get(key) is None]
+    if missing:
+        raise VirtError(f"node {name}: {missing[0]} must be given")
+    return NodeSpec(**{key: _read(name, key, value) for key, value in entry.items() if value is not None})
+
+
+def _read(name: str, key: str, value: Any) -> Any:
+    try:
+        return _READERS[key](value)
+    except ValueError as error:
+        raise VirtError(f"node {name}: {key} must be {error}, not {str(value)[:60]!r}") from None
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+        raise ValueError(f"a whole number from 0 to {_MOST}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError("a number")
+    return float(value)
+
+
+def _ratio(value: Any) -> float | None:
+    """Nothing, when it is 0: the settings' ratio (cloud.md C.1)."""
+    number = _number(value)
+    if number < 0:
+        raise ValueError("a number from 0")
+    return number or None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or not str(value).strip():
+        raise ValueError("a text")
+    return str(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", value):
+        raise ValueError("the name of a network namespace")
+    return value
+
+
+def _address(value: Any) -> str:
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        raise ValueError("an IP address") from None
+
+
+def _cpu_info(value: Any) -> str:
+    """As JSON; of a plain text it is the model."""
+    if value == "":
+        return ""
+    if not isinstance(value, (str, Mapping)):
+        raise ValueError("an object or a text")
+    return json.dumps(_object(value) if isinstance(value, Mapping) else _info(value), sort_keys=True)
+
+
+def _info(text: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(text)
+    except ValueError:
+        read = None
+    return read if isinstance(read, dict) else {"model": text}
+
+
+def _triples(value: Any) -> tuple[tuple[str, str, str], ...]:
+    if not isinstance(value, list) or not all(_is_triple(one) for one in value):
+        raise ValueError("a list of [architecture, hypervisor type, mode]")
+    return tuple((one[0], one[1], one[2]) for one in value)
+
+
+def _is_triple(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(isinstance(word, str) for word in value)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """What JSON can say: YAML knows dates and the like besides."""
+    try:
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return dict(json.loads(json.dumps(dict(value), allow_nan=False)))
+    except (TypeError, ValueError):
+        pass
+    raise ValueError("an object of texts, numbers, lists and objects")
+
+
+def _metrics(value: Any) -> dict[str, float]:
+    try:
+        return {key: _number(number) for key, number in _object(value).items()}
+    except ValueError:
+        raise ValueError("an object of numbers") from None
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "name": _text,
+    "driver": _text,
+    "vcpus": _count,
+    "memory_mb": _count,
+    "local_gb": _count,
+    "zone": _text,
+    "netns": _name,
+    "host_ip": _address,
+    "ram_ratio": _ratio,
+    "cpu_ratio": _ratio,
+    "disk_ratio": _ratio,
+    "reserved_ram_mb": _count,
+    "reserved_disk_mb": _count,
+    "disk_least_gb": _count,
+    "hypervisor_type": _text,
+    "hypervisor_version": _count,
+    "cpu_info": _cpu_info,
+    "supported": _triples,
+    "stats": _object,
+    "metrics": _metrics,
+}

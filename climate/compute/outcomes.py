@@ -1,0 +1,160 @@
+"""What becomes of a server when its driver has done what was wanted of it, or could not.
+
+A worker that has lost the work records nothing: whatever is written here is
+written together with `wishes.finish`, which asks whose the work is.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute import asking, claims, fault, heartbeat, images, plugging, retry
+from climate.compute.context import Compute
+from climate.compute.errors import VirtError
+from climate.compute.flavor import recorded
+from climate.compute.image import ACTIVE as IMAGE_ACTIVE
+from climate.compute.image import Content
+from climate.compute.server import (
+    ACTIVE,
+    DELETE,
+    ERROR,
+    MAKING,
+    RESIZE,
+    REVERT,
+    REWIRE,
+    SHELVE,
+    SHELVED_OFFLOADED,
+    SHUTOFF,
+    SNAPSHOT,
+    UNSHELVE,
+    Room,
+    Server,
+    after,
+)
+from climate.compute.store import images as image_rows
+from climate.compute.store import servers, sizes, wishes
+
+Change = Callable[[Connection, Server, datetime], None]
+"""What else is written on a row that is locked, and is as it was before its task was finished."""
+
+
+def done(compute: Compute, server: Server, worker: str, content: Content | None) -> bool:
+    """Record that a task is done; False when something else is wanted by then."""
+    task = server.task or ""
+    if task == DELETE:
+        return gone(compute, server)
+    becomes = after(server)
+    outcome = {"status": becomes, "launched": becomes == ACTIVE and server.launched_at is None}
+    change = _imaged(content) if content is not None else _DONE.get(task)
+    finished = _finish(compute, server, worker, outcome, change)
+    if finished and task == UNSHELVE and server.shelved_image is not None:
+        images.forget(compute, server.shelved_image)
+    if not finished and task == SHELVE and heartbeat.renew(compute, server.id, worker):
+        images.forget(compute, server.task_image or "")  # what overtook it has dropped the image
+    return finished
+
+
+def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
+    """Record that the driver could not do it; False when something else is wanted by then."""
+    task = server.task or ""
+    if task in MAKING:
+        return retry.elsewhere(compute, server, worker, reason)
+    if task == DELETE or (task == SHELVE and images.is_made(compute, server.task_image or "")):
+        # Nothing is left but to clear the guest away: that is tried again until it is done.
+        with compute.engine.begin() as conn:
+            wishes.let_go(conn, server.id, worker, compute.now(conn))
+        return True
+    if task == UNSHELVE and heartbeat.renew(compute, server.id, worker):
+        with contextlib.suppress(VirtError):
+            compute.driver.delete(server.id)
+            plugging.unplug(compute, server)
+    return _finish(compute, server, worker, _failure(server, reason), _FAILED.get(task))
+
+
+def _finish(
+    compute: Compute, server: Server, worker: str, outcome: Mapping[str, Any], change: Change | None = None
+) -> bool:
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        locked = servers.get(conn, server.id, lock=True)
+        given = {key: _dated(value, now) if key == "fault" else value for key, value in outcome.items()}
+        finished = locked is not None and wishes.finish(conn, server.id, worker, server.task or "", given, now)
+        if locked is not None and finished and change is not None:
+            change(conn, locked, now)
+    return finished
+
+
+def _failure(server: Server, reason: str) -> dict[str, Any]:
+    """What a server is when its task has failed; one that was to be imaged or connected anew is as it was."""
+    if server.task in (SNAPSHOT, REWIRE):
+        return {"failed": True}
+    status = {SHELVE: SHUTOFF, UNSHELVE: SHELVED_OFFLOADED}.get(server.task or "", ERROR)
+    return {"status": status, "fault": {"code": 500, "message": fault.readable(server, reason)}}
+
+
+def _dated(fault: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    return {**fault, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def gone(compute: Compute, server: Server) -> bool:
+    """Forget a server that was to be deleted, and give back what it had; True."""
+    with compute.engine.begin() as conn:
+        locked = servers.get(conn, server.id, lock=True)
+        if locked is None or locked.task != DELETE:
+            return True
+        claims.release(conn, locked)
+        asking.drop(conn, compute, locked)
+    if locked.shelved_image is not None:
+        images.forget(compute, locked.shelved_image)
+    return True
+
+
+def _imaged(content: Content) -> Change:
+    def settle(conn: Connection, server: Server, now: datetime) -> None:
+        image_rows.settle(conn, server.task_image or "", IMAGE_ACTIVE, now, content)
+
+    return settle
+
+
+def _give_up_image(conn: Connection, server: Server, now: datetime) -> None:
+    images.give_up(conn, server.task_image or "", now)
+
+
+def _offloaded(conn: Connection, server: Server, now: datetime) -> None:
+    claims.release(conn, server)
+    sizes.offload(conn, server.id, server.task_image)
+
+
+def _still_shelved(conn: Connection, server: Server, now: datetime) -> None:
+    claims.release(conn, server)
+    sizes.offload(conn, server.id, server.shelved_image)
+
+
+def _unshelved(conn: Connection, server: Server, now: datetime) -> None:
+    if server.shelved_image is not None:
+        images.drop(conn, server.shelved_image)
+    sizes.unshelved(conn, server.id)
+
+
+def _resized(conn: Connection, server: Server, now: datetime) -> None:
+    sizes.resized(conn, server.id, recorded(server.task_details["flavor"]), server.flavor, server.status)
+
+
+def _as_before(conn: Connection, server: Server, now: datetime) -> None:
+    """The server has the flavor that it had, and room for no more."""
+    flavor = server.old_flavor or server.flavor
+    sizes.settle(conn, server.id, Room(flavor.vcpus, flavor.ram_mb, flavor.disk_mb))
+    sizes.resized(conn, server.id, flavor)
+
+
+_DONE: Mapping[str, Change] = {SHELVE: _offloaded, UNSHELVE: _unshelved, RESIZE: _resized, REVERT: _as_before}
+_FAILED: Mapping[str, Change] = {
+    SNAPSHOT: _give_up_image,
+    SHELVE: _give_up_image,
+    UNSHELVE: _still_shelved,
+    RESIZE: _as_before,
+    REVERT: _as_before,
+}

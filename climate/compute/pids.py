@@ -1,0 +1,230 @@
+"""Telling processes apart: a number is used again, a number with a start time is not."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_GONE = frozenset("ZX")
+_STEP_SECONDS = 0.005
+
+STOPPED = frozenset("Tt")
+"""The kernel's letters for a process that was stopped."""
+
+_PARENT, _SESSION = 1, 3
+_ORDINARY = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGPIPE,
+    signal.SIGCHLD,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+"""Signals that a worker may ignore and its guests must not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pid:
+    """A process, known for certain."""
+
+    number: int
+    started: str
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.started}"
+
+
+def read(path: Path) -> Pid | None:
+    """The process that a pid file names; None when there is no such file or it is damaged."""
+    try:
+        number, started = path.read_text(encoding="ascii").split(maxsplit=1)
+        return Pid(int(number), started.strip())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+
+
+def write(path: Path, pid: Pid) -> None:
+    """Write a pid file in one step."""
+    draft = path.with_suffix(".new")
+    draft.write_text(f"{pid}\n", encoding="ascii")
+    draft.replace(path)
+
+
+def of(number: int) -> Pid | None:
+    """The live process of that number."""
+    found = _stat(number)
+    return Pid(number, found[1]) if found and found[0] not in _GONE else None
+
+
+def state(pid: Pid | None) -> str | None:
+    """The kernel's letter for what the process does; None when it is gone."""
+    found = _stat(pid.number) if pid else None
+    if pid is None or found is None or found[1] != pid.started or found[0] in _GONE:
+        return None
+    return found[0]
+
+
+def carrying(variable: str, value: str) -> Iterator[Pid]:
+    """The live processes that have `variable=value` in their environment."""
+    wanted = f"{variable}={value}".encode()
+    bearers = (folder for folder in _PROC.glob("[0-9]*") if wanted in _environment(folder))
+    return (pid for folder in bearers if (pid := of(int(folder.name))))
+
+
+def spawn(argv: list[str], env: Mapping[str, str], source: int, log: int, passed: Sequence[int] = ()) -> int:
+    """Start a program in a session of its own; its process number.
+
+    It reads `source`, writes to `log`, keeps the files of `passed` under their numbers and has no others.
+    """
+    reap_ended()
+    kept = [(os.POSIX_SPAWN_DUP2, number, number) for number in passed]
+    closed = [(os.POSIX_SPAWN_CLOSE, number) for number in _inheritable() if number not in passed]
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        env,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, source, 0),
+            (os.POSIX_SPAWN_DUP2, log, 1),
+            (os.POSIX_SPAWN_DUP2, log, 2),
+            *closed,
+            *kept,
+        ],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_ORDINARY,
+    )
+
+
+def _inheritable() -> Iterator[int]:
+    """Files that a child would get besides its standard ones: this process has got them itself, from anybody."""
+    for number in (int(name) for name in os.listdir("/dev/fd")):
+        with contextlib.suppress(OSError):
+            if number > 2 and os.get_inheritable(number):
+                yield number
+
+
+def _environment(folder: Path) -> list[bytes]:
+    """What a process was started with; nothing when it is gone or another user's."""
+    try:
+        return (folder / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def send(pid: Pid, number: signal.Signals) -> None:
+    """Send a signal to the process, and to all of its group when it leads one; nothing when it is gone."""
+    if state(pid) is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid.number, number) if os.getpgid(pid.number) == pid.number else os.kill(pid.number, number)
+
+
+def send_one(pid: Pid, number: signal.Signals) -> None:
+    """Send a signal to the process alone; nothing when it is gone."""
+    if state(pid) is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid.number, number)
+
+
+def behind(first: Pid) -> Iterator[Pid]:
+    """The processes that share the process numbers of `first`: all that it has made, whatever became of them."""
+    wanted = _numbering(first.number)
+    return (pid for number in _numbers() if wanted and _numbering(number) == wanted and (pid := of(number)))
+
+
+def _numbering(number: int) -> str | None:
+    try:
+        return os.readlink(_PROC / str(number) / "ns" / "pid")
+    except OSError:
+        return None
+
+
+def wait_gone(pid: Pid, seconds: float) -> bool:
+    """Wait until the process has ended; False when it still lives after so many seconds."""
+    if state(pid) is not None:
+        _wait(pid, seconds)
+    reap(pid)
+    return state(pid) is None
+
+
+def wait_stopped(pid: Pid, stopped: bool, seconds: float) -> bool:
+    """Wait until the process is stopped, or not any more; False when that took too long or it has ended."""
+    deadline = time.monotonic() + seconds
+    while (letter := state(pid)) is not None and (letter in STOPPED) is not stopped:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_STEP_SECONDS)
+    return letter is not None
+
+
+def reap(pid: Pid) -> None:
+    """Clear away the remains of an ended process, when it was a child of this one."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid.number, os.WNOHANG)
+
+
+def reap_ended() -> None:
+    """Clear away the ended children of this process that led sessions: guests, whoever has ended them."""
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and _leads(ended.si_pid):
+            os.waitpid(ended.si_pid, os.WNOHANG)
+        if ended:  # somebody else's child, which hides those behind it
+            for number in filter(_leads, _numbers()):
+                os.waitpid(number, os.WNOHANG)
+
+
+def _leads(number: int) -> bool:
+    """Whether a process is an ended child of this one that led a session."""
+    found = _fields(number)
+    return found is not None and (found[0], found[_PARENT], found[_SESSION]) == ("Z", str(os.getpid()), str(number))
+
+
+def _numbers() -> Iterator[int]:
+    return (int(folder.name) for folder in _PROC.glob("[0-9]*"))
+
+
+def _wait(pid: Pid, seconds: float) -> None:
+    try:
+        handle = os.pidfd_open(pid.number)
+    except (AttributeError, OSError):
+        deadline = time.monotonic() + seconds
+        while state(pid) is not None and time.monotonic() < deadline:
+            time.sleep(_STEP_SECONDS)
+        return
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        poll.poll(seconds * 1000)
+    finally:
+        os.close(handle)
+
+
+def _stat(number: int) -> tuple[str, str] | None:
+    if not _PROC.joinpath("self").exists():
+        return _asked(number)
+    fields = _fields(number)
+    return (fields[0], fields[19]) if fields else None
+
+
+def _fields(number: int) -> list[str] | None:
+    """What the kernel tells of a process, from its state on."""
+    try:
+        # The second field is the program's name in parentheses, and may hold anything.
+        return (_PROC / str(number) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _asked(number: int) -> tuple[str, str] | None:
+    answer = subprocess.run(  # noqa: S603  (a number is all that goes in)
+        ["/bin/ps", "-o", "stat=,lstart=", "-p", str(number)], capture_output=True, text=True, check=False
+    ).stdout.split(maxsplit=1)
+    return (answer[0][0], answer[1].strip()) if len(answer) == 2 else None

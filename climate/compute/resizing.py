@@ -1,0 +1,125 @@
+"""Servers of another size, on the node where they are: resized, then confirmed or taken back.
+
+Until that is decided a server holds room for the larger of both sizes, so that
+it can always go back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from climate.compute import asking, claims, granting, lookup
+from climate.compute.asking import Asked, By
+from climate.compute.claims import Attempt
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, NoValidHost, QuotaExceeded
+from climate.compute.flavor import Flavor
+from climate.compute.request import Spec, pools_of
+from climate.compute.scheduler.hosts import Hosts
+from climate.compute.scheduler.plan import Plan, Schedule
+from climate.compute.scheduler.rules import Rules
+from climate.compute.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room, Server
+from climate.compute.store import projects, room, servers, sizes, wishes
+
+CONFIRM = "confirmResize"
+
+
+def resize(
+    compute: Compute, server_id: str, flavor: Flavor, *, project_id: str | None = None, by: By | None = None
+) -> None:
+    """Claim the room that a server lacks for another flavor, and ring for it.
+
+    Raises NotFound, Conflict, QuotaExceeded, BadRequest for the flavor that it
+    has, that is too small for its image or of a reservation, and NoValidHost
+    when its node has no room: then nothing has changed.
+    """
+    server = asking.get(compute, server_id, project_id)
+    claims.settle(compute, lambda attempt: _claimed(compute, attempt, (server, project_id, flavor), by))
+    compute.cast(server.service_host or "", server_id)
+
+
+def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, by: By | None = None) -> None:
+    """Keep the new size of a server, and give the room back that only the old one needed.  NotFound, Conflict."""
+    with compute.engine.begin() as conn:
+        server = asking.locked(conn, server_id, project_id)
+        asking.check_lock(server, project_id)
+        if server.status != VERIFY_RESIZE or server.busy:
+            state = f"task_state {server.task}" if server.busy else f"vm_state {VM_STATES[server.status]}"
+            raise Conflict(f"Cannot '{CONFIRM}' instance {server.id} while it is in {state}")
+        sizes.settle(conn, server.id, size(server.flavor))
+        sizes.resized(conn, server.id, server.flavor)
+        now = compute.now(conn)
+        servers.set_status(conn, server.id, server.before or "", now)
+        if by is not None:
+            wishes.note(conn, server.id, CONFIRM, by, now, done=True)
+
+
+def size(flavor: Flavor) -> Room:
+    """What a server of this flavor takes of its node."""
+    return Room(flavor.vcpus, flavor.ram_mb, flavor.disk_mb)
+
+
+def _claimed(compute: Compute, attempt: Attempt, asked: tuple[Server, str | None, Flavor], by: By | None) -> None:
+    (seen, project_id, flavor), conn = asked, attempt.conn
+    limits = projects.lock_limits(conn, seen.project_id)
+    server = asking.locked(conn, seen.id, project_id)
+    asking.check_lock(server, project_id)
+    asking.idle(server, RESIZE)
+    if flavor.id == server.flavor.id:
+        raise BadRequest(f"Instance {server.id} has the flavor {flavor.name} already.")
+    granting.check_ordinary(server.flavor, flavor)
+    lookup.check_image(conn, server.image_id, flavor)
+    larger = Room(*map(max, _sizes(size(flavor)), _sizes(server.held)))
+    lacking = Room(*(wanted - held for wanted, held in zip(_sizes(larger), _sizes(server.held), strict=True)))
+    _check_quota(limits, servers.used(conn, server.project_id), lacking)
+    if lacking != Room():
+        _claim(compute, attempt, server, flavor, lacking)
+    sizes.hold(conn, server.id, larger)
+    asking.record(conn, compute, server, Asked(RESIZE, details={"flavor": asdict(flavor)}), by)
+
+
+def _claim(compute: Compute, attempt: Attempt, server: Server, flavor: Flavor, lacking: Room) -> None:
+    """Take what a server lacks of its node, as if that were one more server."""
+    node_id = server.node_id or 0
+    spec = Spec(
+        project_id=server.project_id,
+        vcpus=lacking.vcpus,
+        ram_mb=lacking.ram_mb,
+        disk_mb=lacking.disk_mb,
+        pools=pools_of(server.hints),
+        flavor=flavor,
+        image_id=server.image_id,
+        build_id=server.build_id,
+        server_ids=(server.id,),
+    )
+    there = _Bound(compute.schedule, node_id)
+    spec = lookup.completed(attempt.conn, compute.rules, spec)
+    claims.claim(replace(compute, schedule=there), attempt, spec, 1, 1)
+    room.release(attempt.conn, node_id, Room())
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A scheduler that knows of one node only."""
+
+    schedule: Schedule
+    node_id: int
+
+    def __call__(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+        place = int(np.searchsorted(hosts.ids, self.node_id))
+        if place == len(hosts) or hosts.ids[place] != self.node_id:
+            raise NoValidHost
+        return self.schedule(hosts.row(place), spec, count, rules)
+
+
+def _check_quota(limits: Mapping[str, int], used: Mapping[str, int], lacking: Room) -> None:
+    for name, told, more in (("cores", "cores", lacking.vcpus), ("ram_mb", "ram", lacking.ram_mb)):
+        if more > 0 and 0 <= limits[name] < used[name] + more:
+            raise QuotaExceeded(
+                f"Quota exceeded for {told}: Requested {more}, but already used {used[name]} of {limits[name]} {told}"
+            )
+
+
+def _sizes(of: Room) -> tuple[int, int, int]:
+    return of.vcpus, of.ram_mb, of.disk_mb

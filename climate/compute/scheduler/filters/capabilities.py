@@ -1,0 +1,78 @@
+"""Filters by what a node says of itself (cloud.md C.4)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from climate.compute.flavor import GROUP
+from climate.compute.request import Spec
+from climate.compute.scheduler import attributes, json_query
+from climate.compute.scheduler.filters.place import everywhere
+from climate.compute.scheduler.hosts import Hosts, Mask
+from climate.compute.scheduler.json_query import Path, Query
+from climate.compute.scheduler.match import match
+from climate.compute.scheduler.rules import Again, Filter, Options
+
+SCOPE = "capabilities"
+
+
+def _asked(spec: Spec) -> list[tuple[Path, str]]:
+    """The flavor's extra specs that are about capabilities, as paths."""
+    found = []
+    for key, wanted in (spec.flavor.extra_specs if spec.flavor else {}).items():
+        scope, *rest = key.split(":")
+        if (not rest and not _is_mark(spec, key)) or scope == SCOPE:
+            found.append((tuple(rest) or (scope,), str(wanted)))
+    return found
+
+
+def _is_mark(spec: Spec, key: str) -> bool:
+    return key == GROUP and spec.flavor is not None and spec.flavor.reservation is not None
+
+
+def capable(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """Every extra spec that is about capabilities is met by an attribute of the node or a statistic of its driver."""
+    mask = everywhere(hosts)
+    for path, wanted in _asked(spec):
+        mask &= _met(hosts, path, wanted)
+    return mask
+
+
+def _met(hosts: Hosts, path: Path, wanted: str) -> Mask:
+    return attributes.at_or_stats(hosts, path).where(lambda value: value is not None and match(str(value), wanted))
+
+
+def _capable_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    row = hosts.row(place)
+    unmet = [f"{':'.join(path)} {wanted}" for path, wanted in _asked(spec) if not _met(row, path, wanted)[0]]
+    return f"fails extra_specs requirements: {', '.join(unmet)}."
+
+
+def query_of(hosts: Hosts, spec: Spec) -> Query:
+    """The query in the hint `query`, or BadRequest."""
+    return json_query.parse(spec.hints.get("query"))
+
+
+def query_met(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """The query holds."""
+    query = query_of(hosts, spec)
+
+    def column(path: Path) -> Sequence[Any]:
+        known = attributes.at(hosts, path)
+        return [known.values[code] for code in known.codes.tolist()]
+
+    return query.where(column, len(hosts))
+
+
+def measured(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """It reports all metrics that count."""
+    if not options.metrics:
+        return everywhere(hosts)
+    names = {name for name, _ in options.metrics}
+    return np.fromiter((names <= metrics.keys() for metrics in hosts.metrics), np.bool_, len(hosts))
+
+
+COMPUTE_CAPABILITIES = Filter("ComputeCapabilitiesFilter", capable, why=_capable_why)
+JSON = Filter("JsonFilter", query_met, Again.ROW, lambda *_: "does not fit the query.", check=query_of)
+METRICS = Filter("MetricsFilter", measured, why=lambda *_: "does not report all metrics that count.")

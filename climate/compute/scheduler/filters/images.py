@@ -1,0 +1,123 @@
+"""Filters by the image that a server is made of (cloud.md C.4)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from climate.compute.errors import BadRequest
+from climate.compute.request import Spec
+from climate.compute.scheduler import versions
+from climate.compute.scheduler.filters.place import everywhere
+from climate.compute.scheduler.hosts import Hosts, Mask, Profile
+from climate.compute.scheduler.rules import Filter, Options
+from climate.compute.scheduler.versions import Bound
+
+# fmt: off
+ARCHITECTURES = frozenset((
+    "alpha", "armv6", "armv7", "armv7b", "aarch64", "cris", "i686", "ia64", "lm32", "loongarch64", "m68k",
+    "microblaze", "microblazeel", "mips", "mipsel", "mips64", "mips64el", "openrisc", "parisc", "parisc64", "ppc",
+    "ppcle", "ppc64", "ppc64le", "ppcemb", "riscv64", "s390", "s390x", "sh4", "sh4eb", "sparc", "sparc64",
+    "unicore32", "x86_64", "xtensa", "xtensaeb",
+))
+HYPERVISORS = frozenset((
+    "baremetal", "bhyve", "climate", "container", "docker", "fake", "hyperv", "ironic", "kqemu", "kvm", "lxc",
+    "lxd", "openvz", "parallels", "phyp", "powervm", "process", "qemu", "test", "uml", "vbox", "virtuozzo",
+    "vmware", "xen", "zvm",
+))
+MODES = frozenset(("exe", "hvm", "uml", "xen"))
+# fmt: on
+
+ALIASES: Mapping[str, Mapping[str, str]] = {
+    "architecture": dict.fromkeys(("i386", "i486", "i586", "x86_32", "x86_32p"), "i686") | {"amd64": "x86_64"},
+    "hypervisor type": {"xapi": "xen"},
+    "mode of virtual machines": {"pv": "xen", "hv": "hvm", "baremetal": "hvm"},
+}
+KINDS = (
+    ("architecture", ("architecture", "hw_architecture"), ARCHITECTURES),
+    ("hypervisor type", ("hypervisor_type", "img_hv_type"), HYPERVISORS),
+    ("mode of virtual machines", ("vm_mode", "hw_vm_mode"), MODES),
+)
+"""In the order in which a node says them: what it is, the properties of an image that ask for it, what is known."""
+
+VERSION = ("hypervisor_version_requires", "img_hv_requested_version")
+
+
+def _asked(image: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((str(image[name]) for name in names if image.get(name)), None)
+
+
+def canonical(what: str, text: str) -> str:
+    """The one name of an architecture, hypervisor or mode that has several."""
+    word = text.strip().lower()
+    return ALIASES[what].get(word, word)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an image asks of a node."""
+
+    words: tuple[str | None, ...]
+    """(architecture, hypervisor type, mode)"""
+    version: str | None
+    bounds: tuple[Bound, ...]
+
+    def __bool__(self) -> bool:
+        return any(self.words) or self.version is not None
+
+
+def wanted(hosts: Hosts, spec: Spec) -> Wanted:
+    """What the image asks for; BadRequest for what neither we nor a node know."""
+    found: list[str | None] = []
+    for place, (what, names, known) in enumerate(KINDS):
+        text = _asked(spec.image, names)
+        word = None if text is None else canonical(what, text)
+        if word and word not in known and word not in _offered(hosts, place, what):
+            raise BadRequest(f"The image asks for the {what} {text!r}, which is not known.")
+        found.append(word)
+    version = _asked(spec.image, VERSION)
+    return Wanted(tuple(found), version, versions.parse(version) if version else ())
+
+
+def _offered(hosts: Hosts, place: int, what: str) -> set[str]:
+    return {canonical(what, triple[place]) for profile in hosts.profile.values for triple in profile.supported}
+
+
+def image_fits(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """It runs the architecture, hypervisor and mode that the image asks for, in a version that it takes."""
+    asked = wanted(hosts, spec)
+    if not asked:
+        return everywhere(hosts)
+
+    def fits(profile: Profile) -> bool:
+        return any(_runs(triple, asked.words) for triple in profile.supported) and (
+            not profile.hypervisor_version or versions.within(profile.hypervisor_version, asked.bounds)
+        )
+
+    return hosts.profile.where(fits)
+
+
+def _runs(triple: tuple[str, str, str], words: tuple[str | None, ...]) -> bool:
+    named = zip(words, triple, KINDS, strict=True)
+    return all(word is None or word == canonical(kind[0], offered) for word, offered, kind in named)
+
+
+def isolated(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """Isolated images go to isolated hosts; while these are restricted, nothing else does."""
+    apart = np.isin(hosts.service_hosts, list(options.isolated_hosts))
+    if not options.isolated_images:
+        return ~apart if options.restrict_isolated else everywhere(hosts)
+    image_apart = spec.image_id in options.isolated_images
+    if options.restrict_isolated:
+        return np.asarray(apart == image_apart, dtype=np.bool_)
+    return apart if image_apart else everywhere(hosts)
+
+
+IMAGE_PROPERTIES = Filter(
+    "ImagePropertiesFilter",
+    image_fits,
+    why=lambda *_: "does not support the properties requested in the image.",
+    check=wanted,
+)
+ISOLATED_HOSTS = Filter("IsolatedHostsFilter", isolated, why=lambda *_: "is not for this image: one is isolated.")

@@ -1,0 +1,59 @@
+"""Filters by which servers are on a node already (cloud.md C.4)."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from climate.compute.request import Spec
+from climate.compute.scheduler.filters.place import everywhere
+from climate.compute.scheduler.hosts import Hosts, Mask
+from climate.compute.scheduler.rules import Again, Filter, Options
+
+AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
+
+
+def among(hosts: Hosts, ids: Collection[int]) -> Mask:
+    """Which of the nodes have one of these ids."""
+    if len(hosts) == 1:
+        return np.array([int(hosts.ids[0]) in ids])
+    return np.isin(hosts.ids, np.fromiter(ids, np.int64, len(ids)))
+
+
+def apart(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """No server of the group is there."""
+    if spec.group is None or spec.group.policy != ANTI_AFFINITY or not spec.group.nodes:
+        return everywhere(hosts)
+    return ~among(hosts, spec.group.nodes)
+
+
+def together(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """A server of the group is there, once there is one at all."""
+    if spec.group is None or spec.group.policy != AFFINITY or not spec.group.nodes:
+        return everywhere(hosts)
+    return among(hosts, spec.group.nodes)
+
+
+def same_host(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """One of the servers named is there, or none at all: so the peer has it (cloud.md H 7)."""
+    return everywhere(hosts) if spec.same_host is None else among(hosts, spec.same_host) | (hosts.servers == 0)
+
+
+def different_host(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """None of the servers named is there."""
+    return everywhere(hosts) if spec.different_host is None else ~among(hosts, spec.different_host)
+
+
+def of_one_type(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """No server of another flavor is there."""
+    return ~among(hosts, spec.other_flavors)
+
+
+APART = Filter(
+    "ServerGroupAntiAffinityFilter", apart, Again.ROW, lambda *_: "has a server of the anti-affinity group already."
+)
+TOGETHER = Filter("ServerGroupAffinityFilter", together, Again.ALL, lambda *_: "has no server of the affinity group.")
+SAME_HOST = Filter("SameHostFilter", same_host, why=lambda *_: "has none of the servers named by same_host.")
+DIFFERENT_HOST = Filter(
+    "DifferentHostFilter", different_host, why=lambda *_: "has one of the servers named by different_host."
+)
+TYPE_AFFINITY = Filter("TypeAffinityFilter", of_one_type, why=lambda *_: "has servers of another flavor.")

@@ -1,0 +1,74 @@
+"""Filters and weighers by name: every installed entry point of two groups can be named by the settings.
+
+Ours are found in no other way than a stranger's.  An entry point of
+`climate.scheduler_filters` is a Filter, one of `climate.scheduler_weighers` a
+Weigher (see climate.compute.scheduler.rules).
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from climate.compute.errors import ComputeError, SchedulerHostFilterNotFound, SchedulerWeigherNotFound
+from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.filters.reservation import RESERVATION
+from climate.compute.scheduler.rules import Filter, Options, Rules, Weigher
+from climate.compute.scheduler.weighers import WEIGHERS
+
+FILTER_GROUP, WEIGHER_GROUP = "climate.scheduler_filters", "climate.scheduler_weighers"
+
+log = logging.getLogger(__name__)
+
+
+def rules(filters: Sequence[str], weighers: Sequence[str], options: Options) -> Rules:
+    """A filter scheduler of these filters and weighers, in this order; with none named, of the default ones.
+
+    ReservationFilter is always there, in front where it is not named: without
+    it lent nodes were anybody's.  Raises SchedulerHostFilterNotFound and
+    SchedulerWeigherNotFound, which list all bad names and the known ones, and
+    ComputeError for options that cannot be (cloud.md C.1).
+    """
+    if options.max_attempts < 1:
+        raise ComputeError("Invalid value for 'scheduler_max_attempts', must be >= 1")
+    chosen = _named(FILTER_GROUP, Filter, filters, SchedulerHostFilterNotFound) if filters else FILTERS
+    if RESERVATION.name not in [rule.name for rule in chosen]:
+        chosen = (RESERVATION, *chosen)
+    weighing = _named(WEIGHER_GROUP, Weigher, weighers, SchedulerWeigherNotFound) if weighers else WEIGHERS
+    return Rules(chosen, weighing, options)
+
+
+def _named(group: str, kind: type[Any], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
+    """The parts of these names, each once."""
+    installed = {entry.name: entry for entry in entry_points(group=group)}
+    what, missing = f"Scheduler {kind.__name__}", [name for name in names if name not in installed]
+    if missing:
+        known = ", ".join(sorted(installed))
+        raise refusal(f"{what} {', '.join(missing)} could not be found; known are {known}")
+    parts = {name: installed[name].load() for name in names}
+    wrong = [name for name, part in parts.items() if not isinstance(part, kind)]
+    if wrong:
+        raise refusal(f"{what} {', '.join(wrong)} is installed, but it is no {kind.__name__}")
+    return tuple(parts.values())
+
+
+def ratios(text: str) -> tuple[tuple[str, float], ...]:
+    """(metric, ratio) pairs from `idle=1, user=-0.5`; entries that are none are passed over with a warning."""
+    found = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = entry.partition("=")
+        ratio = _number(number)
+        if name.strip() and ratio is not None:
+            found.append((name.strip(), ratio))
+        else:
+            log.warning("Invalid metrics weight setting %r: it must be like 'name=1.0'", entry)
+    return tuple(found)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,65 @@
+"""The node with the fewest cores in use, and none beyond so many of them (cloud.md B.12).
+
+It is the filter scheduler with one filter and one weigher of its own.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from climate.compute.errors import BadRequest, NoValidHost
+from climate.compute.request import Spec
+from climate.compute.scheduler.chance import NONE_UP
+from climate.compute.scheduler.filters.place import forced
+from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
+from climate.compute.scheduler.plan import Plan
+from climate.compute.scheduler.rules import Again, Filter, Options, Rules, Weigher
+from climate.compute.scheduler.select import REASON, select
+from climate.compute.scheduler.standing import STANDING
+
+TOO_MANY = "No valid host was found. All hosts have too many cores."
+
+
+def simple(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """The least loaded node for each server; a host that an administrator names is taken whatever it carries.
+
+    Raises NoValidHost; BadRequest where the host that was named is not alive.
+    A disabled host that is alive may be named.  Consumes `hosts`.
+    """
+    there = _alive(hosts, spec) if spec.forced else hosts
+    asked = replace(rules, filters=(*STANDING, FEW_CORES), weighers=(CORES,))
+    try:
+        return select(there, spec, count, asked)
+    except NoValidHost as refused:
+        reason = TOO_MANY if refused.trail.get("refused") == FEW_CORES.name else NONE_UP
+        raise NoValidHost(str(refused).replace(REASON, reason), trail=refused.trail, found=refused.found) from None
+
+
+def _alive(hosts: Hosts, spec: Spec) -> Hosts:
+    """The nodes, of which those that are not alive are as if they were not there."""
+    named = forced(hosts, spec)
+    if named.any() and not (named & hosts.up).any():
+        raise BadRequest(f"Host {', '.join((*spec.force_hosts, *spec.force_nodes))} is not alive.")
+    return replace(hosts, present=hosts.present & hosts.up)
+
+
+def has_few_cores(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """With this server it has no more cores in use than it may have."""
+    return np.asarray(hosts.used_vcpus + spec.vcpus <= options.max_cores, dtype=np.bool_)
+
+
+def _why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    return f"has {hosts.used_vcpus[place]:g} of {options.max_cores} cores in use."
+
+
+def cores(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
+    """Cores in use."""
+    return hosts.used_vcpus
+
+
+def _most(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
+    return np.full(len(hosts), float(options.max_cores))
+
+
+FEW_CORES = Filter("SimpleCoresFilter", has_few_cores, Again.ROW, _why, limit=("vcpu", _most))
+CORES = Weigher("SimpleCoresWeigher", cores, lambda options: -1.0)

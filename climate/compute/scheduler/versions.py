@@ -1,0 +1,51 @@
+"""Versions of hypervisors: numbers like 6002000 for 6.2.0, and what is asked of them: `>=6.0,<6.2` (cloud.md C.4)."""
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from climate.compute.errors import BadRequest
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_BOUND = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(\d{1,9}(?:\.\d{1,9}){0,9})\s*")
+
+Version = tuple[int, ...]
+Bound = tuple[str, Version]
+
+
+def parse(text: str) -> tuple[Bound, ...]:
+    """The bounds that a text like `>=6.0,<6.2` means, or BadRequest."""
+    found = [_BOUND.fullmatch(part) for part in text.split(",")]
+    if not all(found):
+        raise BadRequest(f"The image asks for the hypervisor version {text[:100]!r}; it must be like '>=6.0,<6.2'.")
+    return tuple((bound[1], _trimmed(map(int, bound[2].split(".")))) for bound in found if bound)
+
+
+def within(number: int, bounds: Sequence[Bound]) -> bool:
+    """Whether a version, three digits to each of its parts, keeps all bounds."""
+    version = _trimmed(_parts(number))
+    return all(COMPARISONS[word](version, other) for word, other in bounds)
+
+
+def _parts(number: int) -> list[int]:
+    parts: list[int] = []
+    while number > 0:
+        number, part = divmod(number, 1000)
+        parts.insert(0, part)
+    return parts
+
+
+def _trimmed(parts: Iterable[int]) -> Version:
+    """Without the zeros at the end: 6.0 is 6."""
+    found = list(parts)
+    while found and found[-1] == 0:
+        found.pop()
+    return tuple(found)

@@ -1,0 +1,59 @@
+"""What is taken of nodes, compared with the servers that are on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+_SUMS = """
+    SELECT n.id, coalesce(sum(s.vcpus), 0) AS vcpus, coalesce(sum(s.ram_mb), 0) AS ram_mb,
+           coalesce(sum(s.disk_mb), 0) AS disk_mb, count(s.id) AS servers
+    FROM compute_nodes n LEFT JOIN compute_servers s ON s.node_id = n.id
+"""
+
+_DIFFER = """
+    (n.used_vcpus, n.used_ram_mb, n.used_disk_mb, n.used_servers) IS DISTINCT FROM
+    (t.vcpus, t.ram_mb, t.disk_mb, t.servers)
+"""
+
+_DRIFTED = text(f"""
+    WITH t AS ({_SUMS} WHERE n.service_host = :host GROUP BY n.id)
+    SELECT n.id FROM compute_nodes n JOIN t ON t.id = n.id WHERE {_DIFFER} ORDER BY n.name, n.id
+""")
+
+_LOCK = text("""
+    SELECT id FROM compute_nodes WHERE id = ANY(CAST(:ids AS int[])) ORDER BY name, id FOR NO KEY UPDATE
+""")
+
+# A statement of its own after the lock: whoever puts servers on a node or takes them off it holds that lock too.
+_MEND = text(f"""
+    WITH t AS ({_SUMS} WHERE n.id = ANY(CAST(:ids AS int[])) GROUP BY n.id),
+    was AS (SELECT id, used_vcpus, used_ram_mb, used_disk_mb, used_servers FROM compute_nodes
+            WHERE id = ANY(CAST(:ids AS int[])))
+    UPDATE compute_nodes n
+    SET used_vcpus = t.vcpus, used_ram_mb = t.ram_mb, used_disk_mb = t.disk_mb, used_servers = t.servers
+    FROM t JOIN was ON was.id = t.id
+    WHERE n.id = t.id AND {_DIFFER}
+    RETURNING n.name, ARRAY[was.used_vcpus, was.used_ram_mb, was.used_disk_mb, was.used_servers] AS was,
+              ARRAY[n.used_vcpus, n.used_ram_mb, n.used_disk_mb, n.used_servers] AS is_now
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A node that was put right: vCPUs, MB of memory, MB of disk and servers, before and after."""
+
+    node: str
+    was: tuple[int, ...]
+    now: tuple[int, ...]
+
+
+def drifted(conn: Connection, host: str) -> list[int]:
+    """The nodes of a service that look wrong; some may be about to change only."""
+    return list(conn.execute(_DRIFTED, {"host": host}).scalars())
+
+
+def mend(conn: Connection, ids: Sequence[int]) -> list[Drift]:
+    """Lock nodes and write down what is really taken of them; those that were wrong."""
+    conn.execute(_LOCK, {"ids": list(ids)})
+    return [Drift(name, tuple(was), tuple(now)) for name, was, now in conn.execute(_MEND, {"ids": list(ids)})]

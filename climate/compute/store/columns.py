@@ -1,0 +1,62 @@
+"""How the tables of the bundled cloud are spelled: their metadata, and columns of the usual kinds."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, func, text
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+from sqlalchemy.types import UserDefinedType
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def uuid(
+    name: str, *, made: bool = False, key: bool = False, nullable: bool = True, unique: bool = False
+) -> Column[str]:
+    return Column(
+        name,
+        UUID(as_uuid=False),
+        primary_key=key,
+        nullable=nullable and not key,
+        unique=unique or None,
+        server_default=func.gen_random_uuid() if made else None,
+    )
+
+
+def time(name: str, *, nullable: bool = False) -> Column[object]:
+    return Column(
+        name, DateTime(timezone=True), nullable=nullable, server_default=None if nullable else func.clock_timestamp()
+    )
+
+
+def json(name: str) -> Column[object]:
+    return Column(name, JSONB, nullable=False, server_default=text("'{}'::jsonb"))
+
+
+def count(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False)
+
+
+def taken(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False, server_default="0")
+
+
+class Xid8(UserDefinedType[int]):
+    """The number of a transaction, which never comes again."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "xid8"
+
+
+def changed() -> Column[int]:
+    """The transaction that has last written the row: what a snapshot is brought up to date by."""
+    return Column("changed", Xid8(), nullable=False, index=True, server_default=func.pg_current_xact_id())

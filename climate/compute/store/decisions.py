@@ -1,0 +1,47 @@
+"""Decisions of the scheduler: kept for as long as a server that they are about."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+_ADD = text("""
+    INSERT INTO compute_decisions (build_id, server_id, made_at, body)
+    VALUES (:build_id, CAST(:server_id AS uuid), :now, CAST(:body AS jsonb))
+""")
+
+_OF = text("""
+    SELECT d.build_id, d.server_id::text, d.made_at, d.body
+    FROM compute_servers s
+    JOIN compute_decisions d ON d.build_id = s.build_id AND (d.server_id IS NULL OR d.server_id = s.id)
+    WHERE s.id = CAST(:server_id AS uuid)
+    ORDER BY d.id
+""")
+
+# A stretch of ids from somewhere between the first and the last: each call looks at so many rows and no more.
+_FORGET = text("""
+    WITH span AS (SELECT min(id) AS first, max(id) AS last FROM compute_decisions),
+         start AS (SELECT first + floor(random() * greatest(0, last - first - :window + 2))::bigint AS id FROM span)
+    DELETE FROM compute_decisions d
+    WHERE d.id >= (SELECT id FROM start) AND d.id < (SELECT id FROM start) + :window
+      AND NOT EXISTS (SELECT FROM compute_servers s
+                      WHERE s.build_id = d.build_id AND (d.server_id IS NULL OR d.server_id = s.id))
+""")
+
+
+def add(conn: Connection, build_id: str, server_id: str | None, now: datetime, body: Mapping[str, Any]) -> None:
+    """Write a decision down: for one server, or for all of its build."""
+    given = {"build_id": build_id, "server_id": server_id, "now": now, "body": json.dumps(body)}
+    conn.execute(_ADD, given)
+
+
+def of(conn: Connection, server_id: str) -> list[Mapping[str, Any]]:
+    """What was decided about a server (build_id, server_id, made_at, body), oldest first."""
+    return [dict(row) for row in conn.execute(_OF, {"server_id": server_id}).mappings()]
+
+
+def forget(conn: Connection, window: int) -> int:
+    """Drop what is about no server any more, among `window` rows in a row; how many went."""
+    return conn.execute(_FORGET, {"window": window}).rowcount

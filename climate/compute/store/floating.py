@@ -1,0 +1,275 @@
+"""Floating addresses."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+_COLUMNS = """
+    f.id::text, host(f.address) AS address, f.pool_id::text, p.name AS pool, p.interface, f.project_id,
+    f.fixed_network_id::text, host(f.fixed_address) AS fixed_address, f.host, f.auto_assigned, f.tags, f.description,
+    f.reservation, f.created_at, f.changed_at,
+    v.id::text AS port_id, v.server_id::text AS server_id
+"""
+
+_FROM = """
+    FROM compute_floating_addresses f JOIN compute_floating_pools p ON p.id = f.pool_id
+    LEFT JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address
+    LEFT JOIN compute_vifs v ON v.id = a.vif_id
+"""
+
+_LIST = text(f"""
+    SELECT {_COLUMNS} {_FROM}
+    WHERE (CAST(:project_id AS text) IS NULL OR f.project_id = :project_id)
+      AND (f.project_id IS NOT NULL OR :free)
+    ORDER BY f.address
+""")
+
+_GET = text(f"SELECT {_COLUMNS} {_FROM} WHERE f.id = CAST(:id AS uuid) FOR NO KEY UPDATE OF f")
+
+_BY_ADDRESS = text(f"SELECT {_COLUMNS} {_FROM} WHERE f.address = CAST(:address AS inet) FOR NO KEY UPDATE OF f")
+
+_ALLOCATE = text("""
+    UPDATE compute_floating_addresses SET project_id = :project_id, auto_assigned = :auto, description = :description,
+           changed_at = :now
+    WHERE id = (SELECT id FROM compute_floating_addresses
+                WHERE pool_id = CAST(:pool_id AS uuid) AND project_id IS NULL
+                  AND (CAST(:address AS inet) IS NULL OR address = CAST(:address AS inet))
+                ORDER BY address LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id::text
+""")
+
+# The pool's network has it, but for its two ends and its gateway; a pool that is being dropped is waited for.
+_MAKE = text("""
+    INSERT INTO compute_floating_addresses (pool_id, address, project_id, description, changed_at, single)
+    SELECT p.id, CAST(:address AS inet), :project_id, :description, :now, true
+    FROM (SELECT id, cidr, gateway FROM compute_floating_pools WHERE id = CAST(:pool_id AS uuid) FOR KEY SHARE) AS p
+    WHERE CAST(:address AS inet) << p.cidr AND CAST(:address AS inet) IS DISTINCT FROM p.gateway
+      AND host(CAST(:address AS inet)) NOT IN (host(network(p.cidr)), host(broadcast(p.cidr)))
+    ON CONFLICT (address) DO NOTHING RETURNING id::text
+""")
+
+_USED = text("""
+    SELECT count(*) FROM compute_floating_addresses
+    WHERE project_id = :project_id AND NOT auto_assigned AND reservation IS NULL
+""")
+
+_RELEASE = text("""
+    WITH gone AS (DELETE FROM compute_floating_addresses WHERE id = CAST(:id AS uuid) AND single)
+    UPDATE compute_floating_addresses
+    SET project_id = NULL, host = NULL, auto_assigned = false, description = '', tags = '{}', changed_at = :now
+    WHERE id = CAST(:id AS uuid) AND NOT single
+""")
+
+_TAG = text("UPDATE compute_floating_addresses SET tags = CAST(:tags AS text[]) WHERE id = CAST(:id AS uuid)")
+
+_DESCRIBE = text("UPDATE compute_floating_addresses SET description = :description WHERE id = CAST(:id AS uuid)")
+
+_ASSOCIATE = text("""
+    UPDATE compute_floating_addresses f
+    SET fixed_network_id = a.network_id, fixed_address = a.address, host = n.host, changed_at = :now
+    FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
+    WHERE f.id = CAST(:id AS uuid) AND a.network_id = CAST(:network_id AS uuid) AND a.address = CAST(:address AS inet)
+    RETURNING n.host
+""")
+
+_DISASSOCIATE = text("""
+    UPDATE compute_floating_addresses f SET fixed_network_id = NULL, fixed_address = NULL, changed_at = :now
+    FROM compute_networks n WHERE f.id = CAST(:id AS uuid) AND n.id = f.fixed_network_id
+    RETURNING n.host
+""")
+
+_LET_GO = text("""
+    UPDATE compute_floating_addresses f
+    SET fixed_network_id = NULL, fixed_address = NULL, changed_at = :now,
+        project_id = CASE WHEN f.auto_assigned THEN NULL ELSE f.project_id END,
+        description = CASE WHEN f.auto_assigned THEN '' ELSE f.description END,
+        host = NULL, auto_assigned = false
+    FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
+    WHERE a.network_id = f.fixed_network_id AND a.address = f.fixed_address AND a.server_id = CAST(:server_id AS uuid)
+      AND (CAST(:vif_id AS uuid) IS NULL OR a.vif_id = CAST(:vif_id AS uuid))
+    RETURNING n.host
+""")
+
+_FOR = text("""
+    SELECT host(address) FROM compute_floating_addresses
+    WHERE fixed_network_id = CAST(:network_id AS uuid) AND fixed_address = CAST(:address AS inet)
+""")
+
+_STANDS_FOR = text("""
+    SELECT 1 FROM compute_floating_addresses f
+    JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address
+    WHERE a.server_id = CAST(:server_id AS uuid) AND host(a.address) = :address
+""")
+
+_FIXED = text("""
+    SELECT a.network_id::text, host(a.address) AS address, n.manager, n.host, s.project_id, v.id::text AS port_id,
+           s.id::text AS server_id, v.place
+    FROM compute_vifs v
+    JOIN compute_servers s ON s.id = v.server_id
+    JOIN compute_addresses a ON a.vif_id = v.id
+    JOIN compute_networks n ON n.id = a.network_id
+    WHERE (CAST(:port_id AS uuid) IS NULL OR v.id = CAST(:port_id AS uuid))
+      AND (CAST(:server_id AS uuid) IS NULL OR v.server_id = CAST(:server_id AS uuid))
+      AND (CAST(:address AS inet) IS NULL OR a.address = CAST(:address AS inet))
+      AND (CAST(:project_id AS text) IS NULL OR s.project_id = :project_id)
+    ORDER BY v.place, a.address FOR NO KEY UPDATE OF a
+""")
+
+# What is associated is served where its fixed address is.
+_ON_HOST = text("""
+    SELECT host(f.address) AS floating, host(f.fixed_address) AS fixed, p.interface
+    FROM compute_floating_addresses f
+    JOIN compute_floating_pools p ON p.id = f.pool_id
+    JOIN compute_networks n ON n.id = f.fixed_network_id
+    WHERE n.host = :host ORDER BY f.address
+""")
+
+_SERVER_FLOATING = text("""
+    SELECT v.server_id::text, host(f.address) AS address, host(f.fixed_address) AS fixed_address, v.mac,
+           v.network_id::text, n.label
+    FROM compute_floating_addresses f
+    JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address
+    JOIN compute_vifs v ON v.id = a.vif_id JOIN compute_networks n ON n.id = v.network_id
+    WHERE v.server_id = ANY(CAST(:ids AS uuid[])) ORDER BY f.address
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Floating:
+    """A floating address.  Times UTC."""
+
+    id: str
+    address: str
+    pool_id: str
+    pool: str
+    interface: str | None
+    project_id: str | None
+    fixed_network_id: str | None
+    fixed_address: str | None
+    host: str | None
+    auto_assigned: bool
+    tags: Sequence[str]
+    description: str
+    reservation: str | None
+    created_at: datetime
+    changed_at: datetime
+    port_id: str | None
+    server_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A fixed address that a floating one may stand for."""
+
+    network_id: str
+    address: str
+    manager: str
+    host: str | None
+    project_id: str
+    port_id: str
+    server_id: str
+    place: int
+
+
+def listed(conn: Connection, project_id: str | None = None, *, free: bool = False) -> list[Floating]:
+    """Floating addresses of a project, or with None of all; `free`: also those that nobody has."""
+    return [Floating(*row) for row in conn.execute(_LIST, {"project_id": project_id, "free": free})]
+
+
+def get(conn: Connection, floating_id: str) -> Floating | None:
+    """The floating address of that id, with its row locked."""
+    row = conn.execute(_GET, {"id": floating_id}).one_or_none()
+    return None if row is None else Floating(*row)
+
+
+def by_address(conn: Connection, address: str) -> Floating | None:
+    """The floating address, with its row locked."""
+    row = conn.execute(_BY_ADDRESS, {"address": address}).one_or_none()
+    return None if row is None else Floating(*row)
+
+
+def allocate(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | None:
+    """Give a project the first free address of a pool, or this one; its id.  `wanted`: project_id, now, and perhaps
+    address, auto, description."""
+    given = {"pool_id": pool_id, "address": None, "auto": False, "description": "", **wanted}
+    found: str | None = conn.execute(_ALLOCATE, given).scalar()
+    return found
+
+
+def make(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | None:
+    """Make an address of a pool's network for a project: address, project_id, now, description.
+
+    Its id; None when there is that address already, or it is not one of the network that can be had.
+    """
+    made: str | None = conn.execute(_MAKE, {"pool_id": pool_id, **wanted}).scalar()
+    return made
+
+
+def used(conn: Connection, project_id: str) -> int:
+    """How many addresses count against the quota of a project."""
+    return int(conn.execute(_USED, {"project_id": project_id}).scalar_one())
+
+
+def release(conn: Connection, floating_id: str, now: datetime) -> None:
+    """Let an address be nobody's; one that was made for its project is gone."""
+    conn.execute(_RELEASE, {"id": floating_id, "now": now})
+
+
+def describe(conn: Connection, floating_id: str, description: str) -> None:
+    """Describe an address anew."""
+    conn.execute(_DESCRIBE, {"id": floating_id, "description": description})
+
+
+def tag(conn: Connection, floating_id: str, tags: Sequence[str]) -> None:
+    """Let an address have these tags and no others."""
+    conn.execute(_TAG, {"id": floating_id, "tags": list(tags)})
+
+
+def associate(conn: Connection, floating_id: str, fixed: Fixed, now: datetime) -> None:
+    """Let an address stand for a fixed one."""
+    given = {"id": floating_id, "network_id": fixed.network_id, "address": fixed.address, "now": now}
+    conn.execute(_ASSOCIATE, given)
+
+
+def disassociate(conn: Connection, floating_id: str, now: datetime) -> str | None:
+    """Let an address stand for none; the host that translates it now, which need not be the one it began with."""
+    host: str | None = conn.execute(_DISASSOCIATE, {"id": floating_id, "now": now}).scalar()
+    return host
+
+
+def let_go(conn: Connection, server_id: str, now: datetime, vif_id: str | None = None) -> set[str]:
+    """Take all floating addresses from a server, or from this interface of it, and from its project those that came
+    by themselves; their hosts."""
+    hosts = conn.execute(_LET_GO, {"server_id": server_id, "vif_id": vif_id, "now": now}).scalars()
+    return {host for host in hosts if host is not None}
+
+
+def standing_for(conn: Connection, fixed: Fixed) -> str | None:
+    """The floating address that stands for a fixed one, if one does."""
+    given = {"network_id": fixed.network_id, "address": fixed.address}
+    found: str | None = conn.execute(_FOR, given).scalar()
+    return found
+
+
+def stands_for(conn: Connection, server_id: str, address: str) -> bool:
+    """Whether a floating address stands for this fixed one of a server."""
+    return conn.execute(_STANDS_FOR, {"server_id": server_id, "address": address}).first() is not None
+
+
+def fixed(conn: Connection, wanted: Mapping[str, str | None]) -> list[Fixed]:
+    """Fixed addresses of servers by port_id, server_id, address and project_id; their rows are locked."""
+    given = {"port_id": None, "server_id": None, "address": None, "project_id": None, **wanted}
+    return [Fixed(*row) for row in conn.execute(_FIXED, given)]
+
+
+def on_host(conn: Connection, host: str) -> list[tuple[str, str, str | None]]:
+    """(floating, fixed, interface) of all that a network host translates."""
+    return [(row.floating, row.fixed, row.interface) for row in conn.execute(_ON_HOST, {"host": host})]
+
+
+def of_servers(conn: Connection, server_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The floating addresses of servers: server_id, address, fixed_address, mac, network_id, label."""
+    return [dict(row) for row in conn.execute(_SERVER_FLOATING, {"ids": list(server_ids)}).mappings()]

@@ -1,0 +1,29 @@
+"""Tables of room that is granted to projects on nodes that they share.  All names begin with compute_."""
+
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Integer, Table, Text, text
+
+from climate.compute.store.columns import count, metadata, time, uuid
+
+grants = Table(
+    "compute_grants",
+    metadata,
+    # The id of the flavor that the room is used by, and of the reservation behind it.
+    Column("pool", Text, primary_key=True),
+    Column("project_id", Text, nullable=False),
+    uuid("group_id"),
+    Column("closed", Boolean, nullable=False, server_default=text("false")),
+    # It is over; the row stays for a while, as late workers are told so by its token.
+    Column("revoked", Boolean, nullable=False, server_default=text("false")),
+    Column("fence", BigInteger, nullable=False),
+    time("updated_at"),
+)
+
+slots = Table(
+    "compute_grant_slots",
+    metadata,
+    Column("pool", Text, ForeignKey("compute_grants.pool", ondelete="CASCADE"), primary_key=True),
+    Column("node_id", Integer, ForeignKey("compute_nodes.id", ondelete="CASCADE"), primary_key=True, index=True),
+    count("slots"),
+    CheckConstraint("slots > 0", name="slots_make_sense"),
+)
+"""How many servers of a grant may be on a node."""

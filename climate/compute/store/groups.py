@@ -1,0 +1,94 @@
+"""Server groups: who is in one, and where its members are."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, RowMapping, text
+
+_COLUMNS = """
+    g.id::text, g.name, g.project_id, g.user_id, g.policy, g.created_at,
+    ARRAY(SELECT s.id::text FROM compute_servers s WHERE s.group_id = g.id ORDER BY s.created_at, s.id) AS members
+"""
+
+_INSERT = text("""
+    INSERT INTO compute_server_groups (name, project_id, user_id, policy, rules)
+    VALUES (:name, :project_id, :user_id, :policy, CAST(:rules AS jsonb)) RETURNING id::text
+""")
+
+_MAKE = text("""
+    INSERT INTO compute_server_groups AS g (id, name, project_id, user_id, policy, rules)
+    VALUES (CAST(:id AS uuid), :name, :project_id, :user_id, :policy, CAST(:rules AS jsonb))
+    ON CONFLICT (id) DO NOTHING
+""")
+
+_GET = text(f"SELECT {_COLUMNS} FROM compute_server_groups g WHERE g.id = CAST(:id AS uuid)")
+
+_LIST = text(f"""
+    SELECT {_COLUMNS} FROM compute_server_groups g
+    WHERE CAST(:project_id AS text) IS NULL OR g.project_id = :project_id
+    ORDER BY g.created_at, g.id LIMIT :limit OFFSET :offset
+""")
+
+# Those of reservations were asked for by nobody, and are not counted.
+_COUNT = text("""
+    SELECT count(*) FROM compute_server_groups g
+    WHERE project_id = :project_id AND NOT EXISTS (SELECT FROM compute_grants r WHERE r.group_id = g.id)
+""")
+
+_DELETE = text("DELETE FROM compute_server_groups WHERE id = CAST(:id AS uuid)")
+
+_LOCK = text("""
+    SELECT id::text, project_id, policy, EXISTS (SELECT FROM compute_grants r WHERE r.group_id = g.id) AS granted
+    FROM compute_server_groups g WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE
+""")
+
+# A statement of its own after the lock: it sees what the former holder of the lock has committed.
+_NODES = text("""
+    SELECT id::text, node_id FROM compute_servers WHERE group_id = CAST(:id AS uuid)
+""")
+
+
+def insert(conn: Connection, name: str, owner: Mapping[str, str], policy: str) -> str:
+    """Write a group down; its id.  `owner`: project_id and user_id."""
+    given = {"name": name, "policy": policy, "rules": json.dumps({}), **owner}
+    made: str = conn.execute(_INSERT, given).scalar_one()
+    return made
+
+
+def make(conn: Connection, group_id: str, name: str, owner: Mapping[str, str], policy: str) -> None:
+    """See that there is a group of that id.  `owner`: project_id and user_id."""
+    conn.execute(_MAKE, {"id": group_id, "name": name, "policy": policy, "rules": json.dumps({}), **owner})
+
+
+def get(conn: Connection, group_id: str) -> RowMapping | None:
+    """The group with its members; None when there is none."""
+    return conn.execute(_GET, {"id": group_id}).mappings().one_or_none()
+
+
+def listed(conn: Connection, project_id: str | None, limit: int, offset: int) -> Sequence[RowMapping]:
+    """The groups of a project, or of all, oldest first."""
+    return conn.execute(_LIST, {"project_id": project_id, "limit": limit, "offset": offset}).mappings().all()
+
+
+def count(conn: Connection, project_id: str) -> int:
+    """How many groups a project has of its own."""
+    found: int = conn.execute(_COUNT, {"project_id": project_id}).scalar_one()
+    return found
+
+
+def delete(conn: Connection, group_id: str) -> None:
+    """Drop a group; its members go on without one."""
+    conn.execute(_DELETE, {"id": group_id})
+
+
+def lock(conn: Connection, group_id: str) -> RowMapping | None:
+    """The group (id, project_id, policy, granted), so that nobody else places servers of it meanwhile.
+
+    None: there is no such group.
+    """
+    return conn.execute(_LOCK, {"id": group_id}).mappings().one_or_none()
+
+
+def whereabouts(conn: Connection, group_id: str) -> dict[str, int | None]:
+    """Member -> its node; None while it is on none."""
+    return {row.id: row.node_id for row in conn.execute(_NODES, {"id": group_id})}

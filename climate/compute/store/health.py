@@ -1,0 +1,38 @@
+"""What is known of nodes and their services that tells whether servers can run there."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, text
+
+_LIST = text("""
+    SELECT n.name, n.service_host, n.pool, n.present, n.maintenance, v.enabled, v.disabled_reason, v.forced_down,
+           v.beat_at, v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS heard
+    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
+    ORDER BY n.id
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A node and its service."""
+
+    name: str
+    service_host: str
+    pool: str | None
+    present: bool
+    """Its driver reports it."""
+    maintenance: str | None
+    """Why no new servers are put on it; None: they are."""
+    enabled: bool
+    disabled_reason: str | None
+    forced_down: bool
+    beat_at: datetime
+    heard: bool
+    """Its service was heard of lately."""
+
+
+def listed(conn: Connection, now: datetime, down: float) -> list[Condition]:
+    """All nodes; those of a service that was not heard of for `down` seconds are not heard of.  Times in UTC."""
+    rows = conn.execute(_LIST, {"now": now, "down": down}).mappings()
+    return [Condition(**{**row, "beat_at": row["beat_at"].astimezone(UTC)}) for row in rows]

@@ -1,0 +1,82 @@
+"""Floating addresses that are lent to pools: rows that are there for as long as that lasts."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+KEPT_FOR = "1 day"
+"""A pool without addresses is remembered for so long; no worker is late by more."""
+
+# No row comes back when a later claim has been at it.  Whoever lends or takes back holds the row's lock meanwhile.
+_FENCE = text("""
+    WITH old AS (
+        DELETE FROM compute_address_loans l
+        WHERE pool <> :pool AND updated_at < clock_timestamp() - CAST(:kept_for AS interval)
+            AND NOT EXISTS (SELECT 1 FROM compute_floating_addresses a WHERE a.reservation = l.pool))
+    INSERT INTO compute_address_loans AS l (pool, fence) VALUES (:pool, :token)
+    ON CONFLICT (pool) DO UPDATE SET fence = excluded.fence, updated_at = clock_timestamp()
+    WHERE l.fence <= excluded.fence
+    RETURNING pool
+""")
+
+_OUTSIDE = text("""
+    SELECT id::text, name, subnet_id::text, cidr::text, host(gateway) AS gateway FROM compute_floating_pools
+    WHERE id::text = :network OR name = :network ORDER BY id::text = :network DESC LIMIT 1
+""")
+
+_LEND = text("""
+    INSERT INTO compute_floating_addresses (address, pool_id, project_id, tags, reservation, fence)
+    SELECT CAST(:address AS inet), id, :project_id, CAST(:tags AS text[]), :pool, :token
+    FROM (SELECT id FROM compute_floating_pools
+          WHERE id = CAST(:pool_id AS uuid) AND CAST(:address AS inet) << cidr FOR KEY SHARE) AS kept
+    ON CONFLICT (address) DO UPDATE SET fence = excluded.fence
+    WHERE compute_floating_addresses.reservation = excluded.reservation
+    RETURNING address
+""")
+
+_HOLDER = text("SELECT reservation FROM compute_floating_addresses WHERE address = CAST(:address AS inet)")
+
+_TAKE_BACK = text("""
+    WITH gone AS (DELETE FROM compute_floating_addresses WHERE reservation = :pool RETURNING fixed_network_id)
+    SELECT DISTINCT n.host FROM gone JOIN compute_networks n ON n.id = gone.fixed_network_id WHERE n.host IS NOT NULL
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A network outside."""
+
+    id: str
+    name: str
+    subnet_id: str
+    cidr: str
+    gateway: str | None
+
+
+def fence(conn: Connection, pool: str, token: int) -> bool:
+    """Remember the token of a pool, and hold its row; False when a later claim has been at it."""
+    given = {"pool": pool, "token": token, "kept_for": KEPT_FOR}
+    return conn.execute(_FENCE, given).first() is not None
+
+
+def outside(conn: Connection, network: str) -> Outside | None:
+    """The network outside of that id or name."""
+    row = conn.execute(_OUTSIDE, {"network": network}).first()
+    return Outside(*row) if row else None
+
+
+def lend(conn: Connection, loan: dict[str, Any]) -> bool:
+    """Make an address, lent to a pool; False where it is somebody else's already, or outside of its network."""
+    return conn.execute(_LEND, loan).first() is not None
+
+
+def holder(conn: Connection, address: str) -> str | None:
+    """The pool that an address is lent to, or None."""
+    found: str | None = conn.execute(_HOLDER, {"address": address}).scalar()
+    return found
+
+
+def take_back(conn: Connection, pool: str) -> list[str]:
+    """Drop the addresses of a pool; the hosts of the networks in which they stood for something."""
+    return list(conn.execute(_TAKE_BACK, {"pool": pool}).scalars())

@@ -1,0 +1,14 @@
+"""What is remembered of the pools that floating addresses are lent to.  All names begin with compute_."""
+
+from sqlalchemy import BigInteger, Column, Table, Text
+
+from climate.compute.store.columns import metadata, time
+
+loans = Table(
+    "compute_address_loans",
+    metadata,
+    Column("pool", Text, primary_key=True),
+    Column("fence", BigInteger, nullable=False),
+    time("updated_at"),
+)
+"""The highest token of each pool: its addresses are gone when they are taken back, and late workers come after that."""

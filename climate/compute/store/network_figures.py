@@ -1,0 +1,23 @@
+"""How many addresses of networks and of floating pools are in use."""
+
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+_FIGURES = text("""
+    SELECT n.id::text, n.label AS name, n.subnet_id::text, n.cidr::text, n.project_id, f.total, f.used
+    FROM compute_networks n CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE NOT a.reserved) AS total, count(a.server_id) AS used
+        FROM compute_addresses a WHERE a.network_id = n.id) AS f
+    UNION ALL
+    SELECT p.id::text, p.name, p.subnet_id::text, p.cidr::text, NULL, f.total, f.used
+    FROM compute_floating_pools p CROSS JOIN LATERAL (
+        SELECT count(*) AS total, count(a.project_id) AS used
+        FROM compute_floating_addresses a WHERE a.pool_id = p.id) AS f
+    ORDER BY name, id
+""")
+
+
+def listed(conn: Connection) -> list[dict[str, Any]]:
+    """Of each network and pool: id, name, subnet_id, cidr, project_id, and the addresses in total and in use."""
+    return [dict(row) for row in conn.execute(_FIGURES).mappings()]

@@ -1,0 +1,164 @@
+"""Tables of networks: their addresses, the interfaces of servers, floating addresses, and who serves what."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, CIDR, INET, UUID, ExcludeConstraint
+
+from climate.compute.store.columns import metadata, time, uuid
+
+networks = Table(
+    "compute_networks",
+    metadata,
+    uuid("id", key=True, made=True),
+    uuid("subnet_id", made=True, nullable=False),
+    Column("label", Text, nullable=False, unique=True),
+    Column("manager", Text, nullable=False),
+    Column("cidr", CIDR, nullable=False, unique=True),
+    Column("cidr_v6", CIDR, unique=True),
+    Column("gateway", INET, nullable=False),
+    Column("gateway_v6", INET),
+    Column("dhcp_start", INET, nullable=False),
+    Column("dns", ARRAY(INET), nullable=False, server_default=text("'{}'")),
+    Column("bridge", Text),
+    Column("bridge_interface", Text),
+    Column("vlan", Integer, unique=True),
+    Column("vpn_private_address", INET),
+    Column("vpn_public_address", INET),
+    Column("vpn_public_port", Integer),
+    Column("injected", Boolean, nullable=False, server_default=text("false")),
+    Column("project_id", Text, index=True),
+    Column("host", Text, index=True),
+    time("created_at"),
+    UniqueConstraint("vpn_public_address", "vpn_public_port"),
+    # No two networks share an address.
+    ExcludeConstraint((text("cidr inet_ops"), "&&"), name="ex_compute_networks_cidr", using="gist"),
+    CheckConstraint("manager IN ('flat', 'flat_dhcp', 'vlan')", name="manager"),
+    CheckConstraint("vlan BETWEEN 1 AND 4094", name="vlan"),
+    CheckConstraint("gateway << cidr AND dhcp_start << cidr", name="inside"),
+)
+
+vifs = Table(
+    "compute_vifs",
+    metadata,
+    uuid("id", key=True),
+    Column("mac", Text, nullable=False, unique=True),
+    Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id"), nullable=False),
+    Column("server_id", UUID(as_uuid=False), ForeignKey("compute_servers.id", ondelete="CASCADE"), nullable=False),
+    Column("place", Integer, nullable=False),
+    UniqueConstraint("server_id", "network_id"),
+    UniqueConstraint("server_id", "place"),
+    Index(None, "network_id"),
+)
+"""Interfaces of servers, one for each of their networks, in the order of `place`; Nova's virtual_interfaces."""
+
+addresses = Table(
+    "compute_addresses",
+    metadata,
+    Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id", ondelete="CASCADE"), primary_key=True),
+    Column("address", INET, primary_key=True),
+    Column("reserved", Boolean, nullable=False, server_default=text("false")),
+    # Whose it is: a server that is gone keeps it until its DHCP lease is over.
+    Column("server_id", UUID(as_uuid=False), index=True),
+    Column("vif_id", UUID(as_uuid=False), ForeignKey("compute_vifs.id", ondelete="SET NULL"), index=True),
+    Column("leased", Boolean, nullable=False, server_default=text("false")),
+    Column("mac", Text),
+    time("changed_at"),
+    CheckConstraint("vif_id IS NULL OR server_id IS NOT NULL", name="whose"),
+)
+"""Fixed addresses.  In the words of cloud.md D.1: associated: server_id is set; allocated: vif_id is set as well."""
+
+Index(
+    "ix_compute_addresses_free",
+    addresses.c.network_id,
+    addresses.c.address,
+    postgresql_where=text("server_id IS NULL AND NOT reserved"),
+)
+
+Index(
+    "ix_compute_addresses_waiting",
+    addresses.c.network_id,
+    addresses.c.changed_at,
+    postgresql_where=text("server_id IS NOT NULL AND vif_id IS NULL"),
+)
+
+network_hosts = Table(
+    "compute_network_hosts",
+    metadata,
+    Column("host", Text, primary_key=True),
+    time("beat_at"),
+    time("looked_at", nullable=True),
+)
+"""Network services that there are."""
+
+network_calls = Table(
+    "compute_network_calls",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("host", Text, nullable=False, index=True),
+    time("rung_at", nullable=True),
+)
+"""Something has changed for the networks that a host serves: taken away when that host has seen to it."""
+
+floating_pools = Table(
+    "compute_floating_pools",
+    metadata,
+    uuid("id", key=True, made=True),
+    uuid("subnet_id", made=True, nullable=False),
+    Column("name", Text, nullable=False, unique=True),
+    Column("cidr", CIDR, nullable=False, unique=True),
+    Column("gateway", INET),
+    Column("interface", Text),
+    time("created_at"),
+    CheckConstraint("gateway IS NULL OR gateway << cidr", name="inside"),
+)
+"""Networks outside, of which floating addresses are."""
+
+floating_addresses = Table(
+    "compute_floating_addresses",
+    metadata,
+    uuid("id", key=True, made=True),
+    Column("address", INET, nullable=False, unique=True),
+    Column("pool_id", UUID(as_uuid=False), ForeignKey("compute_floating_pools.id"), nullable=False, index=True),
+    Column("project_id", Text, index=True),
+    Column("fixed_network_id", UUID(as_uuid=False)),
+    Column("fixed_address", INET),
+    Column("host", Text),
+    Column("auto_assigned", Boolean, nullable=False, server_default=text("false")),
+    Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("description", Text, nullable=False, server_default=""),
+    # The pool of a reservation that it was lent to: such an address is there for as long as that lasts.
+    Column("reservation", Text, index=True),
+    Column("fence", BigInteger, nullable=False, server_default="0"),
+    # Made for its project by an administrator: the pool does not hand it out, and it is gone when it is released.
+    Column("single", Boolean, nullable=False, server_default=text("false")),
+    time("created_at"),
+    time("changed_at"),
+    ForeignKeyConstraint(
+        ["fixed_network_id", "fixed_address"], ["compute_addresses.network_id", "compute_addresses.address"]
+    ),
+    UniqueConstraint("fixed_network_id", "fixed_address"),
+    CheckConstraint("fixed_address IS NULL OR project_id IS NOT NULL", name="whose"),
+    CheckConstraint("project_id IS NOT NULL OR NOT single", name="single"),
+    CheckConstraint("(fixed_address IS NULL) = (fixed_network_id IS NULL)", name="fixed"),
+)
+"""Addresses of pools that projects may have, and the fixed ones that they stand for."""
+
+Index(
+    "ix_compute_floating_addresses_free",
+    floating_addresses.c.pool_id,
+    floating_addresses.c.address,
+    postgresql_where=text("project_id IS NULL"),
+)

@@ -1,0 +1,21 @@
+"""The table of networks that have a name and no range yet."""
+
+from sqlalchemy import CheckConstraint, Column, Integer, Table, Text
+
+from climate.compute.store.columns import metadata, time, uuid
+
+network_outlines = Table(
+    "compute_network_outlines",
+    metadata,
+    uuid("id", key=True, made=True),
+    Column("label", Text, nullable=False, unique=True),
+    Column("manager", Text),
+    Column("interface", Text),
+    Column("vlan", Integer, unique=True),
+    Column("project_id", Text),
+    time("created_at"),
+    CheckConstraint("manager IN ('flat', 'flat_dhcp', 'vlan')", name="manager"),
+    CheckConstraint("vlan IS NULL OR manager = 'vlan' AND vlan BETWEEN 1 AND 4094", name="vlan"),
+    CheckConstraint("project_id IS NULL OR manager = 'vlan'", name="whose"),
+)
+"""Clients name a network first and give its range later.  Without a manager: a network outside, a floating pool."""

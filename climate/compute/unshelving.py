@@ -1,0 +1,54 @@
+"""Bringing a shelved server back: it is scheduled anew, and made from the image that it was shelved in."""
+
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from climate.compute import asking, claims, decisions, groups, lookup
+from climate.compute.asking import Asked, By
+from climate.compute.claims import Attempt
+from climate.compute.context import Compute
+from climate.compute.decisions import Decision
+from climate.compute.request import Group, replacement
+from climate.compute.scheduler.plan import Pick
+from climate.compute.server import UNSHELVE, Server
+from climate.compute.store import servers, sizes
+
+
+def unshelve(
+    compute: Compute, server_id: str, zone: str | None = None, *, project_id: str | None = None, by: By | None = None
+) -> None:
+    """Find a node for a shelved server and ring for it; `zone`: in that availability zone, not in its own.
+
+    Raises NotFound, Conflict, and NoValidHost when there is no room for it now:
+    then it stays shelved.
+    """
+    asked = (server_id, project_id, zone)
+    pick = claims.settle(compute, lambda attempt: _placed(compute, attempt, asked, by))
+    compute.cast(pick.service_host, server_id)
+
+
+def _placed(compute: Compute, attempt: Attempt, asked: tuple[str, str | None, str | None], by: By | None) -> Pick:
+    (server_id, project_id, zone), conn = asked, attempt.conn
+    # The group first: whoever drops a group locks it before its members.
+    group = _group(conn, compute, server_id)
+    server = asking.locked(conn, server_id, project_id)
+    asking.check_lock(server, project_id)
+    asking.idle(server, UNSHELVE)
+    spec = replace(replacement(server, ()), group=group, build_id=server.build_id, server_ids=(server.id,))
+    if zone is not None:
+        spec = replace(spec, zone=zone, force_hosts=(), force_nodes=(), destination=None)
+        lookup.check_place(conn, spec, compute.rules.options.default_zone)
+    plan = claims.claim(compute, attempt, lookup.completed(conn, compute.rules, spec), 1, 1)
+    pick, now = plan.picks[0], compute.now(conn)
+    sizes.put_on(conn, server.id, pick.node_id)
+    asking.record(conn, compute, server, Asked(UNSHELVE), by)
+    decisions.keep(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
+    return pick
+
+
+def _group(conn: Connection, compute: Compute, server_id: str) -> Group | None:
+    found: Server | None = servers.get(conn, server_id)
+    if found is None or found.group_id is None:
+        return None
+    return groups.staying(conn, compute.rules, found.group_id, server_id)

@@ -1,0 +1,282 @@
+"""Servers as virtual machines: a QEMU for each, spoken to over its monitor.
+
+A folder per server: `pid` (number and start time), `disk.qcow2`, `console.log`,
+`qmp` (the monitor's socket), `qemu.log` (its complaints), and `memory` while it
+is suspended.  A QEMU outlives whoever started it.
+"""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from climate.compute import pids
+from climate.compute.errors import VirtError
+from climate.compute.host import NodeSpec
+from climate.compute.virt import Guest, State, Wiring, backup, cables, disks, qmp
+from climate.compute.virt.homes import CONSOLE, MARK, Homes, as_virt_error
+from climate.compute.virt.machine import AUTO, DISK, Machine, accelerator, command
+
+PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
+PACKAGES = {PROGRAM: "qemu-system-x86", DISK_PROGRAM: "qemu-utils"}
+
+LOG, MEMORY = "qemu.log", "memory"
+QUIT_SECONDS = 5.0
+"""Longest time for a QEMU that was told to end."""
+
+_STEP_SECONDS = 0.01
+
+_STATES = {
+    "prelaunch": State.HELD,
+    "running": State.RUNNING,
+    "paused": State.PAUSED,
+    "io-error": State.PAUSED,
+    "inmigrate": State.SUSPENDED,
+    "shutdown": State.DEAD,
+    "guest-panicked": State.DEAD,
+    "internal-error": State.DEAD,
+}
+"""QEMU's word -> state; it runs in all others, but for those around a migration."""
+
+_MIGRATING = frozenset({"finish-migrate", "postmigrate"})
+
+
+@dataclass(frozen=True)
+class QemuDriver:
+    """Guests live in folders under `folder`.
+
+    One that is asked to stop has `stop_seconds` to do so; a QEMU must be up within
+    `start_seconds`, and a copy of disk or memory made within `work_seconds`.
+    """
+
+    folder: Path
+    accel: str = AUTO
+    stop_seconds: float = 10.0
+    start_seconds: float = 30.0
+    work_seconds: float = 600.0
+    look_seconds: float = 2.0
+    """A QEMU that says nothing for so long is at work for somebody else."""
+    wired: bool = False
+    """Whether guests hold tap devices; otherwise their interfaces lead nowhere."""
+
+    @property
+    def homes(self) -> Homes:
+        return Homes(self.folder)
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        return ()
+
+    def trouble(self) -> str | None:
+        missing = [name for name in PACKAGES if shutil.which(name) is None]
+        return f"{missing[0]} is not installed (Debian: {PACKAGES[missing[0]]})" if missing else None
+
+    def wiring(self, node: str) -> Wiring:
+        return Wiring.TAP if self.wired else Wiring.NONE
+
+    def host_netns(self, node: str) -> str | None:
+        return None
+
+    def remembers(self, node: str) -> bool:
+        return True
+
+    @as_virt_error
+    def hold(self, guest: Guest) -> None:
+        if self._state(guest.id) is not State.HELD:
+            self._start(guest)
+
+    @as_virt_error
+    def run(self, guest: Guest) -> None:
+        state = self._state(guest.id)
+        if state is State.RUNNING:
+            return
+        if state is State.SUSPENDED:
+            self.resume(guest)
+            return
+        if state is State.DEAD:
+            self._start(guest)
+        self._go_on(guest.id)
+
+    @as_virt_error
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
+        pid = self.homes.pid(guest.id)
+        if pid is not None:
+            with suppress(VirtError):
+                self._ask_to_stop(guest.id, pid, self.stop_seconds if kindly else 0)
+            pids.send(pid, signal.SIGTERM)
+            pids.wait_gone(pid, QUIT_SECONDS)
+            self.homes.end(guest.id)
+        (self.homes.of(guest.id) / MEMORY).unlink(missing_ok=True)
+
+    @as_virt_error
+    def pause(self, guest: Guest) -> None:
+        if self._among(guest, State.RUNNING, State.PAUSED) is State.RUNNING:
+            with self._monitor(guest.id) as monitor:
+                monitor.ask("stop")
+
+    @as_virt_error
+    def unpause(self, guest: Guest) -> None:
+        if self._among(guest, State.RUNNING, State.PAUSED) is State.PAUSED:
+            self._go_on(guest.id)
+
+    @as_virt_error
+    def suspend(self, guest: Guest) -> None:
+        state = self._among(guest, State.RUNNING, State.PAUSED, State.SUSPENDED)
+        home = self.homes.of(guest.id)
+        if state is not State.SUSPENDED:
+            with qmp.connect(home, self.work_seconds) as monitor:
+                _keep_memory(monitor, home)
+        self.homes.end(guest.id)
+
+    @as_virt_error
+    def resume(self, guest: Guest) -> None:
+        state = self._among(guest, State.RUNNING, State.PAUSED, State.SUSPENDED)
+        if state is State.RUNNING:
+            return
+        if state is State.SUSPENDED:
+            memory = os.open(self.homes.of(guest.id) / MEMORY, os.O_RDONLY)
+            try:
+                self._start(guest, memory)
+            finally:
+                os.close(memory)
+        self._go_on(guest.id)
+
+    def rewire(self, guest: Guest) -> None:
+        """Its machine has the interfaces that it was started with, and its own DHCP clients."""
+
+    @as_virt_error
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        home = self.homes.of(guest.id)
+        if not (home / DISK).exists():
+            raise VirtError(f"there is nothing of server {guest.id}")
+        if self._state(guest.id) in (State.SUSPENDED, State.DEAD):
+            self.homes.end(guest.id)
+        draft = target.with_name(f"{target.name}.new")
+        try:
+            if self.homes.pid(guest.id) is None:
+                disks.copy(_path(DISK_PROGRAM), home / DISK, draft, self.work_seconds)
+            else:
+                disks.create(_path(DISK_PROGRAM), draft, disks.size_of(home / DISK))
+                with qmp.connect(home, self.work_seconds) as monitor:
+                    backup.run(monitor, draft)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @as_virt_error
+    def delete(self, server_id: str) -> None:
+        self.homes.remove(server_id)
+
+    @as_virt_error
+    def states(self) -> Mapping[str, State]:
+        pids.reap_ended()
+        return {server_id: self._state(server_id) for server_id in self.homes.ids()}
+
+    @as_virt_error
+    def tidy(self) -> None:
+        self.homes.trim(CONSOLE, LOG)
+
+    @as_virt_error
+    def console(self, guest: Guest, lines: int | None) -> str:
+        return self.homes.console(guest.id, lines)
+
+    def _monitor(self, server_id: str) -> AbstractContextManager[qmp.Monitor]:
+        return qmp.connect(self.homes.of(server_id), self.start_seconds)
+
+    def _state(self, server_id: str) -> State:
+        home = self.homes.of(server_id)
+        if self.homes.pid(server_id) is None:
+            return State.SUSPENDED if (home / MEMORY).exists() else State.DEAD
+        try:
+            with qmp.connect(home, self.look_seconds) as monitor:
+                status = monitor.status()
+        except (VirtError, OSError):
+            # It is at work for somebody else, or has just ended.
+            return State.RUNNING if self.homes.pid(server_id) else State.DEAD
+        if status in _MIGRATING:
+            return State.SUSPENDED if (home / MEMORY).exists() else State.PAUSED
+        return _STATES.get(status, State.RUNNING)
+
+    def _among(self, guest: Guest, *states: State) -> State:
+        state = self._state(guest.id)
+        if state not in states:
+            raise VirtError(f"server {guest.id} is not running, it is {state.value}")
+        return state
+
+    def _start(self, guest: Guest, memory: int | None = None) -> None:
+        """Start a QEMU whose guest waits at its first instruction, or where its memory was kept."""
+        home = self.homes.make(guest.id)
+        if (home / DISK).exists():
+            disks.grow(_path(DISK_PROGRAM), home / DISK, guest.disk_gb)
+        else:
+            disks.make(_path(DISK_PROGRAM), guest.image, home / DISK, guest.disk_gb, self.work_seconds)
+        cables.write_file(home, guest)
+        self._spawn(guest, home, memory)
+        try:
+            with qmp.connect(home, self.start_seconds if memory is None else self.work_seconds) as monitor:
+                while monitor.status() == "inmigrate":
+                    time.sleep(_STEP_SECONDS)
+        except VirtError as error:
+            self.homes.end(guest.id)
+            raise VirtError(f"{error}{self.homes.last_words(guest.id, LOG)}") from error
+
+    def _spawn(self, guest: Guest, home: Path, memory: int | None) -> None:
+        environment = {"PATH": "/usr/bin:/bin", MARK: guest.id}
+        with (
+            qmp.listen(home) as monitor,
+            self.homes.open_log(guest.id, LOG) as log,
+            FileIO(os.devnull) as nothing,
+            cables.opened(guest) as taps,
+        ):
+            machine = Machine(_path(PROGRAM), accelerator(self.accel), home, monitor.fileno(), memory, taps)
+            passed = [monitor.fileno(), *taps.values(), *(() if memory is None else (memory,))]
+            number = pids.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
+        self.homes.started(guest.id, number)
+
+    def _go_on(self, server_id: str) -> None:
+        # Memory that was kept belongs to the disk as it was then: never to one that has been written to since.
+        (self.homes.of(server_id) / MEMORY).unlink(missing_ok=True)
+        with self._monitor(server_id) as monitor:
+            monitor.ask("cont")
+            status = monitor.status()
+        if status != "running":
+            raise VirtError(
+                f"server {server_id} does not run: QEMU says {status}{self.homes.last_words(server_id, LOG)}"
+            )
+
+    def _ask_to_stop(self, server_id: str, pid: pids.Pid, seconds: float) -> None:
+        if seconds and self._state(server_id) is State.RUNNING:
+            with self._monitor(server_id) as monitor:
+                monitor.ask("system_powerdown")
+            pids.wait_gone(pid, seconds)
+
+
+def _keep_memory(monitor: qmp.Monitor, home: Path) -> None:
+    """Put the memory of a guest into its folder, in one step; the guest stands still from then on."""
+    if monitor.status() in _MIGRATING:
+        monitor.ask("cont")
+    monitor.ask("stop")
+    draft = home / f"{MEMORY}.new"
+    target = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        monitor.ask("getfd", [target], fdname=MEMORY)
+    finally:
+        os.close(target)
+    monitor.ask("migrate-set-parameters", max_bandwidth=1 << 40)
+    monitor.ask("migrate", uri=f"fd:{MEMORY}")
+    while (progress := monitor.ask("query-migrate"))["status"] != "completed":
+        if progress["status"] in ("failed", "cancelled"):
+            raise VirtError(f"memory cannot be kept: {progress.get('error-desc', progress['status'])}")
+        time.sleep(_STEP_SECONDS)
+    draft.replace(home / MEMORY)
+
+
+def _path(program: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise VirtError(f"{program} is not installed (Debian: {PACKAGES[program]})")
+    return found

@@ -1,0 +1,236 @@
+"""What a project may hold and ask for: limits, and how much of them is used.
+
+Use is counted along time: a lease takes its hosts from its start until its
+end, the grace period included, whatever is kept free for cleaning after it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import accumulate, pairwise
+from typing import Self
+
+from climate.domain.errors import LimitExceeded
+from climate.domain.lease import Lease
+from climate.domain.period import Period
+from climate.domain.status import EventKind
+
+NO_LIMIT = -1
+HOUR = timedelta(hours=1)
+ROUNDING = 1e-6
+
+
+class Limit(StrEnum):
+    """In the order in which they are looked at."""
+
+    MAX_LEASE_SECONDS = "max_lease_seconds"
+    MAX_LEAD_SECONDS = "max_lead_seconds"
+    LEASES = "leases"
+    HOSTS_AT_ONCE = "hosts_at_once"
+    SLOTS_AT_ONCE = "slots_at_once"
+    FLOATING_IPS_AT_ONCE = "floating_ips_at_once"
+    HOST_HOURS = "host_hours"
+
+
+SAYS: Mapping[Limit, str] = {
+    Limit.MAX_LEASE_SECONDS: "seconds from the start to the end of a lease",
+    Limit.MAX_LEAD_SECONDS: "seconds from now to the start of a lease",
+    Limit.LEASES: "leases that have not ended",
+    Limit.HOSTS_AT_ONCE: "whole hosts at any one time",
+    Limit.SLOTS_AT_ONCE: "places for servers on shared hosts at any one time",
+    Limit.FLOATING_IPS_AT_ONCE: "floating IPs at any one time",
+    Limit.HOST_HOURS: "hours of whole hosts within the days of a period",
+}
+"""What is counted."""
+
+IN_USE = frozenset(
+    {Limit.LEASES, Limit.HOSTS_AT_ONCE, Limit.SLOTS_AT_ONCE, Limit.FLOATING_IPS_AT_ONCE, Limit.HOST_HOURS}
+)
+"""Limits on what all leases of a project take together; the others are on each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A moment at which a project begins (or, below zero, ceases) to hold something."""
+
+    at: datetime
+    hosts: int
+    slots: int = 0
+    addresses: int = 0
+
+
+COUNTED: Mapping[Limit, Callable[[Edge], int]] = {
+    Limit.HOSTS_AT_ONCE: lambda edge: edge.hosts,
+    Limit.SLOTS_AT_ONCE: lambda edge: edge.slots,
+    Limit.FLOATING_IPS_AT_ONCE: lambda edge: edge.addresses,
+    Limit.HOST_HOURS: lambda edge: edge.hosts,
+}
+"""Of what the limits along time are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What leases take: how many they are, and what they hold when."""
+
+    leases: int
+    edges: tuple[Edge, ...] = ()
+
+
+NOTHING = Use(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A lease as it would be, and as it is now (None: it is a new one)."""
+
+    after: Lease
+    before: Lease | None
+    now: datetime
+    days: timedelta
+    """Over which host-hours are summed up."""
+
+    @property
+    def window(self) -> Period:
+        """When the lease holds anything."""
+        return _held(self.after)
+
+    @property
+    def horizon(self) -> Period:
+        """The time in which other leases matter to it."""
+        return Period(self.window.start - self.days, self.window.end + self.days)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What there is of something at one time: others', the lease's as it was, and as it would be."""
+
+    others: float
+    was: float
+    own: float
+
+    @property
+    def total(self) -> float:
+        return self.others + self.own
+
+
+def check(limits: Mapping[Limit, int], wish: Wish, others: Use) -> None:
+    """LimitExceeded for the first limit that the wish goes beyond; `others` is what the project's other leases take.
+
+    What is beyond it already, as the limit was lowered since, may go on and become less.
+    """
+    for limit in (limit for limit in Limit if limits.get(limit, NO_LIMIT) != NO_LIMIT):
+        points = _in_use(limit, wish, others) if limit in IN_USE else [_of_dates(limit, wish)]
+        over = list(_over(points, limits[limit] + ROUNDING, even=limit is Limit.HOST_HOURS))
+        if over:
+            raise _exceeded(limit, limits[limit], max(over, key=lambda point: (point.total, point.own)))
+
+
+def most(limit: Limit, taken: Use, window: Period, days: timedelta) -> float:
+    """How much of a limit is used within the window, at its most."""
+    return max(point.others for point in _points(limit, (taken, NOTHING, NOTHING), window, days))
+
+
+def _over(points: Sequence[Point], value: float, *, even: bool) -> Iterator[Point]:
+    """Where the lease adds to what is more than the value; `even`: what is between two points lies between them."""
+    if not even:
+        yield from (point for point in points if point.total > value and point.own > point.was)
+        return
+    for pair in pairwise(points):
+        fuller, other = sorted(pair, key=lambda point: point.total, reverse=True)
+        if fuller.total > value and fuller.own > fuller.was:
+            yield fuller
+        elif fuller.total > value and fuller.own == fuller.was and other.own > other.was:
+            yield Point(fuller.others, other.was, other.own)  # just beside the fuller one it adds a little
+
+
+def _in_use(limit: Limit, wish: Wish, others: Use) -> list[Point]:
+    was = _of_lease(wish.before) if wish.before else NOTHING
+    return _points(limit, (others, was, _of_lease(wish.after)), wish.window, wish.days)
+
+
+def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: timedelta) -> list[Point]:
+    """Others' use, the lease's before and after, wherever in the window one of them is at its most."""
+    if limit is Limit.LEASES:
+        return [Point(*(float(use.leases) for use in uses))]
+    courses = [_Course.of(use.edges, COUNTED[limit]) for use in uses]
+    edges = {window.start, window.end, *(at for course in courses for at in course.times)}
+    if limit is not Limit.HOST_HOURS:
+        moments = [at for at in edges if window.start <= at < window.end]
+        return [Point(*(float(course.at(moment)) for course in courses)) for moment in moments]
+    # Between the edges hours grow and shrink evenly: they are at their most where a period begins or ends at one.
+    starts = {at - back for at in edges for back in (timedelta(0), days)}
+    touching = sorted(start for start in starts if start <= window.end and start + days >= window.start)
+    return [Point(*(course.within(start, start + days) / HOUR for course in courses)) for start in touching]
+
+
+def _of_dates(limit: Limit, wish: Wish) -> Point:
+    """A limit on the dates of a single lease, in seconds."""
+
+    def seconds(lease: Lease) -> float:
+        begin = lease.period.start if limit is Limit.MAX_LEASE_SECONDS else wish.now
+        end = lease.period.end if limit is Limit.MAX_LEASE_SECONDS else lease.period.start
+        return max(0.0, (end - begin).total_seconds())
+
+    return Point(0.0, seconds(wish.before) if wish.before else 0.0, seconds(wish.after))
+
+
+def _of_lease(lease: Lease) -> Use:
+    held = _held(lease)
+    holds = [hold for reservation in lease.reservations for hold in reservation.holds]
+    hosts, slots = sum(hold.slots == 0 for hold in holds), sum(hold.slots for hold in holds)
+    addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
+    return Use(1, (Edge(held.start, hosts, slots, addresses), Edge(held.end, -hosts, -slots, -addresses)))
+
+
+def _held(lease: Lease) -> Period:
+    return Period(lease.period.start, max(lease.period.end, lease.event(EventKind.END).due_at))
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """How much is held along time: from each of the times on as many as its level."""
+
+    times: tuple[datetime, ...]
+    levels: tuple[int, ...]
+    spent: tuple[timedelta, ...]
+    """Until each of the times, in time multiplied by how many were held."""
+
+    @classmethod
+    def of(cls, edges: Sequence[Edge], counted: Callable[[Edge], int]) -> Self:
+        steps: dict[datetime, int] = {}
+        for edge in edges:
+            steps[edge.at] = steps.get(edge.at, 0) + counted(edge)
+        times = tuple(sorted(steps))
+        levels = tuple(accumulate(steps[at] for at in times))
+        pieces = [(later - at) * level for (at, later), level in zip(pairwise(times), levels, strict=False)]
+        return cls(times, levels, tuple(accumulate(pieces, initial=timedelta(0))) if times else ())
+
+    def at(self, moment: datetime) -> int:
+        place = bisect_right(self.times, moment) - 1
+        return self.levels[place] if place >= 0 else 0
+
+    def within(self, start: datetime, end: datetime) -> timedelta:
+        return self._until(end) - self._until(start)
+
+    def _until(self, moment: datetime) -> timedelta:
+        place = bisect_right(self.times, moment) - 1
+        if place < 0:
+            return timedelta(0)
+        return self.spent[place] + self.levels[place] * (moment - self.times[place])
+
+
+def _exceeded(limit: Limit, value: int, point: Point) -> LimitExceeded:
+    used, asked = plain(point.others), plain(point.own)
+    use = f", {used} are in use" if limit in IN_USE else ""
+    return LimitExceeded(
+        f"Limit {limit} of the project is {value} ({SAYS[limit]}){use}: {asked} asked for",
+        {"limit": {"name": str(limit), "value": value, "used": used, "asked": asked}},
+    )
+
+
+def plain(number: float) -> float | int:
+    """A number as people write it."""
+    rounded = round(number, 2)
+    return int(rounded) if rounded.is_integer() else rounded

@@ -1,0 +1,157 @@
+"""A machine that only pretends: for tests and for the demo, whose processes must agree on it.
+
+What becomes of a machine is kept in a file of its host's name; one that was
+never asked for anything is on.  Like a real one it takes a moment, and can be
+told to be in trouble.
+"""
+
+import fcntl
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import ClassVar
+from urllib.parse import quote
+
+from marshmallow import Schema, fields, validate
+
+from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
+from climate.power.accepted import PowerSettings, accepted
+
+
+class Trouble(StrEnum):
+    """What a machine can be told to be in."""
+
+    NONE = ""
+    FAILS = "fails"
+    """Its supply says that it cannot."""
+    HANGS = "hangs"
+    """Its supply does not answer in time."""
+    REFUSES = "refuses"
+    """Its supply refuses the user."""
+    STUCK = "stuck"
+    """It takes every request and follows none, unless its power is cut."""
+
+
+class MemorySettings(PowerSettings):
+    """How long a machine takes."""
+
+    boot_seconds = fields.Float(load_default=2.0, validate=validate.Range(0, 3600))
+    shutdown_seconds = fields.Float(load_default=1.0, validate=validate.Range(0, 3600))
+    password = fields.String(load_default="", load_only=True, validate=validate.Length(max=255))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is kept of one: where it is bound, and when it is there, in seconds since 1970."""
+
+    is_on: bool = True
+    settled_at: float = 0.0
+    trouble: Trouble = Trouble.NONE
+    switches: int = 0
+    """How often it has begun to change."""
+
+    def state(self, now: float) -> str:
+        if now < self.settled_at:
+            return UNKNOWN
+        return ON if self.is_on else OFF
+
+    def asked(self, is_on: bool, now: float, seconds: float, *, hard: bool) -> "Machine":
+        """The machine once it was asked to be on or off, and will be within so many seconds."""
+        due = now + seconds
+        if self.is_on is is_on and self.settled_at <= due:
+            return self
+        if self.trouble is Trouble.STUCK and not hard:
+            return self
+        return replace(self, is_on=is_on, settled_at=due, switches=self.switches + 1)
+
+
+@dataclass
+class MemoryDriver:
+    """Any number of drivers over one folder know the same machines."""
+
+    folder: Path
+    now: Callable[[], float] = time.time
+    calls: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=1000))
+    """(verb, host) of what was last asked of this object, in order."""
+
+    schema: ClassVar[type[Schema]] = MemorySettings
+    secrets: ClassVar[frozenset[str]] = frozenset({"password"})
+
+    def state(self, target: Target) -> str:
+        self.calls.append(("state", target.host))
+        timeout = accepted(self.schema, target)["timeout_seconds"]
+        machine = self.machine(target.host)
+        _answers(machine, target.host, timeout)
+        return machine.state(self.now())
+
+    def on(self, target: Target) -> None:
+        self._ask("on", target, is_on=True)
+
+    def off(self, target: Target, *, hard: bool = False) -> None:
+        self._ask("hard off" if hard else "off", target, is_on=False)
+
+    def machine(self, host: str) -> Machine:
+        """What is kept of a machine."""
+        with self._locked():
+            return self._read(host)
+
+    def tell(self, host: str, trouble: Trouble) -> None:
+        """Let a machine be in trouble from now on, in all processes; NONE: let it be well again."""
+        with self._locked():
+            self._write(host, replace(self._read(host), trouble=trouble))
+
+    def _ask(self, verb: str, target: Target, *, is_on: bool) -> None:
+        self.calls.append((verb, target.host))
+        given, hard = accepted(self.schema, target), verb == "hard off"
+        seconds = 0.0 if hard else given["boot_seconds" if is_on else "shutdown_seconds"]
+        with self._locked():
+            machine = self._read(target.host)
+            _answers(machine, target.host, given["timeout_seconds"])
+            self._write(target.host, machine.asked(is_on, self.now(), seconds, hard=hard))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One at a time over the folder, among threads and processes; PowerError when it cannot be used."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with (self.folder / "lock").open("a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise PowerError(f"the folder of pretended machines cannot be used: {error.strerror}") from error
+
+    def _path(self, host: str) -> Path:
+        return self.folder / f"{quote(host, safe='', errors='surrogatepass')}.json"
+
+    def _read(self, host: str) -> Machine:
+        try:
+            machine = Machine(**json.loads(self._path(host).read_text(encoding="utf-8")))
+            return replace(machine, trouble=Trouble(machine.trouble))
+        except FileNotFoundError:
+            return Machine()
+        except (ValueError, TypeError):
+            raise PowerError(f"what is kept of the pretended machine {host} cannot be read") from None
+
+    def _write(self, host: str, machine: Machine) -> None:
+        with NamedTemporaryFile("w", dir=self.folder, prefix=".new-", delete=False) as file:
+            json.dump(asdict(machine), file)
+        Path(file.name).replace(self._path(host))
+
+
+def _answers(machine: Machine, host: str, timeout: float) -> None:
+    """Return where the machine's supply answers; the error that it gives otherwise."""
+    match machine.trouble:
+        case Trouble.FAILS:
+            raise PowerError(f"the power supply of {host} failed")
+        case Trouble.HANGS:
+            raise PowerError(f"the power supply of {host} did not answer within {timeout:g} s")
+        case Trouble.REFUSES:
+            raise PowerRefused(f"the power supply of {host} refuses this user")
+        case _:
+            return

@@ -1,0 +1,145 @@
+"""Machines whose management controller speaks Redfish: one resource to read, one action to ask for.
+
+DMTF DSP0268, ComputerSystem: `PowerState`, and `#ComputerSystem.Reset` with
+the kinds of reset that this system takes.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
+from climate.power.accepted import PowerSettings, accepted, is_machine
+from climate.power.exchange import Controller, Talk, talk
+
+STATES = {"On": ON, "Off": OFF}
+"""All others are between these two, or something else."""
+
+NOTHING_TO_ASK = {"on": ("On", "PoweringOn"), "off": ("Off", "PoweringOff"), "hard off": ("Off",)}
+"""States by what is wanted."""
+
+RESETS = {"on": ("On", "ForceOn"), "off": ("GracefulShutdown",), "hard off": ("ForceOff",)}
+"""Kinds of reset by what is wanted: the first that a system takes.  PushPowerButton may do either, hence neither."""
+
+ACTION = "#ComputerSystem.Reset"
+ALLOWED = "ResetType@Redfish.AllowableValues"
+
+_ADDRESS = re.compile(
+    r"https?://(?:\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\]|([A-Za-z0-9.-]+))(?::([0-9]{1,5}))?/?\Z", re.ASCII
+)
+_PATH = re.compile(r"(?:/[A-Za-z0-9_.~%$()'+,;=:@-]+)+/?\Z", re.ASCII)
+# No control characters, and no halves of characters.
+_USER = re.compile(r"[^\x00-\x1f\x7f:\ud800-\udfff]{1,255}\Z")
+_PASSWORD = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,255}\Z")
+
+
+def _is_address(text: str) -> None:
+    match = _ADDRESS.match(text)
+    v6, name, port = match.groups() if match else (None, None, None)
+    if not is_machine(v6 or name or "") or not 0 < int(port or 443) < 65536:
+        raise ValidationError("It must be like https://bmc.example or https://192.0.2.7:8443, and nothing more.")
+
+
+class Verify(fields.Field[bool | str]):
+    """Whether to check certificates, or the path of a file with the authorities to check them by."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> bool | str:
+        if isinstance(value, bool) or (isinstance(value, str) and value.startswith("/") and value.isprintable()):
+            return value
+        raise ValidationError("It must be true, false, or the path of a file with certificates, from / on.")
+
+
+class RedfishSettings(PowerSettings):
+    """Where the system is found, and who asks."""
+
+    address = fields.String(
+        required=True,
+        validate=[validate.Length(max=300), _is_address],
+        metadata={"description": "The controller, such as https://bmc.example."},
+    )
+    system = fields.String(
+        required=True,
+        validate=[validate.Length(max=500), validate.Regexp(_PATH, error="It must be like /redfish/v1/Systems/1.")],
+        metadata={"description": "The system's path there, such as /redfish/v1/Systems/1."},
+    )
+    username = fields.String(
+        required=True,
+        validate=validate.Regexp(_USER, error="It must be of 1 to 255 characters, without colons and line ends."),
+    )
+    password = fields.String(
+        required=True,
+        load_only=True,
+        validate=validate.Regexp(_PASSWORD, error="It must be of 1 to 255 characters, without line ends."),
+    )
+    verify = Verify(
+        load_default=True,
+        metadata={"description": "Check its certificate: true, false, or the path of a file with authorities."},
+    )
+
+
+class RedfishDriver:
+    """Asks anew each time, and remembers nothing."""
+
+    schema: ClassVar[type[Schema]] = RedfishSettings
+    secrets: ClassVar[frozenset[str]] = frozenset({"password"})
+
+    def __init__(self, folder: Path) -> None:
+        """As all drivers are made; this one keeps nothing in the folder."""
+
+    def state(self, target: Target) -> str:
+        controller, path = _found(target)
+
+        async def look(talk: Talk) -> str:
+            return STATES.get(_state(await talk.get(path)), UNKNOWN)
+
+        return talk(controller, look)
+
+    def on(self, target: Target) -> None:
+        _reset(target, "on")
+
+    def off(self, target: Target, *, hard: bool = False) -> None:
+        _reset(target, "hard off" if hard else "off")
+
+
+def _found(target: Target) -> tuple[Controller, str]:
+    """The controller of a host, and the path of its system there."""
+    given = accepted(RedfishSettings, target)
+    user = (given["username"], given["password"])
+    address = given["address"].rstrip("/")
+    return Controller(target.host, address, user, given["verify"], given["timeout_seconds"]), given["system"]
+
+
+def _reset(target: Target, wanted: str) -> None:
+    controller, path = _found(target)
+
+    async def ask(talk: Talk) -> None:
+        system = await talk.get(path)
+        if _state(system) not in NOTHING_TO_ASK[wanted]:
+            where, kind = _action(system, wanted, controller)
+            await talk.post(where, {"ResetType": kind})
+
+    talk(controller, ask)
+
+
+def _state(system: Mapping[str, Any]) -> str:
+    """The state in the service's own word; empty when it says none."""
+    state = system.get("PowerState")
+    return state if isinstance(state, str) else ""
+
+
+def _action(system: Mapping[str, Any], wanted: str, controller: Controller) -> tuple[str, str]:
+    """(path, kind) of the reset to ask for; PowerRefused when this system takes none of those kinds."""
+    actions = system.get("Actions")
+    action = actions.get(ACTION) if isinstance(actions, dict) else None
+    path = action.get("target") if isinstance(action, dict) else None
+    # A path and nothing else: the password goes wherever this leads.
+    if not isinstance(action, dict) or not isinstance(path, str) or not _PATH.match(path):
+        raise PowerError(f"{controller} does not say by what path its system is reset")
+    allowed = action.get(ALLOWED)
+    for kind in RESETS[wanted]:
+        if not isinstance(allowed, list) or kind in allowed:
+            return path, kind
+    raise PowerRefused(f"{controller} does not offer {' or '.join(RESETS[wanted])}")

@@ -1,0 +1,165 @@
+"""What can be done in a sandbox here, found out by trying: never by the version of anything."""
+
+import ctypes
+import fcntl
+import json
+import os
+import platform
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from climate.sandbox.enter import CANNOT, run, with_system_programs
+from climate.sandbox.reasons import Impossible
+from climate.settings import environment
+
+LINKS: Mapping[str, str] = {
+    "veth": "link add try-a type veth peer name try-b",
+    "bridge": "link add try-c type bridge",
+    "vxlan": "link add try-d type vxlan id 5 dstport 4789 group 239.1.1.1 dev lo",
+    "vlan": "link add link try-a name try-e type vlan id 5",
+}
+"""A kind of interface, and the words for `ip` that make one."""
+PROGRAMS: Mapping[str, str] = {
+    "ip": "iproute2",
+    "dnsmasq": "dnsmasq-base",
+    "radvd": "radvd",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "udhcpc": "udhcpc",
+    "ping": "iputils-ping",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+}
+"""A program, and the package of Debian and Ubuntu that it comes with."""
+TRIED: Mapping[str, tuple[str, ...]] = {
+    "nft": (
+        "nft",
+        "add table ip try; add chain ip try nat { type nat hook prerouting priority -100; }; delete table ip try",
+    ),
+    "bwrap": ("bwrap", "--ro-bind", "/", "/", "--unshare-pid", "true"),
+}
+"""A program that may be there and still not work, and how it is tried."""
+PACKAGES: Mapping[str, str] = {**PROGRAMS, "nft": "nftables", "bwrap": "bubblewrap"}
+KERNEL = frozenset({*LINKS, "tap", "bpf"})
+"""What no package brings."""
+NEEDED = ("ip", "veth", "bridge")
+"""Without these there is no sandbox worth the name."""
+SECONDS = 60
+"""Longest time that a probe may take, on a machine that is busy."""
+
+_TUN, _SET_INTERFACE, _TAP, _NO_HEADER = "/dev/net/tun", 0x400454CA, 2, 0x1000
+_BPF_CALL: Mapping[str, int] = {"x86_64": 321, "aarch64": 280}
+_PROG_LOAD, _SCHED_CLS = 5, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a probe found: the features of a sandbox, or the reason why there is none."""
+
+    features: frozenset[str] = field(default_factory=frozenset)
+    reason: str | None = None
+
+    def lacks(self, wanted: Sequence[str]) -> str | None:
+        """Why not all of these can be had, and what to do; None when they can."""
+        if self.reason:
+            return self.reason
+        missing = [name for name in wanted if name not in self.features]
+        packages = sorted({PACKAGES[name] for name in missing if name in PACKAGES})
+        advice = f" (Debian, Ubuntu: apt install {' '.join(packages)})" if packages else ""
+        return f"not to be had in a sandbox here: {', '.join(missing)}{advice}" if missing else None
+
+
+def probe(environ: Mapping[str, str]) -> Found:
+    """Make a sandbox, try everything in it, and let it vanish; a tenth of a second."""
+    argv = [sys.executable, "-m", "climate.sandbox.features"]
+    try:
+        done = subprocess.run(  # noqa: S603 - words of ours
+            argv, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+        )
+        if done.returncode == 0:
+            found = Found(frozenset(json.loads(done.stdout)))
+            return Found(found.features, found.lacks(NEEDED))
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return Found(reason=said[-1] if said else f"the probe ended with status {done.returncode}")
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        return Found(reason=f"the probe failed: {error}")
+
+
+def features(environ: Mapping[str, str]) -> frozenset[str]:
+    """What works here, in a sandbox whose network is empty."""
+    path = with_system_programs(environ)["PATH"]
+    found = {name for name in PROGRAMS if shutil.which(name, path=path)}
+    found |= {name for name, words in TRIED.items() if _works(words, path)}
+    if "ip" in found:
+        found |= _links(path)
+    with suppress(OSError):
+        _try_tap()
+        found.add("tap")
+    with suppress(OSError):
+        _try_bpf()
+        found.add("bpf")
+    return frozenset(found)
+
+
+def main() -> int:
+    """Print as JSON what can be done in a sandbox; the reason on stderr when there can be none."""
+    try:
+        return run(lambda: print(json.dumps(sorted(features(environment())))) or 0)  # noqa: T201
+    except Impossible as reason:
+        print(reason, file=sys.stderr)  # noqa: T201
+        return CANNOT
+
+
+def _links(path: str) -> set[str]:
+    """The kinds of interfaces that can be made; `ip` tells the numbers of the lines that failed."""
+    said = _run((_program("ip", path), "-force", "-batch", "-"), "\n".join(LINKS.values()) + "\n").stderr
+    failed = {int(number) for number in re.findall(r"Command failed -:(\d+)", said)}
+    return {name for number, name in enumerate(LINKS, 1) if number not in failed}
+
+
+def _works(words: Sequence[str], path: str) -> bool:
+    try:
+        return _run((_program(words[0], path), *words[1:])).returncode == 0
+    except OSError:
+        return False
+
+
+def _program(name: str, path: str) -> str:
+    return shutil.which(name, path=path) or name
+
+
+def _run(words: Sequence[str], told: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, input=told, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def _try_tap() -> None:
+    tun = os.open(_TUN, os.O_RDWR)
+    try:
+        fcntl.ioctl(tun, _SET_INTERFACE, struct.pack("16sH22x", b"try-tap", _TAP | _NO_HEADER))
+    finally:
+        os.close(tun)
+
+
+def _try_bpf() -> None:
+    """Load the program for traffic control that does nothing."""
+    call = _BPF_CALL.get(platform.machine())
+    if call is None:
+        raise OSError(f"no number of bpf(2) is known for {platform.machine()}")
+    steps = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
+    licence = ctypes.create_string_buffer(b"GPL")
+    order = struct.pack("=IIQQIIQII", _SCHED_CLS, 2, ctypes.addressof(steps), ctypes.addressof(licence), 0, 0, 0, 0, 0)
+    buffer = ctypes.create_string_buffer(order.ljust(128, b"\0"))
+    loaded = ctypes.CDLL(None, use_errno=True).syscall(call, _PROG_LOAD, buffer, 128)
+    if loaded < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    os.close(loaded)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

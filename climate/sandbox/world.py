@@ -1,0 +1,49 @@
+"""What a new world has of its own: processes, /run with the network namespaces, /dev/shm, a loopback that is up."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from climate.sandbox import kernel
+
+RUN = Path("/run")
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the C library puts it
+MARK = RUN / "climate-sandbox"
+"""There is such a file in a sandbox, and nowhere else."""
+
+
+def furnish(paths: Iterable[Path]) -> None:
+    """Make the namespaces that this process has just been put into a place to live in.
+
+    `paths` stay what they are where they lie below /run or /dev/shm.  OSError when the kernel refuses something.
+    """
+    needed = list(paths)
+    kernel.mount("none", "/", None, kernel.RECURSIVE | kernel.PRIVATE)
+    kernel.mount("proc", "/proc", "proc", kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_PROGRAMS)
+    _cover(RUN, "755", _kept(RUN, needed) - {"netns"})
+    (RUN / "netns").mkdir()
+    MARK.touch()
+    # PostgreSQL's segments of shared memory would stay in the machine's when it is killed.
+    if SHARED_MEMORY.is_dir():
+        _cover(SHARED_MEMORY, "1777", _kept(SHARED_MEMORY, needed))
+    kernel.loopback_up()
+
+
+def _cover(folder: Path, mode: str, kept: Iterable[str]) -> None:
+    """Have an empty folder there which is gone with this world, but for these entries of the old one."""
+    here = os.getcwd()
+    # Once it is covered, the old folder is reached by nothing but a process that stands in it.
+    os.chdir(folder)
+    kernel.mount("tmpfs", str(folder), "tmpfs", kernel.NO_SUID | kernel.NO_DEVICES, f"mode={mode}")
+    for name in sorted(kept):
+        place = folder / name
+        place.mkdir() if Path(name).is_dir() else place.touch()
+        kernel.mount(f"./{name}", str(place), None, kernel.BIND | kernel.RECURSIVE)
+    os.chdir(here)
+
+
+def _kept(folder: Path, paths: Iterable[Path]) -> set[str]:
+    """The entries of this folder through which one of these is reached."""
+    below = {path for given in paths for path in (given.absolute(), given.resolve()) if path.is_relative_to(folder)}
+    names = {path.relative_to(folder).parts[0] for path in below if path != folder}
+    return {name for name in names if (folder / name).exists()}

@@ -1,0 +1,105 @@
+"""The scheduler that the settings ask for; a SettingError says what cannot be used, and what could be."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from climate.compute.errors import ComputeError
+from climate.compute.scheduler import costs, host_filters, load
+from climate.compute.scheduler.chance import availability_zone, chance
+from climate.compute.scheduler.least_cost import host_filter, least_cost
+from climate.compute.scheduler.plan import Schedule
+from climate.compute.scheduler.rules import Cost, Options, Rules
+from climate.compute.scheduler.select import select
+from climate.compute.scheduler.simple import simple
+from climate.compute.scheduler.standing import STANDING
+from climate.settings import SettingError, Settings
+
+FILTER = "filter"
+
+SCHEDULES: Mapping[str, Schedule] = {
+    FILTER: select,
+    "least_cost": least_cost,
+    "host_filter": host_filter,
+    "chance": chance,
+    "availability_zone": availability_zone,
+    "simple": simple,
+}
+"""By the value of CLIMATE_SCHEDULER."""
+
+T = TypeVar("T")
+
+
+def chosen(settings: Settings) -> tuple[Schedule, Rules]:
+    """How nodes are chosen, and by which rules.
+
+    Every setting is read, also one that only another scheduler goes by: what
+    is wrong comes to light at start-up, and not when the scheduler is changed.
+    """
+    options = _options(settings)
+    filters = _read(settings, "scheduler_filters", lambda text: load.rules(_words(text), (), options).filters)
+    weighers = _read(settings, "scheduler_weighers", lambda text: load.rules((), _words(text), options).weighers)
+    rules = Rules(filters, weighers, options, _read(settings, "least_cost_functions", _costs))
+    if settings.scheduler != FILTER:
+        rules = replace(rules, filters=STANDING, weighers=())
+    return SCHEDULES[settings.scheduler], rules
+
+
+def _read(settings: Settings, name: str, understood: Callable[[str], T]) -> T:
+    text = getattr(settings, name)
+    try:
+        return understood(text)
+    except ComputeError as wrong:
+        raise SettingError(f"CLIMATE_{name.upper()}={text!r}: {wrong}") from None
+
+
+def _options(settings: Settings) -> Options:
+    return Options(
+        host_subset_size=settings.scheduler_host_subset_size,
+        max_attempts=settings.scheduler_max_attempts,
+        max_io_ops_per_host=settings.max_io_ops_per_host,
+        max_instances_per_host=settings.max_instances_per_host,
+        isolated_images=frozenset(_words(settings.isolated_images)),
+        isolated_hosts=frozenset(_words(settings.isolated_hosts)),
+        restrict_isolated=settings.restrict_isolated_hosts_to_isolated_images == "true",
+        ram_multiplier=settings.ram_weight_multiplier,
+        io_ops_multiplier=settings.io_ops_weight_multiplier,
+        metrics_multiplier=settings.metrics_weight_multiplier,
+        metrics=load.ratios(settings.metrics_weight_setting),
+        metrics_required=settings.metrics_required == "true",
+        weight_of_unavailable=settings.metrics_weight_of_unavailable,
+        default_zone=settings.default_availability_zone,
+        image_namespace=settings.aggregate_image_properties_isolation_namespace,
+        image_separator=settings.aggregate_image_properties_isolation_separator,
+        host_filter=_read(settings, "default_host_filter", _host_filter),
+        max_cores=settings.simple_max_cores,
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words between commas."""
+    return tuple(word for part in text.split(",") if (word := part.strip()))
+
+
+def _host_filter(name: str) -> str:
+    return host_filters.named(name).name
+
+
+def _costs(text: str) -> tuple[Cost, ...]:
+    found = costs.load([_weighted(entry) for entry in _words(text)])
+    if not found:
+        raise ComputeError("at least one cost function is needed, like noop_cost_fn=1")
+    return found
+
+
+def _weighted(entry: str) -> tuple[str, float]:
+    """The name and the weight of `name=weight` (cloud.md B.11: a function without a weight cannot be used)."""
+    name, _, number = (part.strip() for part in entry.partition("="))
+    try:
+        weight = float(number)
+    except ValueError:
+        weight = math.nan
+    if not name or not math.isfinite(weight):
+        raise ComputeError(f"{entry!r} must be a cost function and its weight, like noop_cost_fn=1")
+    return name, weight

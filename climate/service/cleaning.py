@@ -1,0 +1,207 @@
+"""Hosts that are cleaned after a lease: no sooner home than their time is over and the hook is done with them.
+
+The hook is the operator's command.  It gets the host's name as its last
+argument and nothing of this process's environment.  It is run once for each
+cleaning, again where it fails, and at most three times: then the host has
+failed.  A run that is not heard of, as its worker died, counts as one.
+"""
+
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Thread
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
+from climate.context import Climate
+from climate.domain import pools
+from climate.domain.facts import HostMoved
+from climate.domain.notices import Notice
+from climate.domain.policy import Caller
+from climate.domain.pools import CLEANING, FAILED, RESERVATION, HostPlace
+from climate.service import drift, notices
+from climate.service.unit import work
+from climate.store import claims, cleaning, places
+from climate.store.cleaning import Cleaning
+
+log = structlog.get_logger(__name__)
+
+AUTHOR = Caller("climate:rounds", "")
+HANDS_ON = timedelta(seconds=60)
+MOST_TRIES = 3
+NOT_CLEANED = "not cleaned: "
+"""What the reasons of hosts begin with that have failed as they cannot be cleaned."""
+
+PAUSE = timedelta(seconds=30)
+"""Between two tries of the hook."""
+
+SLACK = timedelta(seconds=30)
+"""How much longer than its limit a run of the hook may not be heard of."""
+
+ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+Start = Callable[[Callable[[], None]], None]
+
+
+def in_the_background(act: Callable[[], None]) -> None:
+    """The rounds do not wait for hooks."""
+    Thread(target=act, daemon=True, name="cleaning").start()
+
+
+def tend(climate: Climate, start: Start = in_the_background) -> int:
+    """Look after every host that is cleaned: run the hook, let it go home, or fail it; how many left the pool."""
+    found = work(climate, lambda conn, patient: _cases(climate, conn))
+    try:
+        for place in found.to_begin:
+            start(lambda place=place: _clean(climate, place))  # type: ignore[misc]
+        home = [case for case in found.clean if _placed(climate, case)]
+        gone = [*home, *found.hopeless]
+        return _record(climate, gone) if gone else 0
+    finally:
+        if found.mine:
+            work(climate, lambda conn, patient: places.leave(conn, found.mine))
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    place: HostPlace
+    token: int
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Hosts that are cleaned, and this worker's to look after."""
+
+    mine: frozenset[int] = frozenset()
+    to_begin: Sequence[HostPlace] = ()
+    """Those for which the hook is to run now."""
+    clean: Sequence[_Case] = ()
+    hopeless: Sequence[_Case] = ()
+
+
+def _cases(climate: Climate, conn: Connection) -> _Found:
+    now, found = climate.now(conn), places.listed(conn, CLEANING)
+    if not found:
+        return _Found()
+    mine = places.tend(conn, [place.host for place in found], now, HANDS_ON)
+    found = [place for place in found if place.host in mine]
+    known = cleaning.known(conn, mine) if climate.settings.cleaning_hook else {}
+    cases = [_Case(p, token) for p, token in zip(found, claims.tokens(conn, len(found)), strict=True)]
+    hopeless = [_Case(c.place, c.token, said) for c in cases if (said := _hopeless(c.place, known, now))]
+    out = {case.place.host for case in hopeless}
+    to_begin: Sequence[HostPlace] = ()
+    if climate.settings.cleaning_hook:
+        limit = timedelta(seconds=climate.settings.cleaning_hook_seconds) + SLACK
+        begun = cleaning.begin(conn, [p for p in found if p.host not in out], now, now + limit)
+        to_begin = [place for place in found if place.host in begun]
+    clean = [case for case in cases if _is_clean(climate, case.place, known, now)]
+    return _Found(mine, to_begin, clean, hopeless)
+
+
+def _is_clean(climate: Climate, place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> bool:
+    over = place.until is None or place.until <= now
+    if not climate.settings.cleaning_hook:
+        return over
+    run = _run(place, known)
+    return over and run is not None and run.state == cleaning.DONE
+
+
+def _run(place: HostPlace, known: Mapping[int, Cleaning]) -> Cleaning | None:
+    run = known.get(place.host)
+    return run if run and run.ends_at == cleaning.ends_at(place) else None
+
+
+def _hopeless(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> str:
+    """What the last of all tries came to; empty while there are others."""
+    run = _run(place, known)
+    if run is None or run.attempts < MOST_TRIES or run.state == cleaning.DONE or run.next_at > now:
+        return ""
+    return run.error if run.state == cleaning.FAILED else "the hook was not heard of any more"
+
+
+def _clean(climate: Climate, place: HostPlace) -> None:
+    """Run the hook for a host, and remember what came of it."""
+    settings = climate.settings
+    error = run_hook(settings.cleaning_hook, place.name, settings.cleaning_hook_seconds)
+
+    def act(conn: Connection, patient: bool) -> None:
+        now = climate.now(conn)
+        cleaning.settle(conn, place, error, now + PAUSE if error else now)
+
+    work(climate, act)
+    if error:
+        log.warning("a host was not cleaned", host=place.name, error=error)
+    else:
+        log.info("a host was cleaned by the hook", host=place.name)
+
+
+def run_hook(hook: str, host: str, seconds: float) -> str:
+    """Why the command did not clean the host; empty where it did.
+
+    What it prints is for its own log: it may be secret, and owners read why they have to wait.
+    """
+    try:
+        argv = [*shlex.split(hook), host]
+        ended = subprocess.run(  # noqa: S603
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            check=False,
+            env=ENVIRON,
+            cwd="/",
+        )
+    except subprocess.TimeoutExpired:
+        return f"the hook took longer than {seconds:g} seconds"
+    except (OSError, ValueError) as error:
+        return f"the hook cannot be run: {type(error).__name__}"
+    return f"the hook ended with status {ended.returncode}" if ended.returncode else ""
+
+
+def _placed(climate: Climate, case: _Case) -> bool:
+    """The cloud first, which knows whether the host is empty; one's trouble does not keep the others from home."""
+    try:
+        climate.cloud.place(case.place.name, FREEPOOL, case.token)
+    except (CloudError, NotYet, Fenced) as error:
+        log.warning("a clean host has to wait", host=case.place.name, reason=str(error) or type(error).__name__)
+        return False
+    return True
+
+
+def _record(climate: Climate, cases: Sequence[_Case]) -> int:
+    """Write down where the hosts are now, of those that nobody has moved meanwhile; how many those were."""
+
+    def act(conn: Connection, patient: bool) -> list[HostPlace]:
+        now = climate.now(conn)
+        present = places.of(conn, [case.place.host for case in cases], lock=True)
+        same = [case for case in cases if present[case.place.host].version == case.place.version]
+        if not same:
+            return []
+        after = places.record(conn, AUTHOR, [(c.place, [pools.move(c.place, _fact(c, now))]) for c in same])
+        cleaning.free(conn, [case.place.host for case in same])
+        notices.tell(conn, now, *(_notice(case) for case in same if case.error))
+        claims.wake_poller(conn)  # the next lease of one of them may be waiting
+        return after
+
+    after = work(climate, act)
+    drift.ask(climate, [place for place in after if place.pool is FAILED])
+    return len(after)
+
+
+def _fact(case: _Case, now: datetime) -> HostMoved:
+    if not case.error:
+        return HostMoved(now, RESERVATION, "cleaned", case.token)
+    return HostMoved(now, FAILED, NOT_CLEANED + case.error, case.token, case.place.reservation_id)
+
+
+def _notice(case: _Case) -> Notice:
+    said = f"Host {case.place.name} has failed, as it cannot be cleaned: {case.error}"
+    return Notice(
+        "host.cleaning_failed", said, host=case.place.host, body={"host": case.place.name, "reason": case.error}
+    )

@@ -1,0 +1,54 @@
+"""What other services are told of the life of leases, the peer's way (reservation.md 1.7 E6, E7)."""
+
+from collections.abc import Iterator
+
+from climate.domain.lease import Lease
+from climate.domain.notices import Audience, Notice
+from climate.domain.status import DONE, UNDONE, EventKind, HoldState
+from climate.service import enforcement, portrait
+from climate.settings import Settings
+
+TOLD = (EventKind.START, EventKind.BEFORE_END, EventKind.END)
+
+
+def of(settings: Settings, before: Lease | None, after: Lease) -> list[Notice]:
+    """Notices of what has become of a lease, for those services that there are."""
+    told: list[Notice] = []
+    if settings.notify_url:
+        told += [_notice(kind, after) for kind in _kinds(before, after)]
+    if settings.enforcement_url and _ended(before, after):
+        context = enforcement.context(settings, after.user_id, after.project_id)
+        body = {"context": context, "lease": portrait.of(after)}
+        told.append(_notice(enforcement.ON_END, after, Audience.ENFORCEMENT, body))
+    return told
+
+
+def _notice(kind: str, lease: Lease, audience: Audience = Audience.HOOK, body: portrait.Body | None = None) -> Notice:
+    said = portrait.of(lease) if body is None else body
+    return Notice(kind, kind, lease.project_id, lease.user_id, lease.id, body=said, audience=audience)
+
+
+def _kinds(before: Lease | None, after: Lease) -> Iterator[str]:
+    if before is None:
+        yield "lease.create"
+        return
+    if _asked_for(before) != _asked_for(after):
+        yield "lease.update"
+    known = {event.kind: event for event in before.events}
+    for event in after.events:
+        was = known.get(event.kind)
+        if event.kind in TOLD and event.carried_out and not (was and was.carried_out):
+            yield f"lease.event.{event.kind}"
+        if event.kind is EventKind.BEFORE_END and event.status is UNDONE and was and was.status is DONE:
+            yield f"lease.event.{event.kind}.stop"
+    if after.gone and not before.gone:
+        yield "lease.delete"
+
+
+def _asked_for(lease: Lease) -> object:
+    return lease.name, lease.period, [(r.spec, r.holds) for r in lease.reservations]
+
+
+def _ended(before: Lease | None, after: Lease) -> bool:
+    over = after.hold_state is HoldState.RELEASED
+    return over and before is not None and before.hold_state is not HoldState.RELEASED

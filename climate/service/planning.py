@@ -1,0 +1,100 @@
+"""What the reservations of a new lease are to hold, each by its plugin."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+from uuid import uuid4
+
+from marshmallow import Schema
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import schedule
+from climate.domain.errors import InvalidInput
+from climate.domain.facts import PlannedReservation
+from climate.domain.lease import Reservation
+from climate.domain.period import Period
+from climate.domain.policy import Caller
+from climate.plugin import Ask, ResourcePlugin
+from climate.service import refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A reservation that is asked for, with the plugin that knows it."""
+
+    plugin: ResourcePlugin
+    spec: Mapping[str, Any]
+
+
+def parts(climate: Climate, reservations: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """The reservations of an order; InvalidInput for a resource type that is not known here."""
+    found = []
+    for given in reservations:
+        resource_type = given.get("resource_type")
+        if resource_type not in climate.plugins:
+            known = ", ".join(sorted(climate.plugins))
+            raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
+        spec = {name: value for name, value in given.items() if name != "resource_type"}
+        found.append(Part(climate.plugins[str(resource_type)], spec))
+    return found
+
+
+def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: datetime) -> list[Part]:
+    """The parts, with what the cloud knows of them.  Before any transaction: the cloud may be slow.
+
+    Its answer needs no exact times.
+    """
+    nominal = Period(until - timedelta(seconds=1), until)
+    known = []
+    for part in asked:
+        with refusals.of_the_cloud():
+            found = part.plugin.check(climate.cloud, Ask(part.spec, nominal, caller, climate.settings))
+        known.append(replace(part, spec={**part.spec, **(found or {})}))
+    return known
+
+
+def under(ask: Ask, agreed: Mapping[str, Any], asked: Sequence[Part]) -> Ask:
+    """The request under the terms of the pool: the whole lease goes on for the longest grace of its parts."""
+    graces = [{**agreed, **part.spec} for part in asked if _knows_grace(part.plugin.spec_schema)]
+    return replace(ask, terms=agreed, grace_of_lease=schedule.grace(graces))
+
+
+@cache
+def _knows_grace(schema: type[Schema]) -> bool:
+    return "grace_period" in schema().fields
+
+
+def reserve(
+    conn: Connection, asked: Sequence[Part], common: Ask, liked: Callable[[int], tuple[int, ...]]
+) -> tuple[PlannedReservation, ...]:
+    """One after the other, none taking what was chosen for those before: that is not in the database yet.
+
+    `common` is what is the same for all, `liked` the hosts that each takes first, by its place.
+    """
+    planned: list[PlannedReservation] = []
+    for place, part in enumerate(asked):
+        ask = replace(
+            common,
+            spec=part.spec,
+            liked=liked(place),
+            taken=tuple(hold.host for one in planned for hold in one.holds),
+            taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
+            beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
+            new_id=uuid4(),
+        )
+        got = part.plugin.reserve(conn, ask)
+        planned.append(
+            PlannedReservation(
+                id=ask.new_id,
+                resource_type=part.plugin.resource_type,
+                spec=got.spec,
+                resource_id=got.resource_id,
+                holds=got.holds,
+                exists_before_start=got.exists_before_start,
+                addresses=got.addresses,
+            )
+        )
+    return tuple(planned)

@@ -1,0 +1,78 @@
+"""What owners and admins are told when a lease has got on, and when its hosts go somewhere."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from climate.domain import pools
+from climate.domain.lease import Lease
+from climate.domain.notices import Notice
+from climate.domain.pools import Move, OnEnd, Pool, Turn
+from climate.domain.status import EventKind
+
+FATE = {
+    OnEnd.TERMINATE: "its servers are deleted",
+    OnEnd.RECYCLE: "its servers go on until their hosts are needed, and nothing new can be booted there",
+    OnEnd.RELEASE: "its servers go on, on hosts that are no longer its own",
+}
+
+
+def of_lease(turn: Turn) -> Iterator[Notice]:
+    """To the owner, about what has just been done: the work ahead of the end, the beginning of grace, the end."""
+    lease = turn.after
+    started = lease.event(EventKind.START).carried_out
+    if turn.did(EventKind.BEFORE_END) and started and _wanted(lease):
+        ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
+        yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
+    if turn.did(EventKind.CLOSE) and started:
+        last = _said(lease.event(EventKind.END).due_at)
+        over = (
+            f"Lease {lease.name} is over: nothing new can be booted; "
+            f"unless it is prolonged before {last}, then {_fate(lease)}"
+        )
+        yield _notice(lease, "lease.grace", over)
+    if turn.did(EventKind.END) and started:
+        yield _notice(lease, "lease.ended", f"Lease {lease.name} has ended")
+
+
+def of_hosts(moves: Iterable[Move]) -> Iterator[Notice]:
+    """To admins, about hosts that do not come back at once."""
+    for place, fact in moves:
+        if fact.pool == Pool.RECYCLING:
+            waits = f"Host {place.name} recycles until its last server is gone: {fact.reason}"
+            yield Notice("host.recycling", waits, host=place.host, body={"host": place.name, "reason": fact.reason})
+
+
+def _notice(lease: Lease, kind: str, message: str) -> Notice:
+    end = lease.event(EventKind.END).due_at
+    body = {
+        "lease_id": str(lease.id),
+        "name": lease.name,
+        "end_date": lease.period.end.isoformat(),
+        "ends_for_good": end.isoformat(),
+        "on_end": sorted(_policies(lease)),
+    }
+    return Notice(kind, message, lease.project_id, lease.user_id, lease.id, body=body)
+
+
+def _wanted(lease: Lease) -> bool:
+    """An empty before_end asks for nothing; what knows no such word has a notice too."""
+    return any(r.spec.get("before_end") != "" for r in lease.reservations) or not lease.reservations
+
+
+def _policies(lease: Lease) -> set[OnEnd]:
+    return {pools.on_end(r) for r in lease.reservations if r.holds}
+
+
+def _fate(lease: Lease) -> str:
+    said = [FATE[policy] for policy in OnEnd if policy in _policies(lease)]
+    return "; ".join(said) or "what it has is taken back"
+
+
+def _grace(lease: Lease) -> str:
+    """Until when servers go on all the same, where there is a grace period."""
+    last = lease.event(EventKind.END).due_at
+    return f"nothing new can be booted then, and at {_said(last)} " if last > lease.period.end else ""
+
+
+def _said(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,128 @@
+"""Limits of projects, and what their leases take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Uuid, bindparam, delete, func, select, text
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.domain.limits import Edge, Limit, Use
+from climate.domain.period import Period
+from climate.store.care_tables import limits
+
+LONGEST_GRACE = timedelta(days=30)
+
+DEFAULT = ""
+"""Whose limits hold for every project that has none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One limit of a project, or of all."""
+
+    project_id: str
+    limit: Limit
+    value: int
+
+
+def of(conn: Connection, project_id: str) -> dict[Limit, Rule]:
+    """The limits that hold for a project: its own before the default ones."""
+    rows = conn.execute(
+        select(limits).where(limits.c.project_id.in_([DEFAULT, project_id])).order_by(limits.c.project_id)
+    )
+    return {rule.limit: rule for rule in map(_rule, rows)}  # the default is the empty text, hence first
+
+
+def everyones(conn: Connection) -> list[Rule]:
+    """All limits that are set anywhere."""
+    return [_rule(row) for row in conn.execute(select(limits).order_by(limits.c.project_id, limits.c.name))]
+
+
+def put(conn: Connection, project_id: str, values: Mapping[Limit, int | None], now: datetime) -> None:
+    """Set limits of a project; None takes one away."""
+    unset = [limit for limit, value in values.items() if value is None]
+    if unset:
+        conn.execute(delete(limits).where(limits.c.project_id == project_id, limits.c.name.in_(unset)))
+    rows = [
+        {"project_id": project_id, "name": limit, "value": value, "updated_at": now}
+        for limit, value in values.items()
+        if value is not None
+    ]
+    if rows:
+        put = insert(limits).values(rows)
+        put = put.on_conflict_do_update(
+            index_elements=["project_id", "name"],
+            set_={"value": put.excluded.value, "updated_at": put.excluded.updated_at},
+        )
+        conn.execute(put)
+
+
+def drop(conn: Connection, project_id: str) -> int:
+    """Take all limits of a project away; how many that were."""
+    return conn.execute(delete(limits).where(limits.c.project_id == project_id)).rowcount
+
+
+def one_at_a_time(conn: Connection, project_id: str) -> None:
+    """Wait until nobody else books under limits of this project, and let nobody until the transaction is over.
+
+    Engine.md 1 says where in the order of locks this stands: before leases, events and hosts.
+    """
+    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"limits of {project_id}", 0))))
+
+
+_USE = text("""
+    WITH own AS MATERIALIZED (
+        SELECT l.id, l.start_date AS start, e.due_at AS until, NOT l.gone AND e.status <> 'DONE' AS stands
+        FROM leases l JOIN events e ON e.lease_id = l.id AND e.kind = 'end_lease'
+        WHERE l.project_id = :project_id AND NOT l.gone AND l.id IS DISTINCT FROM :but
+            AND (e.status <> 'DONE' OR e.due_at > :from_)
+        UNION ALL
+        -- What was given up before anybody began to hand it over took nothing.
+        SELECT l.id, l.start_date, e.due_at, false
+        FROM leases l JOIN events e ON e.lease_id = l.id AND e.kind = 'end_lease'
+        JOIN events s ON s.lease_id = l.id AND s.kind = 'start_lease' AND s.token > 0
+        WHERE l.project_id = :project_id AND l.gone AND l.end_date > :gone_from AND e.due_at > :from_),
+    held AS (
+        SELECT o.start, o.until, count(*) FILTER (WHERE a.slots = 0) AS hosts, sum(a.slots) AS slots, 0 AS addresses
+        FROM own o JOIN reservations r ON r.lease_id = o.id JOIN allocations a ON a.reservation_id = r.id
+        WHERE o.until > o.start AND o.start < :until AND o.until > :from_
+        GROUP BY o.id, o.start, o.until
+        UNION ALL
+        SELECT o.start, o.until, 0, 0, count(*)
+        FROM own o JOIN reservations r ON r.lease_id = o.id JOIN floating_allocations f ON f.reservation_id = r.id
+        WHERE o.until > o.start AND o.start < :until AND o.until > :from_
+        GROUP BY o.id, o.start, o.until),
+    edges AS (
+        SELECT at, sum(hosts) AS hosts, sum(slots) AS slots, sum(addresses) AS addresses
+        FROM (
+            SELECT start AS at, hosts, slots, addresses FROM held
+            UNION ALL SELECT until, -hosts, -slots, -addresses FROM held) AS marks
+        GROUP BY at)
+    SELECT (SELECT count(*) FROM own WHERE stands) AS leases,
+        (SELECT coalesce(jsonb_agg(jsonb_build_array(at, hosts, slots, addresses) ORDER BY at), '[]') FROM edges)
+            AS edges
+""").bindparams(bindparam("but", type_=Uuid))
+
+
+def use(conn: Connection, project_id: str, during: Period, but: UUID | None = None) -> Use:
+    """What a project's leases take in that time, in one statement however many they are; `but` is left out.
+
+    Of leases that ended early only what they took counts: deletion moves their end.
+    """
+    asked = {
+        "project_id": project_id,
+        "but": but,
+        "from_": during.start,
+        "until": during.end,
+        # Grace comes on top of the dates of a lease.
+        "gone_from": during.start - LONGEST_GRACE,
+    }
+    row = conn.execute(_USE, asked).one()
+    return Use(row.leases, tuple(Edge(datetime.fromisoformat(at), *counts) for at, *counts in row.edges))
+
+
+def _rule(row: Any) -> Rule:
+    return Rule(row.project_id, Limit(row.name), row.value)

@@ -1,0 +1,186 @@
+"""Where hosts are, as rows, and the one way in which that changes."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Connection, Select, bindparam, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import IntegrityError
+
+from climate.domain.errors import Conflict, NotFound
+from climate.domain.facts import HostFact
+from climate.domain.policy import Caller
+from climate.domain.pools import HostPlace, Pool, fold
+from climate.store import journal
+from climate.store.failures import constraint
+from climate.store.tables import hosts
+
+Change = tuple[HostPlace, Sequence[HostFact]]
+"""Where a host is, and what happens to it now."""
+
+
+def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[HostPlace]:
+    """The one way a host's place changes: facts and rows together, in one statement for any number of hosts.
+
+    Each host at most once.  Conflict where someone else has moved one of them since it was read.
+    """
+    after = [fold(happened, before.stream, before) for before, happened in changes]
+    entries = [
+        (place.stream, version, fact)
+        for place, (_, happened) in zip(after, changes, strict=True)
+        for version, fact in enumerate(happened, start=place.version - len(happened) + 1)
+    ]
+    if entries:
+        rows = {"hosts": _json([_row(place) for place in after]), "journal": _json(journal.rows(entries, author))}
+        try:
+            conn.execute(_SAVE, rows)
+        except IntegrityError as error:
+            if constraint(error) != "pk_journal":
+                raise
+            moved = ", ".join(place.name for place in after)
+            raise Conflict(f"Someone else moved a host at the same moment ({moved}); look where it is now") from error
+    return after
+
+
+def begin(conn: Connection, author: Caller, stream: UUID, first: HostFact) -> None:
+    """The first fact of a host whose row has just been made."""
+    conn.execute(_SAVE, {"hosts": "[]", "journal": _json(journal.rows([(stream, 1, first)], author))})
+
+
+def get(conn: Connection, number: int, *, lock: bool = False) -> HostPlace:
+    """Where a registered host is; NotFound where there is none of that number."""
+    found = of(conn, [number], lock=lock)
+    if number not in found or found[number].removed:
+        raise NotFound(f"Object with {{'host_id': '{number}'}} not found")
+    return found[number]
+
+
+def of(conn: Connection, numbers: Collection[int], *, lock: bool = False) -> dict[int, HostPlace]:
+    """Places by number, of removed hosts too; the rows locked in the order of their numbers."""
+    if not numbers:
+        return {}
+    query = _PLACES.where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+    rows = conn.execute(query.with_for_update(key_share=True) if lock else query, {"ids": sorted(numbers)})
+    return {row.id: _place(row) for row in rows}
+
+
+def listed(conn: Connection, *pools: Pool) -> list[HostPlace]:
+    """Hosts that are registered, in these pools or, with none, in any."""
+    query = _PLACES.where(hosts.c.removed_at.is_(None))
+    query = query.where(hosts.c.pool.in_(pools)) if pools else query
+    return [_place(row) for row in conn.execute(query)]
+
+
+def everywhere(conn: Connection) -> Iterable[HostPlace]:
+    """Every host there ever was, in the order of their streams; read in portions."""
+    ordered = _PLACES.order_by(None).order_by(hosts.c.stream)
+    for row in conn.execute(ordered, execution_options={"yield_per": 500}):
+        yield _place(row)
+
+
+def tend(conn: Connection, numbers: Collection[int], now: datetime, time: timedelta) -> frozenset[int]:
+    """Claim hosts to look after them for a while; those that nobody else is looking after."""
+    free = or_(hosts.c.tended_until.is_(None), hosts.c.tended_until <= now)
+    taken = (
+        select(hosts.c.id)
+        .where(hosts.c.id.in_(sorted(numbers)), free)
+        .order_by(hosts.c.id)
+        .with_for_update(key_share=True, skip_locked=True)
+    )
+    claimed = update(hosts).where(hosts.c.id.in_(taken)).values(tended_until=now + time).returning(hosts.c.id)
+    return frozenset(conn.scalars(claimed))
+
+
+def leave(conn: Connection, numbers: Collection[int]) -> None:
+    """Look after these hosts no longer."""
+    conn.execute(update(hosts).where(hosts.c.id.in_(sorted(numbers))).values(tended_until=None))
+
+
+_COLUMNS = (
+    hosts.c.id,
+    hosts.c.stream,
+    hosts.c.hypervisor_hostname,
+    hosts.c.pool,
+    hosts.c.pool_since,
+    hosts.c.pool_reason,
+    hosts.c.pool_token,
+    hosts.c.pool_reservation,
+    hosts.c.pool_until,
+    hosts.c.home,
+    hosts.c.reservable,
+    hosts.c.switched_on,
+    hosts.c.removed_at,
+    hosts.c.version,
+)
+_PLACES: Select[Any] = select(*_COLUMNS).order_by(hosts.c.id)
+
+
+def _place(row: Any) -> HostPlace:
+    return HostPlace(
+        host=row.id,
+        stream=row.stream,
+        name=row.hypervisor_hostname,
+        pool=Pool(row.pool),
+        since=row.pool_since,
+        reason=row.pool_reason,
+        token=row.pool_token,
+        reservation_id=row.pool_reservation,
+        until=row.pool_until,
+        home=Pool(row.home),
+        reservable=row.reservable,
+        on=row.switched_on,
+        removed=row.removed_at is not None,
+        version=row.version,
+    )
+
+
+def _row(place: HostPlace) -> dict[str, Any]:
+    return {
+        "id": place.host,
+        "pool": place.pool,
+        "pool_since": place.since,
+        "pool_reason": place.reason,
+        "pool_token": place.token,
+        "pool_reservation": place.reservation_id,
+        "pool_until": place.until,
+        "home": place.home,
+        "reservable": place.reservable,
+        "switched_on": place.on,
+        "version": place.version,
+    }
+
+
+def _json(rows: Sequence[dict[str, Any]]) -> str:
+    return json.dumps(rows, default=str)
+
+
+def rewrite(conn: Connection, places: Sequence[HostPlace]) -> None:
+    """Write where these hosts are, for the rebuild from the journal."""
+    conn.execute(_SAVE, {"hosts": _json([_row(place) for place in places]), "journal": "[]"})
+
+
+_SET = ", ".join(
+    f"{name} = n.{name}"
+    for name in (
+        "pool",
+        "pool_since",
+        "pool_reason",
+        "pool_token",
+        "pool_reservation",
+        "pool_until",
+        "home",
+        "reservable",
+        "switched_on",
+        "version",
+    )
+)
+_SAVE = text(f"""
+    WITH moved AS (
+        UPDATE hosts h SET {_SET} FROM jsonb_populate_recordset(NULL::hosts, CAST(:hosts AS jsonb)) n WHERE h.id = n.id)
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, version, kind, body, actor, request_id
+    FROM jsonb_populate_recordset(NULL::journal, CAST(:journal AS jsonb))
+""")  # noqa: S608

@@ -1,0 +1,59 @@
+"""What an admin has set for the pools; where he has not, the settings say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.domain.pools import Pool
+from climate.settings import Settings
+from climate.store.care_tables import pool_terms
+
+NAMES = ("on_end", "grace_period", "recycle_deadline", "target")
+"""What can be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Of the reservation pool.  Times in seconds."""
+
+    on_end: str
+    grace_period: int
+    recycle_deadline: str
+    target: int
+
+    @property
+    def of_a_lease(self) -> Mapping[str, Any]:
+        """What is agreed about the end of a reservation that does not say itself."""
+        return {
+            "on_end": self.on_end,
+            "grace_period": self.grace_period,
+            "recycle_deadline": self.recycle_deadline,
+        }
+
+
+def of(conn: Connection, settings: Settings) -> Terms:
+    said = own(conn)
+    fallback: dict[str, Any] = {
+        "on_end": settings.host_on_end,
+        "grace_period": settings.grace_period,
+        "recycle_deadline": settings.recycle_deadline,
+        "target": settings.pool_target,
+    }
+    return Terms(**{name: value if said.get(name) is None else said[name] for name, value in fallback.items()})
+
+
+def own(conn: Connection) -> Mapping[str, Any]:
+    """What an admin has set for the reservation pool; None: nothing."""
+    row = conn.execute(select(pool_terms).where(pool_terms.c.pool == Pool.RESERVATION)).one_or_none()
+    return row._asdict() if row else {}
+
+
+def put(conn: Connection, changes: Mapping[str, Any], now: datetime) -> None:
+    """Set terms of the reservation pool; None: the settings say again."""
+    row = {**changes, "updated_at": now}
+    made = insert(pool_terms).values(pool=Pool.RESERVATION, **row)
+    conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))

@@ -1,0 +1,172 @@
+"""Maintenance windows, and the allocations that keep their time free on their hosts."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_, update
+from sqlalchemy.dialects.postgresql import Range
+
+from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.period import Period
+from climate.store.care_tables import windows
+from climate.store.tables import allocations, has, hosts, in_force
+
+NO_END = datetime(2199, 12, 31, tzinfo=UTC)
+"""End of the calendar: of a window whose end is not known."""
+
+
+class WindowState(StrEnum):
+    PLANNED = "planned"
+    ACTIVE = "active"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+PLANNED, ACTIVE, DONE, CANCELLED = WindowState
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A time in which a host is worked on."""
+
+    id: UUID
+    host: int
+    name: str
+    """Of the host."""
+    during: Period
+    reason: str
+    state: WindowState
+    created_by: str
+    created_at: datetime
+    updated_at: datetime | None = None
+
+    @property
+    def end(self) -> datetime | None:
+        """None where it is not known."""
+        return None if self.during.end == NO_END else self.during.end
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to come, or going on."""
+        return self.state in (PLANNED, ACTIVE)
+
+
+def add(conn: Connection, window: Window) -> None:
+    """Write a window down and keep its time free; nothing else may hold the host then, and its row must be locked."""
+    own = {"host": window.host, "during": _range(window.during)}
+    told = {"reason": window.reason, "state": window.state, "created_by": window.created_by}
+    conn.execute(insert(windows).values(id=window.id, created_at=window.created_at, **own, **told))
+    conn.execute(insert(allocations).values(kind="maintenance", state="held", window_id=window.id, **own))
+
+
+def get(conn: Connection, window_id: UUID, *, lock: bool = False) -> Window:
+    """A window; with `lock` its row is locked until the transaction ends."""
+    query = _WINDOWS.where(windows.c.id == window_id)
+    row = conn.execute(query.with_for_update(of=windows) if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(f"Object with {{'maintenance_id': '{window_id}'}} not found")
+    return _window(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which windows to list, and from where on."""
+
+    host: int | None = None
+    states: tuple[WindowState, ...] = (PLANNED, ACTIVE)
+    marker: UUID | None = None
+    limit: int | None = None
+
+
+def listed(conn: Connection, wanted: Wanted) -> list[Window]:
+    """Windows in the order in which they were made; InvalidInput for an unknown marker."""
+    query = _WINDOWS.where(windows.c.state.in_(wanted.states)).order_by(windows.c.created_at, windows.c.id)
+    query = query if wanted.host is None else query.where(windows.c.host == wanted.host)
+    if wanted.marker is not None:
+        place = select(windows.c.created_at, windows.c.id).where(windows.c.id == wanted.marker)
+        row = conn.execute(place).one_or_none()
+        if row is None:
+            raise InvalidInput(f"marker {wanted.marker} is not the id of a maintenance window")
+        query = query.where(tuple_(windows.c.created_at, windows.c.id) > tuple_(row.created_at, row.id))
+    return [_window(row) for row in conn.execute(query.limit(wanted.limit))]
+
+
+def beginning(conn: Connection, now: datetime) -> list[Window]:
+    """Planned windows whose time has come, locked; passes over those that somebody is changing."""
+    due = _WINDOWS.where(windows.c.state == PLANNED, func.lower(windows.c.during) <= now).order_by(windows.c.host)
+    return [_window(row) for row in conn.execute(due.with_for_update(of=windows, skip_locked=True))]
+
+
+def ending(conn: Connection, now: datetime) -> list[Window]:
+    """Active windows whose time is over, locked; passes over those that somebody is changing."""
+    due = _WINDOWS.where(windows.c.state == ACTIVE, func.upper(windows.c.during) <= now).order_by(windows.c.host)
+    return [_window(row) for row in conn.execute(due.with_for_update(of=windows, skip_locked=True))]
+
+
+def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
+    """Those of the hosts that are worked on now."""
+    query = select(windows.c.host).where(windows.c.host.in_(sorted(numbers)), windows.c.state == ACTIVE)
+    return frozenset(conn.scalars(query))
+
+
+def begin(conn: Connection, ids: Sequence[UUID], now: datetime) -> None:
+    """These windows have begun."""
+    if ids:
+        conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=ACTIVE, updated_at=now))
+        conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state="active"))
+
+
+def close(conn: Connection, ids: Sequence[UUID], state: WindowState, now: datetime) -> None:
+    """These windows are over, or were given up: their hosts are free again."""
+    if ids:
+        conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=state, updated_at=now))
+        conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state="released"))
+
+
+def change(conn: Connection, window_id: UUID, during: Period, reason: str, now: datetime) -> None:
+    """Move a window, or say something else of it; as `add`, nothing else may hold the host then."""
+    own = _range(during)
+    kept = update(allocations).where(allocations.c.window_id == window_id)
+    conn.execute(kept.values(during=own))
+    changed = update(windows).where(windows.c.id == window_id)
+    conn.execute(changed.values(during=own, reason=reason, updated_at=now))
+
+
+def others(conn: Connection, window: Window) -> list[Window]:
+    """The open windows of its host that overlap with it."""
+    query = _WINDOWS.where(windows.c.host == window.host, windows.c.id != window.id)
+    query = query.where(has(windows.c.state, PLANNED, ACTIVE), windows.c.during.overlaps(_range(window.during)))
+    return [_window(row) for row in conn.execute(query.order_by(windows.c.during))]
+
+
+def stop_cleaning(conn: Connection, host: int, during: Period) -> None:
+    """Cleaning a host does not go on while it is worked on."""
+    a = allocations
+    mine = (a.c.host == host, a.c.kind == "cleaning", in_force(a), a.c.during.overlaps(_range(during)))
+    conn.execute(delete(a).where(*mine, func.lower(a.c.during) >= during.start))
+    conn.execute(update(a).where(*mine).values(during=func.tstzrange(func.lower(a.c.during), during.start)))
+
+
+def _range(period: Period) -> Range[datetime]:
+    return Range(period.start, period.end)
+
+
+_WINDOWS: Select[Any] = select(windows, hosts.c.hypervisor_hostname).join(hosts, hosts.c.id == windows.c.host)
+
+
+def _window(row: Any) -> Window:
+    return Window(
+        id=row.id,
+        host=row.host,
+        name=row.hypervisor_hostname,
+        during=Period(row.during.lower, row.during.upper),
+        reason=row.reason,
+        state=WindowState(row.state),
+        created_by=row.created_by,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )

@@ -1,0 +1,90 @@
+"""flavor:instance: room for servers of a flavor that exists, on hosts of the reservation pool."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+from sqlalchemy import Connection
+
+from climate import capacity
+from climate.capacity import MOST, TERMINATE
+from climate.cloud import Cloud, CloudFlavor
+from climate.domain.errors import Conflict, NotFound
+from climate.domain.requirements import ANYTHING
+from climate.plugin import Allocation, Ask, Lent
+from climate.spec import Affinity, Count, grace_period
+from climate.store import hosts
+
+LONGEST_ID = 255
+RESERVATION = "aggregate_instance_extra_specs:reservation"
+"""What only those flavors say through which reserved room is used."""
+
+
+class FlavorSpec(Schema):
+    """How many servers of which flavor."""
+
+    flavor_id = fields.String(
+        required=True,
+        validate=validate.Length(1, LONGEST_ID),
+        metadata={"description": "Id or name of a flavor that the project may use."},
+    )
+    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "How many servers."})
+    affinity = Affinity(load_default=None)
+    on_end = fields.String(validate=validate.OneOf([TERMINATE]))
+    grace_period = grace_period()
+
+
+def _described(flavor: CloudFlavor) -> str:
+    """The flavor as it is now, for whatever becomes of it."""
+    return json.dumps(
+        {
+            "id": flavor.id,
+            "name": flavor.name,
+            "vcpus": flavor.vcpus,
+            "ram": flavor.memory_mb,
+            "disk": flavor.disk_gb,
+            "extra_specs": dict(flavor.extra_specs),
+        },
+        sort_keys=True,
+    )
+
+
+class FlavorInstance:
+    """Room for servers of a flavor, used through a copy of it."""
+
+    resource_type = hosts.FLAVOR_TYPE
+    spec_schema = FlavorSpec
+
+    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, Any] | None:
+        if ask.spec.get("affinity") is not None:
+            raise Conflict("Affinity not supported yet: a flavor is reserved on any hosts that have room")
+        flavor = cloud.find_flavor(ask.spec["flavor_id"], ask.caller.project_id)
+        if flavor is None:
+            raise NotFound(f"Object with {{'flavor_id': '{ask.spec['flavor_id']}'}} not found")
+        if RESERVATION in flavor.extra_specs:
+            raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved itself")
+        return {
+            "vcpus": flavor.vcpus,
+            "memory_mb": flavor.memory_mb,
+            "disk_gb": flavor.disk_gb,
+            "resource_properties": _described(flavor),
+        }
+
+    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+        capacity.refuse_changes(ask, frozenset({"grace_period"}))
+        return capacity.reserve(conn, replace(ask, spec={"affinity": None, **ask.spec}), ANYTHING)
+
+    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+        flavor = json.loads(lent.reservation.spec["resource_properties"])
+        capacity.hand_over(cloud, lent, flavor["extra_specs"])
+
+    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: such reservations have no actions of their own before the end."""
+
+    def close(self, cloud: Cloud, lent: Lent) -> None:
+        cloud.close(str(lent.reservation.id), lent.token)
+
+    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+        capacity.take_back(cloud, lent)

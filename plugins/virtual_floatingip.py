@@ -1,0 +1,133 @@
+"""virtual:floatingip: addresses of a network outside, which are the project's own for the time of the lease."""
+
+from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+from sqlalchemy import Connection
+
+from climate.cloud import Cloud
+from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.facts import AddressHold
+from climate.plugin import Allocation, Ask, Lent
+from climate.spec import Count, grace_period
+from climate.store import floating_choice
+from climate.store.floating_choice import Wanted
+
+MOST = 10_000
+LONGEST_ID = 255
+CHANGEABLE = frozenset({"amount", "required_floatingips", "grace_period"})
+
+TOO_MANY_REQUIRED = "required_floatingips must not be longer than amount: {given} are required, and amount is {amount}"
+
+
+def _is_ipv4(text: str) -> None:
+    try:
+        IPv4Address(text)
+    except AddressValueError:
+        raise ValidationError(f"{text[:64]!r} is not an IPv4 address such as 203.0.113.7.") from None
+
+
+def _each_once(texts: list[str]) -> None:
+    if len(set(texts)) < len(texts):
+        raise ValidationError("An address is given twice.")
+
+
+class FloatingIpSpec(Schema):
+    """How many addresses of which network, and which of them in any case."""
+
+    network_id = fields.String(
+        required=True,
+        validate=validate.Length(1, LONGEST_ID),
+        metadata={"description": "Id of the network outside, as addresses that can be reserved are listed with it."},
+    )
+    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "How many addresses."})
+    required_floatingips = fields.List(
+        fields.String(validate=_is_ipv4, metadata={"format": "ipv4"}),
+        load_default=list,
+        validate=[validate.Length(max=MOST), _each_once],
+        metadata={"description": "IPv4 addresses that have to be among them; at most as many as amount."},
+    )
+    grace_period = grace_period()
+
+    @validates_schema(skip_on_field_errors=True)
+    def _no_more_required_than_wanted(self, data: Mapping[str, Any], **_: Any) -> None:
+        if "amount" in data:
+            _check_required(data)
+
+
+def _check_required(spec: Mapping[str, Any]) -> None:
+    required = spec.get("required_floatingips") or ()
+    if len(required) > spec["amount"]:
+        raise InvalidInput(TOO_MANY_REQUIRED.format(given=len(required), amount=spec["amount"]))
+
+
+def _agreed(ask: Ask) -> dict[str, Any]:
+    """The spec with its terms; InvalidInput for a grace that the operator does not leave to owners."""
+    before = ask.present.spec.get("grace_period") if ask.present else None
+    wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
+    if wanted > longest and wanted != before and not ask.caller.is_admin:
+        raise InvalidInput(f"grace_period may be {longest} seconds at most here, not {wanted}")
+    return {"grace_period": int(ask.terms.get("grace_period") or 0), **ask.spec}
+
+
+def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
+    """What cannot be other than it was (reservation.md 1.5 P4)."""
+    for name in sorted(set(ask.spec) - CHANGEABLE):
+        if name not in before or ask.spec[name] != before[name]:
+            raise Conflict(f"{name} cannot be updated")
+    required = ask.spec["required_floatingips"]
+    if required and required != before["required_floatingips"]:
+        raise InvalidInput("required_floatingips can only be updated to [], which requires none in particular")
+    if ask.active and ask.spec["amount"] < before["amount"]:
+        raise InvalidInput(
+            f"amount cannot become less while the lease is active: it is {before['amount']}, "
+            f"and {ask.spec['amount']} was asked for"
+        )
+
+
+class FloatingIp:
+    """Floating IPs of a network, by number."""
+
+    resource_type = "virtual:floatingip"
+    spec_schema = FloatingIpSpec
+
+    def check(self, cloud: Cloud, ask: Ask) -> None:
+        """Nothing: the addresses that can be reserved are in the database."""
+
+    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+        spec = _agreed(ask)
+        present = tuple(hold.number for hold in ask.present.addresses) if ask.present else ()
+        if ask.present:
+            _refuse_changes(ask, ask.present.spec)
+        _check_required(spec)
+        wanted = Wanted(
+            network_id=spec["network_id"],
+            amount=spec["amount"],
+            window=ask.shared_window,
+            own=ask.present.id if ask.present else None,
+            keep=present,
+            must=present if ask.active else (),
+            required=tuple(spec["required_floatingips"]),
+            without=ask.taken_addresses,
+        )
+        chosen = floating_choice.pick(conn, wanted, patient=ask.patient)
+        holds = tuple(AddressHold(one.number, one.address, wanted.window) for one in chosen)
+        return Allocation(spec=spec, addresses=holds)
+
+    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+        network = lent.reservation.spec["network_id"]
+        for hold in lent.reservation.addresses:
+            cloud.lend_address(str(lent.reservation.id), lent.project_id, network, hold.address, lent.token)
+
+    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: such reservations have no actions of their own before the end."""
+
+    def close(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: the addresses stay as they are until the end."""
+
+    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+        # What was never handed over may be there for a reason of somebody else's.
+        addresses = [hold.address for hold in lent.reservation.addresses] if lent.started else []
+        cloud.take_back_addresses(str(lent.reservation.id), addresses, lent.token)

@@ -1,0 +1,56 @@
+"""Room for new servers of one size on hosts of the reservation pool."""
+
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from climate import capacity
+from climate.capacity import TERMINATE
+from climate.cloud import Cloud
+from climate.domain import requirements
+from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.requirements import Requirement
+from climate.plugin import Allocation, Ask, Lent
+from climate.store import hosts, matching
+
+OPEN = frozenset({"amount", "grace_period"})
+"""What can be changed of a reservation that is in use; the amount can only grow."""
+
+
+class RoomForServers:
+    """Slots of a size, used through a flavor of their own."""
+
+    def check(self, cloud: Cloud, ask: Ask) -> None:
+        """Nothing: the reservation pool is in the database."""
+
+    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+        ask = replace(ask, spec={"affinity": None, "resource_properties": "", **ask.spec})
+        if "resource_id" in ask.spec:
+            raise Conflict("resource_id cannot be updated")
+        if ask.spec.get("on_end", TERMINATE) != TERMINATE:
+            raise InvalidInput(f"on_end can only be {TERMINATE}: servers on shared hosts are always terminated")
+        if ask.active:
+            capacity.refuse_changes(ask, OPEN)
+            if ask.present and ask.spec["amount"] < ask.present.spec["amount"]:
+                raise Conflict("amount cannot be updated: it can only grow once the lease has started")
+        return capacity.reserve(conn, ask, self._requirement(conn, ask))
+
+    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+        capacity.hand_over(cloud, lent)
+
+    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: such reservations have no actions of their own before the end."""
+
+    def close(self, cloud: Cloud, lent: Lent) -> None:
+        cloud.close(str(lent.reservation.id), lent.token)
+
+    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+        capacity.take_back(cloud, lent)
+
+    def _requirement(self, conn: Connection, ask: Ask) -> Requirement:
+        text = ask.spec.get("resource_properties")
+        requirement = requirements.parse(text)
+        granted = ask.present is not None and text == ask.present.spec.get("resource_properties")
+        if not granted and requirements.keys(requirement) - set(hosts.COLUMNS):
+            matching.refuse_unknown(requirement, hosts.property_names(conn, private=ask.caller.is_admin))
+        return requirement

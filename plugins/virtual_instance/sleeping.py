@@ -1,0 +1,105 @@
+"""A server that sleeps until its lease starts."""
+
+from marshmallow import ValidationError
+from sqlalchemy import Connection
+
+from climate.cloud import (
+    ACTIVE,
+    BUILD,
+    ERROR,
+    IMAGEABLE,
+    RESERVED,
+    RESIZED,
+    SUSPENDED,
+    Cloud,
+    CloudError,
+    CloudServer,
+    NotYet,
+    Refused,
+)
+from climate.domain.errors import Conflict, NotFound
+from climate.plugin import Allocation, Ask, Lent
+from climate.store import leases
+
+ACTIONS = ("create_image", "suspend", "delete")
+"""What can be done at the end, in the order in which it is done (reservation.md 5.3)."""
+
+IMAGE_PREFIX = "reserved_"
+
+
+def actions(text: str) -> tuple[str, ...]:
+    """The actions of a comma list, in their fixed order; ValidationError names one that does not exist."""
+    words = {word.strip() for word in text.split(",")} - {""}
+    unknown = sorted(words - set(ACTIONS))
+    if unknown:
+        raise ValidationError(f"Unknown action {', '.join(unknown)}: known are {', '.join(ACTIONS)}")
+    return tuple(action for action in ACTIONS if action in words)
+
+
+class SleepingServer:
+    """A server by its id: woken at the start; at the end imaged, suspended or deleted."""
+
+    def check(self, cloud: Cloud, ask: Ask) -> None:
+        if ask.present is None:
+            self._own(cloud, str(ask.spec["resource_id"]), ask.caller.project_id)
+
+    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+        if ask.present:
+            return Allocation(ask.present.spec, (), ask.present.resource_id, ask.present.exists_before_start)
+        resource_id = str(ask.spec["resource_id"])
+        if leases.is_promised(conn, resource_id):
+            raise Conflict(f"The server {resource_id} is in another lease already")
+        on_end = actions(ask.spec.get("on_end") or ask.settings.on_end)
+        return Allocation(spec={"on_end": ", ".join(on_end)}, resource_id=resource_id, exists_before_start=True)
+
+    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+        server = self._lent(cloud, lent)
+        if server is None:
+            raise Refused(f"server {lent.reservation.resource_id} does not exist any more")
+        if server.status == RESERVED:
+            cloud.wake(server.id, lent.token)
+            server = cloud.server(server.id) or server
+        if server.status == ERROR:
+            raise CloudError(f"server {server.id} is in ERROR: {server.fault or 'no reason given'}")
+        if server.status in (RESERVED, BUILD):  # in any other its user has done something with it since
+            raise NotYet(f"server {server.id} is being woken up")
+
+    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: the end has its own actions."""
+
+    def close(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: the server goes on until the end."""
+
+    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+        server = self._lent(cloud, lent)
+        wanted = actions(str(lent.reservation.spec.get("on_end") or "delete"))
+        if server is None:
+            return
+        slept = server.status == RESERVED and not lent.started
+        if server.status == RESERVED and not slept and "create_image" in wanted:
+            # Where a shelved server counts as one that sleeps, this one was shelved by its user: it is imaged awake.
+            cloud.wake(server.id, lent.token)
+            raise NotYet(f"server {server.id} is being woken up to be imaged")
+        if "create_image" in wanted and server.status in IMAGEABLE:
+            cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", lent.token)
+        if "suspend" in wanted and server.status in (ACTIVE, RESIZED):
+            cloud.suspend(server.id, lent.token)
+        if "delete" in wanted or slept:
+            cloud.delete_server(server.id, lent.token)
+        self._finished(cloud, lent, gone="delete" in wanted or slept)
+
+    def _finished(self, cloud: Cloud, lent: Lent, *, gone: bool) -> None:
+        server = cloud.server(str(lent.reservation.resource_id))
+        if server is not None and (gone or server.busy):
+            raise NotYet(f"server {server.id} is still {'being deleted' if gone else SUSPENDED.lower()}")
+
+    def _lent(self, cloud: Cloud, lent: Lent) -> CloudServer | None:
+        """The server, provided it is the project's: nobody else's is ever touched."""
+        server = cloud.server(str(lent.reservation.resource_id))
+        return server if server and server.project_id == lent.project_id else None
+
+    def _own(self, cloud: Cloud, server_id: str, project_id: str) -> CloudServer:
+        server = cloud.server(server_id)
+        if server is None or server.project_id != project_id:
+            raise NotFound(f"Object with {{'server_id': '{server_id}'}} not found")
+        return server

@@ -1,0 +1,54 @@
+"""How servers are asked for: one by its id, or so many of a size."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from climate.capacity import MOST, TERMINATE
+from climate.spec import Affinity, Count, grace_period, is_requirement
+from plugins.virtual_instance.sleeping import actions
+
+SIZES = ("amount", "disk_gb", "memory_mb", "vcpus")
+ROOM = {*SIZES, "affinity", "resource_properties", "grace_period"}
+
+MISSING = fields.Field.default_error_messages["required"]
+
+
+def _can_end(text: str) -> None:
+    if text != TERMINATE:
+        actions(text)
+
+
+def _number(says: str) -> Count:
+    return Count(validate=validate.Range(1, MOST), metadata={"description": says})
+
+
+class InstanceSpec(Schema):
+    """Which server, and what becomes of it at the end; or how many of which size, and on what hosts."""
+
+    resource_id = fields.UUID(metadata={"description": "Id of the server; then nothing of a size can be given."})
+    vcpus = _number("Of each server.")
+    memory_mb = _number("Of each server, in MB.")
+    disk_gb = _number("Of each server, in GB.")
+    amount = _number("How many servers.")
+    affinity = Affinity()
+    resource_properties = fields.String(
+        validate=is_requirement, metadata={"description": "What the hosts must be like."}
+    )
+    on_end = fields.String(
+        validate=_can_end,
+        metadata={"description": "Of one server: comma list of create_image, suspend, delete. Else: terminate."},
+    )
+    grace_period = grace_period()
+
+    @validates_schema(skip_on_field_errors=True)
+    def _of_one_form(self, data: Mapping[str, Any], *, partial: object, **_: Any) -> None:
+        if "resource_id" in data and (both := sorted(ROOM & set(data))):
+            raise ValidationError("not together with resource_id", both[0])
+        if "resource_id" not in data and not partial:
+            missing = [name for name in SIZES if name not in data]
+            if missing:
+                raise ValidationError({name: [MISSING] for name in missing})
+            if data.get("on_end", TERMINATE) != TERMINATE:
+                raise ValidationError("servers on shared hosts are always terminated", "on_end")

@@ -1,0 +1,90 @@
+"""Who gets what of networks and addresses; marks in bodies stand for what there is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from climate.compute.network.options import NetworkOptions
+from tests.api.compute.world import Person, World, done
+from tests.compute import nets
+
+C = "/compute/v2.1"
+SERVER = "/servers/<server_id>"
+NETWORKS, ONE_NETWORK = "/os-networks", "/os-networks/<network_id>"
+FLOATING, ONE_FLOATING = "/os-floating-ips", "/os-floating-ips/<floating_id>"
+BULK = "/os-floating-ips-bulk"
+INTERFACES = f"{SERVER}/os-interface"
+
+FOR_ADMINS = (401, 403, 403, 403, 403)
+FOR_ALL = (401, 200, 403, 200, 200, 200)
+FOR_THE_PROJECT = (401, 404, 403, 200, 200, 200)
+CHANGED = (401, 404, 403, 403, 200, 200)
+
+MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
+    ("GET", NETWORKS): FOR_ALL,
+    ("POST", NETWORKS): (*FOR_ADMINS, 200),
+    ("POST", f"{NETWORKS}/add"): (*FOR_ADMINS, 409),
+    ("GET", ONE_NETWORK): FOR_ALL,
+    ("POST", f"{ONE_NETWORK}/action"): (*FOR_ADMINS, 409),
+    ("DELETE", ONE_NETWORK): (*FOR_ADMINS, 409),
+    ("GET", "/os-floating-ip-pools"): FOR_ALL,
+    ("GET", FLOATING): FOR_ALL,
+    ("POST", FLOATING): (401, 200, 403, 403, 200, 200),
+    ("GET", ONE_FLOATING): FOR_THE_PROJECT,
+    ("DELETE", ONE_FLOATING): (401, 404, 403, 403, 202, 202),
+    ("POST", f"{ONE_FLOATING}/associate"): CHANGED,
+    ("POST", f"{ONE_FLOATING}/disassociate"): CHANGED,
+    ("GET", BULK): (*FOR_ADMINS, 200),
+    ("GET", f"{BULK}/<host>"): (*FOR_ADMINS, 200),
+    ("POST", BULK): (*FOR_ADMINS, 200),
+    ("PUT", f"{BULK}/delete"): (*FOR_ADMINS, 200),
+    ("GET", f"{SERVER}/ips"): FOR_THE_PROJECT,
+    ("GET", f"{SERVER}/ips/<label>"): FOR_THE_PROJECT,
+    ("GET", INTERFACES): FOR_THE_PROJECT,
+    ("POST", INTERFACES): CHANGED,
+    ("GET", f"{INTERFACES}/<port_id>"): FOR_THE_PROJECT,
+    # The one that was added a moment ago is being connected.
+    ("DELETE", f"{INTERFACES}/<port_id>"): (401, 404, 403, 403, 409, 409),
+}
+
+BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
+    ("POST", NETWORKS): {"network": {"label": "more", "cidr": "10.22.0.0/28"}},
+    ("POST", f"{NETWORKS}/add"): {"id": None, "project_id": "project"},
+    ("POST", f"{ONE_NETWORK}/action"): {"disassociate": None},
+    ("POST", f"{ONE_FLOATING}/associate"): {"associate_address": {"fixed_ip": "<fixed_ip>"}},
+    ("POST", BULK): {"floating_ips_bulk_create": {"ip_range": "203.0.113.50", "pool": "public"}},
+    ("PUT", f"{BULK}/delete"): {"ip_range": "203.0.113.60-203.0.113.61"},
+    ("POST", INTERFACES): {"interfaceAttachment": {"net_id": "<dhcp>"}},
+}
+
+DETAILS: Mapping[str, Any] = {
+    "addFixedIp": {"networkId": "00000000-0000-4000-8000-000000000000"},
+    "removeFixedIp": {"address": "10.20.0.2"},
+    "addFloatingIp": {"address": "203.0.113.10"},
+    "removeFloatingIp": {"address": "203.0.113.10"},
+}
+
+
+def furnish(there: World, admin: Person) -> str:
+    """A network with floating addresses, and a pool; the id of the network."""
+    bulk = {"ip_range": "203.0.113.10-203.0.113.19", "pool": "public", "cidr": "203.0.113.0/24"}
+    done(admin("POST", f"{C}{BULK}", {"floating_ips_bulk_create": bulk}))
+    with there.here.compute.engine.begin() as conn:
+        return nets.network(conn, "dhcp", "10.20.0.0/28", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
+
+
+def connect(member: Person, server_id: str, dhcp: str) -> dict[str, str]:
+    """Let a floating address stand for a server in that network; the names of all of it."""
+    ports = member.get(f"{C}/servers/{server_id}/os-interface")["interfaceAttachments"]
+    port = next(port for port in ports if port["net_id"] == dhcp)
+    fixed = port["fixed_ips"][0]["ip_address"]
+    floating = done(member("POST", f"{C}{FLOATING}"))["floating_ip"]["id"]
+    body = {"associate_address": {"fixed_ip": fixed}}
+    done(member("POST", f"{C}{FLOATING}/{floating}/associate", body))
+    return {
+        "<dhcp>": dhcp,
+        "<fixed_ip>": fixed,
+        "<floating_id>": floating,
+        "<port_id>": port["port_id"],
+        "<label>": "private",
+        "<host>": nets.HOST,
+    }

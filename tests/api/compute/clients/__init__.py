@@ -1,0 +1,1 @@
+"""The unmodified clients of OpenStack against compute, image and network."""

@@ -1,0 +1,59 @@
+"""The OpenAPI document of compute: every route, each with its statuses and bodies; and nothing that is no route."""
+
+import re
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from api.compute.actions import ACTIONS
+from api.compute.described import actions, servers
+from api.compute.described.operations import OPERATIONS
+from api.compute.server_body import HINTS, KNOWN
+from api.compute.server_changes import REBUILD_KEYS
+from api.compute.servers import CHANGED, IGNORED
+from tests.api.compute.world import World
+
+PREFIX = "/compute/v2.1"
+
+
+def routes(app: Flask) -> set[tuple[str, str]]:
+    """Method and path of everything below /compute/v2.1."""
+    return {
+        (method, rule.rule.removeprefix(PREFIX))
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith(f"{PREFIX}/")
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+
+
+@pytest.fixture
+def described(there: World) -> Any:
+    answer = there.app.test_client().get("/compute/openapi.json")
+    assert answer.status_code == 200
+    return answer.json
+
+
+def test_every_route_is_described_and_nothing_else(there: World) -> None:
+    assert set(OPERATIONS) == routes(there.app)
+
+
+def test_the_document_says_of_each_route_what_it_is_for_and_what_may_come_back(described: Any) -> None:
+    told = set()
+    for path, item in described["paths"].items():
+        for method, operation in item.items():
+            told.add((method.upper(), re.sub(r"{(\w+)}", r"<\1>", path.removeprefix(PREFIX))))
+            assert operation["summary"], (method, path)
+            assert {"400", "401", "403", "406", "503"} <= set(operation["responses"]), (method, path)
+            named = {parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"}
+            assert named == set(re.findall(r"{(\w+)}", path))
+    assert told == set(OPERATIONS)
+    assert described["openapi"].startswith("3.1")
+
+
+def test_bodies_have_the_keys_that_are_read_and_no_others() -> None:
+    assert set(servers.NEW["properties"]) == KNOWN - set(HINTS)
+    assert set(servers.BODY["properties"]) == {"server", *HINTS}
+    assert set(servers.CHANGE["properties"]) == CHANGED | IGNORED
+    assert set(actions.REBUILD["properties"]) == REBUILD_KEYS
+    assert {key for one in actions.ACTION["anyOf"] for key in one["properties"]} == set(ACTIONS)

@@ -1,0 +1,88 @@
+"""Quotas and limits of projects over the API."""
+
+from typing import Any
+
+from tests.api.compute.world import Person, World, done, message
+
+C = "/compute/v2.1"
+OWN = f"{C}/os-quota-sets/project"
+
+
+def test_an_administrator_sets_and_resets_quotas(there: World, admin: Person, member: Person) -> None:
+    changed = done(admin("PUT", OWN, {"quota_set": {"instances": 2, "ram": -1, "server_groups": "4"}}))["quota_set"]
+    assert (changed["instances"], changed["ram"], changed["server_groups"], changed["cores"]) == (2, -1, 4, 200)
+    assert member.get(OWN)["quota_set"] == {"id": "project"} | changed
+    limits = member.get(f"{C}/limits")["limits"]["absolute"]
+    assert (limits["maxTotalInstances"], limits["maxTotalRAMSize"], limits["maxServerGroups"]) == (2, -1, 4)
+    assert member.boot(min_count=2, max_count=2).status_code == 202
+    assert "2" in message(member.boot(), 403, "forbidden")
+    assert member.get(f"{OWN}/defaults")["quota_set"]["instances"] == 50
+    assert done(admin("DELETE", OWN), 202) is None
+    assert member.get(OWN)["quota_set"]["instances"] == 50
+    assert member.boot().status_code == 202
+
+
+def test_what_is_used_is_shown_and_not_undercut(admin: Person, member: Person) -> None:
+    member.booted(min_count=2, max_count=2)
+    done(member("POST", f"{C}/os-server-groups", {"server_group": {"name": "g", "policies": ["affinity"]}}))
+    shown = member.get(f"{OWN}/detail")["quota_set"]
+    assert {name: shown[name]["in_use"] for name in ("instances", "cores", "ram", "server_groups")} == {
+        "instances": 2,
+        "cores": 2,
+        "ram": 1024,
+        "server_groups": 1,
+    }
+    limits = admin.get(f"{C}/limits?tenant_id=project&reserved=1")["limits"]["absolute"]
+    assert (limits["totalInstancesUsed"], limits["totalServerGroupsUsed"]) == (2, 1)
+    for name in ("instances", "cores", "server_groups"):
+        assert "already used" in message(admin("PUT", OWN, {"quota_set": {name: 0}}), 400, "badRequest")
+    assert member.get(OWN)["quota_set"]["instances"] == 50
+    forced = done(admin("PUT", OWN, {"quota_set": {"instances": 1, "force": True}}))["quota_set"]
+    assert forced["instances"] == 1
+
+
+def test_quotas_are_set_by_administrators_and_those_of_others_are_theirs(member: Person, stranger: Person) -> None:
+    assert message(member("PUT", OWN, {"quota_set": {"instances": 900}}), 403, "forbidden")
+    assert message(member("DELETE", OWN), 403, "forbidden")
+    for path in (OWN, f"{OWN}/detail", f"{C}/limits?tenant_id=project"):
+        assert message(stranger("GET", path), 403, "forbidden")
+
+
+NO_QUOTAS: list[Any] = [
+    {"instances": -2},
+    {"instances": "many"},
+    {"instances": True},
+    {"cores": 1.5},
+    {"ram": 2**31},
+    {"key_pairs": None},
+    {"volumes": 1},
+    {"metadata_items": 1},
+    {"force": "perhaps"},
+]
+
+
+def test_a_quota_that_cannot_be_is_refused(admin: Person) -> None:
+    for wrong in NO_QUOTAS:
+        assert message(admin("PUT", OWN, {"quota_set": wrong}), 400, "badRequest")
+        assert message(admin("PUT", f"{OWN}?user_id=u", {"quota_set": {"cores": 1}}), 400, "badRequest")
+        assert admin.get(OWN)["quota_set"] == {"id": "project"} | {
+            **dict.fromkeys(("injected_files", "injected_file_content_bytes", "injected_file_path_bytes"), 0),
+            "instances": 50,
+            "cores": 200,
+            "ram": 512000,
+            "key_pairs": 100,
+            "metadata_items": 128,
+            "server_groups": 10,
+            "server_group_members": 10,
+            "fixed_ips": -1,
+            "floating_ips": 10,
+        }
+
+
+def test_older_clients_see_the_limits_of_their_time(member: Person) -> None:
+    def keys(version: str) -> set[str]:
+        return set(member.get(f"{C}/limits", version)["limits"]["absolute"])
+
+    assert {"maxImageMeta", "maxPersonality"} <= keys("2.1")
+    assert keys("2.39") & {"maxImageMeta", "maxPersonality"} == {"maxPersonality"}
+    assert not keys("2.57") & {"maxImageMeta", "maxPersonality"}

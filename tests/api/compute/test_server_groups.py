@@ -1,0 +1,102 @@
+"""Server groups over the API (cloud.md C.8)."""
+
+from typing import Any
+from uuid import uuid4
+
+from tests.api.compute.world import Person, World, done, message
+
+GROUPS = "/compute/v2.1/os-server-groups"
+NEW = {"headers": {"OpenStack-API-Version": "compute 2.64"}}
+
+
+def make(who: Person, name: str = "group-1", policy: str = "anti-affinity") -> Any:
+    body = {"server_group": {"name": name, "policies": [policy]}}
+    return done(who("POST", GROUPS, body))["server_group"]
+
+
+def test_a_group_in_the_old_and_the_new_shape(member: Person) -> None:
+    made = make(member)
+    assert made == {
+        "id": made["id"],
+        "name": "group-1",
+        "policies": ["anti-affinity"],
+        "members": [],
+        "metadata": {},
+    }
+    shown = member.get(f"{GROUPS}/{made['id']}", "2.64")["server_group"]
+    assert (shown["policy"], shown["rules"], "policies" in shown, "metadata" in shown) == (
+        "anti-affinity",
+        {},
+        False,
+        False,
+    )
+    assert shown["project_id"]
+    body = {"server_group": {"name": "two", "policy": "affinity", "rules": {}}}
+    assert done(member("POST", GROUPS, body, **NEW))["server_group"]["policy"] == "affinity"
+    assert [one["name"] for one in member.get(GROUPS)["server_groups"]] == ["group-1", "two"]
+    assert [one["name"] for one in member.get(f"{GROUPS}?limit=1&offset=1")["server_groups"]] == ["two"]
+    assert done(member("DELETE", f"{GROUPS}/{made['id']}"), 204) is None
+    assert message(member("DELETE", f"{GROUPS}/{made['id']}"), 404, "itemNotFound")
+
+
+def test_members_are_the_servers_of_the_group(there: World, member: Person) -> None:
+    group = make(member)["id"]
+    first = member.booted({"group": group})
+    there.settle()
+    assert member.get(f"{GROUPS}/{group}")["server_group"]["members"] == [first]
+    assert message(member.boot({"group": "group-1"}), 400, "badRequest")
+    assert message(member.boot({"group": str(uuid4())}), 400, "badRequest")
+
+
+def test_groups_of_others_are_nobodys(member: Person, stranger: Person, admin: Person, reader: Person) -> None:
+    group = make(member)["id"]
+    for method in ("GET", "DELETE"):
+        told = [stranger(method, f"{GROUPS}/{each}") for each in (group, str(uuid4()), "group-1")]
+        assert {message(answer, 404, "itemNotFound").count("could not be found") for answer in told} == {1}
+    assert stranger.get(f"{GROUPS}?all_projects=True") == {"server_groups": []}
+    assert [one["id"] for one in admin.get(f"{GROUPS}?all_projects")["server_groups"]] == [group]
+    assert admin.get(GROUPS) == {"server_groups": []}
+    assert admin.get(f"{GROUPS}/{group}")["server_group"]["id"] == group
+    assert reader.get(f"{GROUPS}/{group}")["server_group"]["id"] == group
+    assert message(reader("DELETE", f"{GROUPS}/{group}"), 403, "forbidden")
+    assert message(reader("POST", GROUPS, {"server_group": {"name": "x", "policies": ["affinity"]}}), 403, "forbidden")
+
+
+def test_a_project_has_so_many_groups(member: Person, admin: Person) -> None:
+    for place in range(10):
+        make(member, f"g{place}")
+    body = {"server_group": {"name": "g10", "policies": ["affinity"]}}
+    assert "10" in message(member("POST", GROUPS, body), 403, "forbidden")
+    assert len(member.get(GROUPS)["server_groups"]) == 10
+
+
+NO_GROUPS: list[Any] = [
+    {"policies": []},
+    {"policies": ["affinity", "anti-affinity"]},
+    {"policies": ["soft-affinity"]},
+    {"policies": "affinity"},
+    {"policies": [{}]},
+    {"policies": None},
+    {"name": ""},
+    {"name": "x" * 256},
+    {"name": "a\nb"},
+    {"policy": "affinity"},
+    {"project_id": "other"},
+]
+
+
+def test_a_group_that_cannot_be_is_refused(member: Person) -> None:
+    for wrong in NO_GROUPS:
+        body = {"server_group": {"name": "g", "policies": ["affinity"], **wrong}}
+        assert message(member("POST", GROUPS, body), 400, "badRequest")
+        newer = {"name": "g", "policy": "affinity", **wrong}
+        newer |= {"policy": 7} if "policy" in wrong else {}
+        assert message(member("POST", GROUPS, {"server_group": newer}, **NEW), 400, "badRequest")
+        assert member.get(GROUPS) == {"server_groups": []}
+
+
+def test_rules_are_for_the_new_shape_and_empty(member: Person) -> None:
+    body = {"server_group": {"name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 3}}}
+    assert "rules" in message(member("POST", GROUPS, body, **NEW), 400, "badRequest")
+    for path in (f"{GROUPS}?limit=-1", f"{GROUPS}?offset=x", f"{GROUPS}?all_projects=perhaps"):
+        assert message(member("GET", path), 400, "badRequest")

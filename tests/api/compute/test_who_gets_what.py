@@ -1,0 +1,250 @@
+"""Every route of compute, asked by everybody: nobody sees or touches what is another project's."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from api.compute.actions import ACTIONS
+from api.compute.described.operations import OPERATIONS
+from climate.compute.services import IMAGE_ID
+from tests.api.compute import address_matrix
+from tests.api.compute.world import Person, World, done, server
+from tests.api.reservation.face import PEOPLE
+
+C = "/compute/v2.1"
+ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
+OUTSIDERS = ("nobody", "stranger", "without a role")
+
+SERVER = "/servers/<server_id>"
+META = f"{SERVER}/metadata"
+NOTES = f"{SERVER}/os-instance-actions"
+FLAVOR = "/flavors/<flavor_id>"
+SPECS = f"{FLAVOR}/os-extra_specs"
+AGGREGATE = "/os-aggregates/<aggregate_id>"
+NODE = "/os-hypervisors/<node_id>"
+SERVICE = "/os-services/<service_id>"
+QUOTA = "/os-quota-sets/<project_id>"
+GROUP = "/os-server-groups/<group_id>"
+
+FOR_ADMINS = (401, 403, 403, 403, 403)
+FOR_ALL = (401, 200, 403, 200, 200, 200)
+FOR_THE_PROJECT = (401, 404, 403, 200, 200, 200)
+CHANGED = (401, 404, 403, 403, 200, 200)
+HIDDEN = (401, 404, 403, 404, 404, 200)
+
+MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
+    ("GET", "/servers"): FOR_ALL,
+    ("GET", "/servers/detail"): FOR_ALL,
+    ("POST", "/servers"): (401, 202, 403, 403, 202, 202),
+    ("GET", SERVER): FOR_THE_PROJECT,
+    ("PUT", SERVER): CHANGED,
+    ("DELETE", SERVER): (401, 404, 403, 403, 204, 204),
+    ("GET", META): FOR_THE_PROJECT,
+    ("POST", META): CHANGED,
+    ("PUT", META): CHANGED,
+    ("GET", f"{META}/<key>"): FOR_THE_PROJECT,
+    ("PUT", f"{META}/<key>"): CHANGED,
+    ("DELETE", f"{META}/<key>"): (401, 404, 403, 403, 204, 204),
+    ("GET", NOTES): FOR_THE_PROJECT,
+    ("GET", f"{NOTES}/<request_id>"): FOR_THE_PROJECT,
+    ("GET", f"{SERVER}/scheduling"): (*FOR_ADMINS, 200),
+    ("POST", f"{SERVER}/action"): (401, 404, 403, 403, 202, 202),
+    ("POST", f"{SERVER}/remote-consoles"): (401, 404, 403, 501, 501, 501),
+    ("GET", "/flavors"): FOR_ALL,
+    ("GET", "/flavors/detail"): FOR_ALL,
+    ("POST", "/flavors"): (*FOR_ADMINS, 200),
+    ("GET", FLAVOR): FOR_THE_PROJECT,
+    ("PUT", FLAVOR): (*FOR_ADMINS, 200),
+    ("DELETE", FLAVOR): (*FOR_ADMINS, 202),
+    ("GET", SPECS): FOR_THE_PROJECT,
+    ("POST", SPECS): (*FOR_ADMINS, 200),
+    ("GET", f"{SPECS}/<key>"): FOR_THE_PROJECT,
+    ("PUT", f"{SPECS}/<key>"): (*FOR_ADMINS, 200),
+    ("DELETE", f"{SPECS}/<key>"): (*FOR_ADMINS, 200),
+    ("GET", f"{FLAVOR}/os-flavor-access"): (*FOR_ADMINS, 200),
+    ("POST", f"{FLAVOR}/action"): (*FOR_ADMINS, 200),
+    ("GET", "/limits"): FOR_ALL,
+    ("GET", QUOTA): (401, 403, 403, 200, 200, 200),
+    ("GET", f"{QUOTA}/defaults"): FOR_ALL,
+    ("GET", f"{QUOTA}/detail"): (401, 403, 403, 200, 200, 200),
+    ("PUT", QUOTA): (*FOR_ADMINS, 200),
+    ("DELETE", QUOTA): (*FOR_ADMINS, 202),
+    ("GET", "/os-keypairs"): FOR_ALL,
+    ("POST", "/os-keypairs"): (401, 200, 403, 403, 200, 200),
+    ("GET", "/os-keypairs/<name>"): (401, 404, 403, 404, 200, 404),
+    ("DELETE", "/os-keypairs/<name>"): (401, 404, 403, 403, 202, 404),
+    ("GET", "/os-hypervisors"): (*FOR_ADMINS, 200),
+    ("GET", "/os-hypervisors/detail"): (*FOR_ADMINS, 200),
+    ("GET", "/os-hypervisors/statistics"): (*FOR_ADMINS, 200),
+    ("GET", NODE): (*FOR_ADMINS, 200),
+    ("GET", f"{NODE}/uptime"): (*FOR_ADMINS, 200),
+    ("GET", "/os-hypervisors/<pattern>/search"): (*FOR_ADMINS, 200),
+    ("GET", "/os-hypervisors/<pattern>/servers"): (*FOR_ADMINS, 200),
+    ("GET", "/os-hosts"): (*FOR_ADMINS, 200),
+    ("GET", "/os-hosts/<name>"): (*FOR_ADMINS, 200),
+    ("PUT", "/os-hosts/<name>"): (*FOR_ADMINS, 200),
+    ("GET", "/os-services"): (*FOR_ADMINS, 200),
+    ("PUT", SERVICE): (*FOR_ADMINS, 200),
+    ("DELETE", SERVICE): (*FOR_ADMINS, 409),
+    ("GET", "/os-aggregates"): (*FOR_ADMINS, 200),
+    ("POST", "/os-aggregates"): (*FOR_ADMINS, 200),
+    ("GET", AGGREGATE): (*FOR_ADMINS, 200),
+    ("PUT", AGGREGATE): (*FOR_ADMINS, 200),
+    ("DELETE", AGGREGATE): (*FOR_ADMINS, 200),
+    ("POST", f"{AGGREGATE}/action"): (*FOR_ADMINS, 200),
+    ("GET", "/os-server-groups"): FOR_ALL,
+    ("POST", "/os-server-groups"): (401, 200, 403, 403, 200, 200),
+    ("GET", GROUP): FOR_THE_PROJECT,
+    ("DELETE", GROUP): (401, 404, 403, 403, 204, 204),
+    ("GET", "/os-availability-zone"): FOR_ALL,
+    ("GET", "/os-availability-zone/detail"): (*FOR_ADMINS, 200),
+    **address_matrix.MATRIX,
+}
+"""Route -> the answer to each of ASKERS, about things of the project of `reader` and `member`, or behind the cloud."""
+
+VERSIONS = {("PUT", FLAVOR): "2.55", ("PUT", SERVICE): "2.53", ("DELETE", SERVICE): "2.53"}
+"""Routes that there are since a later microversion."""
+
+BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
+    ("POST", "/servers"): {"server": server(name="own")},
+    ("PUT", SERVER): {"server": {"name": "changed"}},
+    ("POST", META): {"metadata": {"there": "changed"}},
+    ("PUT", META): {"metadata": {"there": "changed"}},
+    ("PUT", f"{META}/<key>"): {"meta": {"there": "changed"}},
+    ("POST", f"{SERVER}/action"): {"unlock": None},
+    ("POST", f"{SERVER}/remote-consoles"): {"remote_console": {"protocol": "vnc", "type": "novnc"}},
+    ("POST", "/flavors"): {"flavor": {"name": "more", "vcpus": 1, "ram": 64, "disk": 1}},
+    ("PUT", FLAVOR): {"flavor": {"description": "changed"}},
+    ("POST", SPECS): {"extra_specs": {"there": "changed"}},
+    ("PUT", f"{SPECS}/<key>"): {"there": "changed"},
+    ("POST", f"{FLAVOR}/action"): {"addTenantAccess": {"tenant": "third-project"}},
+    ("PUT", QUOTA): {"quota_set": {"instances": 9}},
+    ("POST", "/os-keypairs"): {"keypair": {"name": "more"}},
+    ("PUT", "/os-hosts/<name>"): {"maintenance_mode": "enable"},
+    ("PUT", SERVICE): {"status": "disabled"},
+    ("POST", "/os-aggregates"): {"aggregate": {"name": "more"}},
+    ("PUT", AGGREGATE): {"aggregate": {"name": "changed"}},
+    ("POST", f"{AGGREGATE}/action"): {"set_metadata": {"metadata": {"a": "b"}}},
+    ("POST", "/os-server-groups"): {"server_group": {"name": "more", "policies": ["affinity"]}},
+    **address_matrix.BODIES,
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a project has: where it is found, and what nobody else may be told."""
+
+    names: Mapping[str, str]
+    secrets: tuple[str, ...]
+
+    def path(self, route: str) -> str:
+        return C + self._named(route)
+
+    def body(self, route: tuple[str, str]) -> Any:
+        return json.loads(self._named(json.dumps(BODIES.get(route))))
+
+    def _named(self, text: str) -> str:
+        for mark, name in self.names.items():
+            text = text.replace(mark, name)
+        return text
+
+
+@pytest.fixture
+def kept(there: World, member: Person, admin: Person) -> Kept:
+    """One of everything, in the member's project or behind the cloud."""
+    flavor = {"id": "hidden-flavor", "name": "hidden-size", "vcpus": 1, "ram": 64, "disk": 1}
+    done(admin("POST", f"{C}/flavors", {"flavor": {**flavor, "os-flavor-access:is_public": False}}))
+    for path, body in (
+        ("os-extra_specs", {"extra_specs": {"there": "hidden-spec"}}),
+        ("action", {"addTenantAccess": {"tenant": "project"}}),
+    ):
+        done(admin("POST", f"{C}/flavors/hidden-flavor/{path}", body))
+    done(member("POST", f"{C}/os-keypairs", {"keypair": {"name": "hidden-key"}}))
+    group = {"name": "hidden-group", "policies": ["affinity"]}
+    group_id = done(member("POST", f"{C}/os-server-groups", {"server_group": group}))["server_group"]["id"]
+    aggregate = done(admin("POST", f"{C}/os-aggregates", {"aggregate": {"name": "hidden-pool"}}))["aggregate"]["id"]
+    dhcp = address_matrix.furnish(there, admin)
+    server_id = member.booted({"group": group_id}, name="hidden-server", metadata={"there": "hidden-value"})
+    there.settle()
+    (note,) = member.get(f"{C}/servers/{server_id}/os-instance-actions")["instanceActions"]
+    names = {
+        "<server_id>": server_id,
+        "<request_id>": note["request_id"],
+        "<key>": "there",
+        "<flavor_id>": "hidden-flavor",
+        "<project_id>": "project",
+        "/os-keypairs/<name>": "/os-keypairs/hidden-key",
+        "/os-hosts/<name>": "/os-hosts/gpu-2",
+        "<node_id>": str(admin.get(f"{C}/os-hypervisors")["hypervisors"][0]["id"]),
+        "<pattern>": "std",
+        "<service_id>": admin.get(f"{C}/os-services", "2.53")["services"][0]["id"],
+        "<aggregate_id>": str(aggregate),
+        "<group_id>": group_id,
+        "<network_id>": member.get(f"{C}/os-networks")["networks"][0]["id"],
+        **address_matrix.connect(member, server_id, dhcp),
+    }
+    return Kept(names, ("hidden-", server_id, group_id, note["request_id"], "std-1", "gpu-2", "compute-1"))
+
+
+def test_every_route_is_in_the_matrix() -> None:
+    assert set(MATRIX) == set(OPERATIONS)
+    assert set(ASKERS) - {"nobody"} == set(PEOPLE)
+
+
+@pytest.mark.parametrize("place", range(len(ASKERS)), ids=ASKERS)
+def test_who_gets_what(there: World, kept: Kept, member: Person, place: int) -> None:
+    asker, found = Person(there.app, ASKERS[place]), {}
+    before = _seen(member, kept)
+    for route in sorted(MATRIX, key=lambda route: (route[0] == "DELETE", -len(route[1]))):
+        method, rule = route
+        path = kept.path(rule)
+        headers = {"OpenStack-API-Version": f"compute {VERSIONS.get(route, '2.1')}"}
+        answer = asker(method, path, kept.body(route), headers=headers)
+        found[route] = answer.status_code
+        if asker.name in OUTSIDERS:
+            told = answer.get_data(as_text=True)
+            assert not [secret for secret in kept.secrets if secret in told and secret not in path], (route, told)
+    assert found == {route: statuses[place] for route, statuses in MATRIX.items()}
+    if asker.name not in ("member", "admin"):
+        assert _seen(member, kept) == before
+
+
+def _seen(member: Person, kept: Kept) -> list[Any]:
+    """What the project has."""
+    paths = (SERVER, GROUP, QUOTA, "/os-keypairs/<name>", SPECS)
+    return [member.get(kept.path(path)) for path in paths]
+
+
+DETAILS: Mapping[str, Any] = {
+    "reboot": {"type": "SOFT"},
+    "createImage": {"name": "copy"},
+    "resize": {"flavorRef": "42"},
+    "rebuild": {"imageRef": IMAGE_ID},
+    "os-resetState": {"state": "error"},
+    "os-getConsoleOutput": {},
+    "os-getVNCConsole": {"type": "novnc"},
+    "os-getSPICEConsole": {"type": "spice-html5"},
+    "os-getSerialConsole": {"type": "serial"},
+    **address_matrix.DETAILS,
+}
+
+OF_ADMINS = ("os-resetState", "shelveOffload")
+LOOKING = {"os-getConsoleOutput": 200, "os-getVNCConsole": 501, "os-getSPICEConsole": 501, "os-getSerialConsole": 501}
+"""Actions that change nothing -> what readers get."""
+
+
+def test_nobody_acts_on_a_server_of_others_and_readers_on_none(there: World, kept: Kept, member: Person) -> None:
+    before = _seen(member, kept)
+    for action in ACTIONS:
+        answers = [
+            Person(there.app, name)("POST", kept.path(f"{SERVER}/action"), {action: DETAILS.get(action)})
+            for name in ASKERS[:4]
+        ]
+        stranger = 403 if action in OF_ADMINS else 404
+        assert [answer.status_code for answer in answers] == [401, stranger, 403, LOOKING.get(action, 403)], action
+        assert not [answer for answer in answers[:3] if "hidden-" in answer.get_data(as_text=True)], action
+    there.settle()
+    assert _seen(member, kept) == before

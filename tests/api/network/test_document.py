@@ -1,0 +1,33 @@
+"""The OpenAPI document of network: every route, and nothing that is no route."""
+
+from api.network import floating, networks, quotas, subnets
+from api.network.described import CHANGE, FLOATING, NETWORK, OPERATIONS, PREFIX, QUOTA, SUBNET
+from tests.api.compute.world import World
+
+
+def test_every_route_is_described_and_nothing_else(there: World) -> None:
+    routes = {
+        (method, rule.rule.removeprefix(PREFIX))
+        for rule in there.app.url_map.iter_rules()
+        if rule.rule.startswith(f"{PREFIX}/")
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    assert set(OPERATIONS) == routes
+
+
+def test_the_document_is_served_without_a_token(there: World) -> None:
+    answer = there.app.test_client().get("/network/openapi.json")
+    assert answer.status_code == 200
+    assert answer.json is not None
+    for path, item in answer.json["paths"].items():
+        for method, operation in item.items():
+            assert operation["summary"], (method, path)
+            assert {"400", "401", "403", "503"} <= set(operation["responses"]), (method, path)
+
+
+def test_bodies_have_the_keys_that_are_read_and_no_others() -> None:
+    assert set(NETWORK["properties"]) == networks.KNOWN | networks.IGNORED
+    assert set(SUBNET["properties"]) == subnets.KNOWN | subnets.IGNORED
+    assert set(FLOATING["properties"]) == floating.NEW | floating.WHOSE | floating.NAMES
+    assert set(CHANGE["properties"]) == floating.CHANGED | floating.WHOSE | floating.NAMES
+    assert set(QUOTA["properties"]) == {*quotas.SETTABLE, "force", "check_limit", "project_id", "tenant_id"}

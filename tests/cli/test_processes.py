@@ -1,0 +1,68 @@
+"""No process starts with settings that name what there is not."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from climate import bootstrap
+from climate.settings import SettingError, Settings
+
+PROCESSES = ("up", "web", "poller", "worker")
+
+
+def test_a_wrong_filter_is_named_before_anything_is_started(tmp_path: Path) -> None:
+    environ = {
+        "CLIMATE_HOME": str(tmp_path),
+        "CLIMATE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        "CLIMATE_REDIS_URL": "redis://127.0.0.1:1/0",
+        "CLIMATE_SCHEDULER_FILTERS": "RamFilter,Mine",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    begun = [
+        subprocess.Popen([sys.executable, "-m", "climate", name], env=environ, stderr=subprocess.PIPE, text=True)
+        for name in PROCESSES
+    ]
+    for process in begun:
+        said = process.communicate(timeout=60)[1]
+        assert process.returncode == 2
+        assert said.startswith("error: CLIMATE_SCHEDULER_FILTERS='RamFilter,Mine': Scheduler Filter Mine could not be")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_compute_service_none_of_whose_nodes_can_work_does_not_start(tmp_path: Path) -> None:
+    """VD-7: a worker that does other work too starts, and warns."""
+    entry = "- {name: A, driver: vcenter, vcpus: 8, memory_mb: 8192, local_gb: 100}\n"
+    (tmp_path / "nodes.yaml").write_text(entry)
+    only = Settings(home=tmp_path, worker_queues="compute")
+    with pytest.raises(SettingError, match=r"None of the nodes in nodes\.yaml can work here: A: there is no driver"):
+        bootstrap.check_nodes(only)
+    bootstrap.check_nodes(replace(only, worker_queues="events, compute"))
+    (tmp_path / "nodes.yaml").write_text(f"{entry}{entry.replace('name: A, driver: vcenter', 'name: B')}")
+    bootstrap.check_nodes(only)
+    (tmp_path / "nodes.yaml").write_text("- {name: broken")
+    bootstrap.check_nodes(only)
+    (tmp_path / "nodes.yaml").unlink()
+    bootstrap.check_nodes(only)
+
+
+def test_the_worker_says_why_it_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "nodes.yaml").write_text("- {name: A, driver: vcenter, vcpus: 8, memory_mb: 8192, local_gb: 100}\n")
+    environ = {
+        "CLIMATE_HOME": str(tmp_path),
+        "CLIMATE_REDIS_URL": "redis://127.0.0.1:1/0",
+        "CLIMATE_WORKER_QUEUES": "compute",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    begun = subprocess.run(
+        [sys.executable, "-m", "climate", "worker"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert begun.returncode == 2
+    assert "error: None of the nodes in nodes.yaml can work here" in begun.stderr

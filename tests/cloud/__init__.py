@@ -1,0 +1,1 @@
+"""Clouds that are lent from."""

@@ -1,0 +1,161 @@
+"""A cloud that keeps its aggregates as Nova does: by service host, and a host in as many of them as one likes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import yaml
+from flask import Flask, Response, abort, jsonify, request
+
+from climate.cloud import Cloud, openstack
+from tests.cloud.neutron import Neutron
+from tests.identity.place import served
+
+HYPERVISORS = {"n1.example.org": "n1", "n2.example.org": "n2", "m1": "metal", "m2": "metal"}
+"""Hypervisor -> the host of its service; `metal` stands for two."""
+
+
+@dataclass
+class Nova:
+    """Its state, open to tests."""
+
+    aggregates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By id."""
+    servers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+    """What was asked of aggregates and servers, in order."""
+    before: Callable[[str], None] = lambda verb: None
+    """Called with each action on an aggregate before it is done."""
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    network: Neutron = field(default_factory=Neutron)
+
+    def put(self, name: str, hosts: tuple[str, ...] = (), **metadata: str) -> dict[str, Any]:
+        """An aggregate that is there already."""
+        number = next(self.numbers)
+        made = {"id": number, "name": name, "hosts": list(hosts), "metadata": metadata}
+        self.aggregates[str(number)] = made
+        return made
+
+    def of(self, name: str) -> dict[str, Any]:
+        return next(each for each in self.aggregates.values() if each["name"] == name)
+
+    def run(self, server_id: str, node: str, **more: Any) -> None:
+        """Put a server on a hypervisor."""
+        self.servers[server_id] = {
+            "id": server_id,
+            "name": server_id,
+            "tenant_id": "demo",
+            "status": "ACTIVE",
+            "created": "2030-01-01T00:00:00Z",
+            "flavor": {"original_name": "m1.tiny"},
+            "metadata": {},
+            "OS-EXT-STS:task_state": None,
+            "OS-EXT-SRV-ATTR:hypervisor_hostname": node,
+        } | more
+
+    # Its answers.
+
+    def make(self) -> Response:
+        name = request.get_json()["aggregate"]["name"]
+        if any(each["name"] == name for each in self.aggregates.values()):
+            abort(409)
+        self.log.append(f"make {name}")
+        return jsonify({"aggregate": self.put(name)})
+
+    def act(self, number: str) -> Response:
+        ((verb, details),) = request.get_json().items()
+        self.before(verb)
+        found = self.aggregates[number]
+        if verb == "set_metadata":
+            merged = {**found["metadata"], **details["metadata"]}
+            found["metadata"] = {key: value for key, value in merged.items() if value is not None}
+        else:
+            self._move(found, verb, details["host"])
+        return jsonify({"aggregate": found})
+
+    def _move(self, found: dict[str, Any], verb: str, host: str) -> None:
+        if host not in HYPERVISORS.values() and host not in ("m1", "m2"):
+            abort(404)
+        if (host in found["hosts"]) == (verb == "add_host"):
+            abort(409 if verb == "add_host" else 404)
+        (found["hosts"].append if verb == "add_host" else found["hosts"].remove)(host)
+        self.log.append(f"{verb} {found['name']} {host}")
+
+    def drop(self, number: str) -> Response:
+        if self.aggregates[number]["hosts"]:
+            abort(409)
+        self.log.append(f"drop {self.aggregates.pop(number)['name']}")
+        return Response()
+
+    def listed(self) -> Response:
+        kept = {key: request.args[key] for key in ("status",) if key in request.args}
+        found = [each for each in self.servers.values() if all(each[key] == kept[key] for key in kept)]
+        return jsonify({"servers": found})
+
+    def show(self, server_id: str) -> Response:
+        return jsonify({"server": self.servers.get(server_id) or abort(404)})
+
+    def do(self, server_id: str) -> Response:
+        (verb,) = request.get_json()
+        self.log.append(f"{verb} {server_id}")
+        return Response(status=202)
+
+    def delete(self, server_id: str) -> Response:
+        self.log.append(f"delete {server_id}")
+        self.servers.pop(server_id)
+        return Response(status=204)
+
+    def unmark(self, server_id: str, key: str) -> Response:
+        self.servers[server_id]["metadata"].pop(key)
+        return Response(status=204)
+
+
+def _hypervisors() -> Response:
+    wanted = request.args.get("hypervisor_hostname_pattern", "")
+    found = [
+        {"id": name, "hypervisor_hostname": name, "service": {"host": service}}
+        for name, service in HYPERVISORS.items()
+        if wanted in name
+    ]
+    return jsonify({"hypervisors": found})
+
+
+def _version() -> Response:
+    links = [{"rel": "self", "href": request.base_url}]
+    return jsonify(
+        {"version": {"id": "v2.1", "status": "CURRENT", "version": "2.90", "min_version": "2.1", "links": links}}
+    )
+
+
+@contextmanager
+def nova(folder: Path) -> Iterator[tuple[Nova, Cloud]]:
+    """The cloud, and the port over it; it asks nobody who he is."""
+    there, app = Nova(), Flask("nova")
+    routes: tuple[tuple[str, str, Callable[..., Response]], ...] = (
+        ("GET", "", _version),
+        ("GET", "/os-hypervisors/detail", _hypervisors),
+        ("GET", "/os-aggregates", lambda: jsonify({"aggregates": list(there.aggregates.values())})),
+        ("POST", "/os-aggregates", there.make),
+        ("POST", "/os-aggregates/<number>/action", there.act),
+        ("DELETE", "/os-aggregates/<number>", there.drop),
+        ("GET", "/servers/detail", there.listed),
+        ("GET", "/servers/<server_id>", there.show),
+        ("DELETE", "/servers/<server_id>", there.delete),
+        ("POST", "/servers/<server_id>/action", there.do),
+        ("DELETE", "/servers/<server_id>/metadata/<key>", there.unmark),
+    )
+    for method, path, view in routes:
+        app.add_url_rule(f"/compute{path}", f"{method} {path}", view, methods=[method])
+    there.network.serve(app, "/network")
+    with served(app) as port:
+        here = f"http://127.0.0.1:{port}"
+        entry = {
+            "auth_type": "none",
+            "compute_endpoint_override": f"{here}/compute",
+            "network_endpoint_override": f"{here}/network",
+        }
+        (folder / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"nova": entry}}))
+        yield there, openstack.of("nova", str(folder / "clouds.yaml"))

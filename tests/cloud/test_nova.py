@@ -1,0 +1,207 @@
+"""Lending the hosts of a Nova: what differs from a cloud of our own, and what breaks off half-way."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING, RESERVED, Cloud, Fenced, NotYet, Refused
+from climate.cloud.openstack import fences
+from climate.cloud.openstack.pools import BOOK, CLOSED, NOBODY, OWNER, TENANT
+from climate.cloud.openstack.servers import SLEEPS
+from tests.cloud.nova import Nova, nova
+
+pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of the SDK's own code
+
+N1, N2 = "n1.example.org", "n2.example.org"
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[tuple[Nova, Cloud]]:
+    with nova(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def there(both: tuple[Nova, Cloud]) -> Nova:
+    return both[0]
+
+
+@pytest.fixture
+def cloud(both: tuple[Nova, Cloud]) -> Cloud:
+    return both[1]
+
+
+def test_the_reservation_pool_is_made_with_the_first_host_and_is_nobodys(there: Nova, cloud: Cloud) -> None:
+    assert cloud.pools() == {FREEPOOL: frozenset()}
+    cloud.enrol(N1)
+    assert (there.of(FREEPOOL)["hosts"], there.of(FREEPOOL)["metadata"]) == (["n1"], {TENANT: NOBODY})
+    assert cloud.pools() == {FREEPOOL: {N1}}
+
+
+def test_a_service_of_several_hypervisors_is_not_lent_as_one(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol("m1")
+    assert there.of(FREEPOOL)["hosts"] == ["m1"]
+    there.of(FREEPOOL)["hosts"] = ["metal"]
+    assert cloud.pools() == {FREEPOOL: {"m1", "m2"}}
+
+
+def test_a_host_that_moves_is_in_a_pool_at_every_moment(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1)
+    cloud.lend("r1", "demo", [N1], 1)
+    assert there.log[-2:] == ["add_host r1 n1", "remove_host freepool n1"]
+    assert {OWNER: "demo", TENANT: "demo"}.items() <= there.of("r1")["metadata"].items()
+    cloud.take_back("r1", [N1], 2)
+    assert there.log[-3:] == ["add_host freepool n1", "remove_host r1 n1", "drop r1"]
+
+
+@pytest.mark.parametrize("verb", ["lend", "take_back"])
+def test_a_move_that_broke_off_half_way_is_finished(there: Nova, cloud: Cloud, verb: str) -> None:
+    there.put(FREEPOOL, ("n1",))
+    there.put("r1", ("n1",), **{OWNER: "demo"})
+    assert cloud.pools() == {FREEPOOL: frozenset(), "r1": {N1}}
+    if verb == "lend":
+        cloud.lend("r1", "demo", [N1], 1)
+        assert cloud.pools() == {FREEPOOL: frozenset(), "r1": {N1}}
+        assert there.of(FREEPOOL)["hosts"] == []
+    else:
+        cloud.take_back("r1", [N1], 1)
+        assert cloud.pools() == {FREEPOOL: {N1}}
+
+
+def test_a_placing_that_broke_off_half_way_is_finished(there: Nova, cloud: Cloud) -> None:
+    there.put("r1", ("n1",), **{OWNER: "demo"})
+    there.put(RECYCLING, ("n1",), **{TENANT: NOBODY})
+    there.run("s1", N1)
+    assert cloud.pools() == {FREEPOOL: frozenset(), "r1": frozenset(), RECYCLING: {N1}}
+    cloud.place(N1, RECYCLING, 1)
+    assert (there.of("r1")["hosts"], there.of(RECYCLING)["hosts"]) == ([], ["n1"])
+    cloud.place(N1, "r1", 2)
+    assert there.log[-2:] == ["add_host r1 n1", "remove_host recycling n1"]
+    cloud.place(N1, None, 3)
+    assert cloud.pools() == {FREEPOOL: frozenset(), "r1": frozenset()}
+
+
+def test_a_host_that_gets_a_server_while_it_is_placed_is_not_kept(there: Nova, cloud: Cloud) -> None:
+    there.before = lambda verb: there.run("s1", N1) if verb == "add_host" else None
+    with pytest.raises(NotYet, match="servers are still on"):
+        cloud.place(N1, FREEPOOL, 1)
+    assert cloud.pools() == {FREEPOOL: frozenset()}
+
+
+def test_an_aggregate_of_an_administrator_is_no_pool_by_its_name(there: Nova, cloud: Cloud) -> None:
+    there.put(MAINTENANCE, ("n2",), rack="7")
+    assert cloud.pools() == {FREEPOOL: frozenset()}
+    with pytest.raises(Refused, match="the aggregate maintenance is another one's"):
+        cloud.place(N1, MAINTENANCE, 1)
+    assert there.of(MAINTENANCE)["hosts"] == ["n2"]
+
+
+def test_a_pool_that_was_made_and_not_marked_is_marked(there: Nova, cloud: Cloud) -> None:
+    there.put(MAINTENANCE)
+    cloud.place(N1, MAINTENANCE, 1)
+    assert (there.of(MAINTENANCE)["hosts"], there.of(MAINTENANCE)["metadata"]) == (["n1"], {TENANT: NOBODY})
+
+
+def test_a_closed_pool_is_nobodys_until_it_is_lent_again(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1)
+    cloud.enrol(N2)
+    cloud.lend("r1", "demo", [N1], 1)
+    cloud.close("r1", 2)
+    shut = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
+    assert shut.items() <= there.of("r1")["metadata"].items()
+    cloud.lend("r1", "demo", [N1, N2], 3)
+    assert cloud.pools()["r1"] == {N1, N2}
+    found = there.of("r1")["metadata"]
+    assert (found[OWNER], found[TENANT], CLOSED in found) == ("demo", "demo", False)
+
+
+def test_a_pool_is_closed_before_it_is_looked_for_servers(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1)
+    cloud.lend("r1", "demo", [N1], 1)
+    there.run("s1", N1)
+    there.run("s2", N2)
+    with pytest.raises(NotYet, match="1 servers"):
+        cloud.take_back("r1", [N1], 2)
+    assert there.of("r1")["metadata"][OWNER] == NOBODY
+    assert [server.id for server in cloud.servers_in("r1")] == ["s1"]
+
+
+def test_a_host_that_gets_a_server_while_it_is_enrolled_is_not_kept(there: Nova, cloud: Cloud) -> None:
+    there.before = lambda verb: there.run("s1", N1) if verb == "add_host" else None
+    with pytest.raises(Refused, match="has servers"):
+        cloud.enrol(N1)
+    assert cloud.pools() == {FREEPOOL: frozenset()}
+
+
+def test_a_later_claim_that_writes_at_the_same_moment_is_seen(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1)
+    there.put(BOOK)
+
+    def overtake(verb: str) -> None:
+        there.of(BOOK)["metadata"] |= fences.raising({}, [fences.of_host(N1)], 8)
+
+    there.before = overtake
+    with pytest.raises(Fenced):
+        cloud.lend("r1", "demo", [N1], 7)
+    assert cloud.pools() == {FREEPOOL: {N1}}
+
+
+def test_the_book_is_no_pool_of_anybodys(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1)
+    cloud.lend("r1", "demo", [N1], 1)
+    assert there.of(BOOK)["metadata"][OWNER] == NOBODY
+    assert set(cloud.pools()) == {FREEPOOL, "r1"}
+    for name in (BOOK, FREEPOOL):
+        with pytest.raises(Refused):
+            cloud.take_back(name, [N1], 2)
+
+
+def test_the_book_forgets_servers_that_are_gone(there: Nova, cloud: Cloud) -> None:
+    for number in range(1, 9):
+        there.run(f"s{number}", N1)
+        cloud.delete_server(f"s{number}", number)
+        there.servers.pop(f"s{number}", None)
+    kept = fences.servers(there.of(BOOK)["metadata"])
+    assert "s8" in kept
+    assert len(kept) <= 3
+    cloud.delete_server("s8", 9)
+    assert "s8" not in fences.servers(there.of(BOOK)["metadata"])
+
+
+def test_only_servers_that_sleep_for_a_lease_are_counted_as_such(there: Nova, cloud: Cloud) -> None:
+    """The others are shelved by their owners, and would be swept away for having no lease."""
+    there.run("mine", "", status="SHELVED_OFFLOADED", metadata={SLEEPS: "true"})
+    there.run("theirs", "", status="SHELVED")
+    assert [server.id for server in cloud.sleeping()] == ["mine"]
+    found = cloud.server("theirs")
+    assert found is not None
+    assert found.status == RESERVED
+
+
+def test_a_server_that_was_woken_for_its_lease_no_longer_sleeps_for_one(there: Nova, cloud: Cloud) -> None:
+    there.run("mine", "", status="SHELVED_OFFLOADED", metadata={SLEEPS: "true", "a": "b"})
+    cloud.wake("mine", 1)
+    assert there.log[-1] == "unshelve mine"
+    assert there.servers["mine"]["metadata"] == {"a": "b"}
+
+
+@pytest.mark.parametrize("task", ["shelving_offloading", "rebooting"])
+def test_what_is_under_way_is_waited_for(there: Nova, cloud: Cloud, task: str) -> None:
+    there.run("s1", N1, status="SHELVED", **{"OS-EXT-STS:task_state": task})
+    with pytest.raises(NotYet, match=task):
+        cloud.wake("s1", 1)
+    with pytest.raises(NotYet, match=task):
+        cloud.suspend("s1", 1)
+
+
+def test_what_is_being_woken_is_not_woken_again(there: Nova, cloud: Cloud) -> None:
+    there.run("s1", "", status="SHELVED_OFFLOADED", **{"OS-EXT-STS:task_state": "unshelving"})
+    cloud.wake("s1", 1)
+    assert there.log == [f"make {BOOK}"]
+
+
+def test_a_users_metadata_holds_no_claim_up(there: Nova, cloud: Cloud) -> None:
+    there.run("s1", N1, metadata=dict.fromkeys(fences.raising({}, [fences.of_server("s1")], 2**60), "1"))
+    cloud.delete_server("s1", 1)
+    assert there.log[-1] == "delete s1"

@@ -1,0 +1,109 @@
+"""What a fresh cloud is furnished with, for each manager: servers can be booted at once."""
+
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+import pytest
+
+from climate.compute import services
+from climate.compute.errors import BadRequest
+from climate.compute.store import floating_pools
+from tests.compute.network.books import Books
+from tests.compute.network.conftest import Cloud
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "first"),
+    [
+        ({"manager": "flat"}, 1, "10.10.0.2"),
+        ({"manager": "flat_dhcp"}, 1, "10.10.0.2"),
+        ({"manager": "vlan"}, 16, "10.10.0.3"),
+        ({"manager": "vlan", "network_size": 100}, 32, "10.10.0.3"),
+        ({"manager": "vlan", "network_size": 65536}, 1, "10.10.0.3"),
+        ({"manager": "vlan", "network_size": 16, "vlan_start": 4090}, 5, "10.10.0.3"),
+        ({"manager": "vlan", "network_size": 16, "vpn_start": 65530}, 6, "10.10.0.3"),
+    ],
+    ids=str,
+)
+def test_servers_can_be_booted_at_once(cloud: Cloud, options: dict[str, Any], count: int, first: str) -> None:
+    there = cloud(**options)
+    services.furnish(there.compute)
+    assert len(there.listed()) == count
+    assert [network.host for network in there.listed()][:2] == [there.compute.network_host, None][:count]
+    assert there.fixed(there.boot()[0].id) == [first]
+    assert there.wrong() == []
+
+
+def test_what_is_there_stays_as_it_is(cloud: Cloud) -> None:
+    there = cloud(manager="flat_dhcp", floating_range=IPv4Network("192.0.2.8/29"))
+    own = there.make("mine", "192.168.0.0/24")
+    there.pool()
+    for _ in range(2):
+        services.furnish(there.compute)
+    assert there.listed() == own
+    assert [pool["name"] for pool in pools(there)] == ["public"]
+    assert [pool["cidr"] for pool in pools(there)] == ["172.24.4.0/28"]
+
+
+def test_a_pool_of_floating_addresses_if_there_is_a_range(cloud: Cloud) -> None:
+    there = cloud(
+        manager="flat_dhcp",
+        floating_range=IPv4Network("192.0.2.0/29"),
+        floating_cidr=IPv4Network("192.0.2.0/24"),
+        floating_pool="outside",
+        public_interface="eth0",
+    )
+    for _ in range(2):
+        services.furnish(there.compute)
+    (pool,) = pools(there)
+    assert (pool["name"], pool["cidr"], pool["interface"]) == ("outside", "192.0.2.0/24", "eth0")
+    assert pool["addresses"] == 7, "all but the network's own"
+
+
+def pools(there: Books) -> list[dict[str, Any]]:
+    with there.compute.engine.connect() as conn:
+        return floating_pools.pools(conn)
+
+
+def test_without_a_range_there_is_no_pool(cloud: Cloud) -> None:
+    there = cloud(manager="flat_dhcp")
+    services.furnish(there.compute)
+    assert pools(there) == []
+
+
+def test_a_floating_address_comes_with_each_server_if_that_is_wanted(cloud: Cloud) -> None:
+    there = cloud(manager="flat_dhcp", floating_range=IPv4Network("192.0.2.0/29"), auto_assign=True)
+    services.furnish(there.compute)
+    server = there.boot(2)[0]
+    assert there.place.count("compute_floating_addresses", "auto_assigned AND fixed_address IS NOT NULL") == 2
+    there.delete(server.id)
+    assert there.place.count("compute_floating_addresses", "project_id IS NOT NULL") == 1
+    assert there.wrong() == []
+
+
+def test_a_cloudpipe_gets_its_own_address_and_no_other_server_does(cloud: Cloud) -> None:
+    there = cloud(manager="vlan", vpn_image=services.IMAGE_ID, vpn_address=IPv4Address("192.0.2.1"))
+    services.furnish(there.compute)
+    pipe = there.boot(image_id=services.IMAGE_ID)[0]
+    assert there.fixed(pipe.id) == ["10.10.0.2"]
+    assert there.fixed(there.boot()[0].id) == ["10.10.0.3"]
+    there.delete(pipe.id)
+    assert there.row("10.10.0.2")[1] is False
+    assert there.wrong() == []
+
+
+@pytest.mark.parametrize("clients", [12, 13, 16, 70000])
+def test_networks_in_which_no_address_would_be_left_are_refused(cloud: Cloud, clients: int) -> None:
+    there = cloud(manager="vlan", vpn_clients=clients)
+    with pytest.raises(BadRequest, match="none would be left for servers"):
+        there.make("net", "10.0.0.0/28")
+
+
+@pytest.mark.parametrize("name", ["br 1", "", "x" * 16, "br1\n", "../br", "-x"])
+def test_names_that_no_interface_can_have_are_refused(cloud: Cloud, name: str) -> None:
+    there = cloud(manager="flat_dhcp")
+    for wanted in ({"bridge": name}, {"bridge": "br1", "bridge_interface": name}):
+        if all(wanted.values()):
+            with pytest.raises(BadRequest, match="cannot be the name of an interface"):
+                there.make("net", "10.0.0.0/28", **wanted)
+    assert there.place.count("compute_networks") == 0

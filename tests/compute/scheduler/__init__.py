@@ -1,0 +1,1 @@
+"""The schedulers: each rule by its vectors, and against a plain reference."""

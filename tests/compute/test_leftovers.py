@@ -1,0 +1,34 @@
+"""What died workers and uploads have left is swept away, and nothing that anybody may still want."""
+
+import os
+from pathlib import Path
+from uuid import uuid4
+
+from climate.compute import asking, images, leftovers
+from climate.compute.reconcile import MARK
+from tests.compute.place import Place
+
+
+def aged(path: Path, seconds: float) -> Path:
+    path.touch()
+    written = path.stat().st_mtime - seconds
+    os.utime(path, (written, written))
+    return path
+
+
+def test_old_drafts_and_contents_of_no_image_go(here: Place) -> None:
+    image_id = asking.snapshot(here.compute, here.boot_one().id, "copy")
+    here.settle()
+    kept = aged(images.place(here.compute, image_id), leftovers.OLD_SECONDS + 60)
+    draft = aged(kept.with_name(f"{image_id}.{uuid4().hex}.new"), leftovers.OLD_SECONDS + 60)
+    strange = aged(kept.with_name(str(uuid4())), leftovers.OLD_SECONDS + 60)
+    young = aged(kept.with_name(f"{image_id}.{uuid4().hex}.new"), leftovers.OLD_SECONDS - 60)
+    leftovers.sweep(here.compute)
+    assert (kept.exists(), draft.exists(), strange.exists(), young.exists()) == (True, False, False, True)
+
+
+def test_the_images_of_another_cloud_in_this_home_are_left_alone(here: Place) -> None:
+    (here.compute.home / MARK).write_text("another\n", encoding="ascii")
+    theirs = aged(images.place(here.compute, str(uuid4())), leftovers.OLD_SECONDS + 60)
+    leftovers.sweep(here.compute)
+    assert theirs.exists()

@@ -1,0 +1,198 @@
+"""Whatever is asked of servers, and whichever worker dies: rooms add up, and guests are as their rows say."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from climate.compute import Compute, asking, lifecycle, rebuilding, resizing, unshelving, upkeep
+from climate.compute.errors import ComputeError, VirtError
+from climate.compute.rebuilding import Rebuilt
+from climate.compute.server import (
+    ACTIVE,
+    DELETE,
+    ERROR,
+    PAUSE,
+    PAUSED,
+    REBOOT,
+    REBOOT_HARD,
+    RESUME,
+    REVERT,
+    SHELVED_OFFLOADED,
+    SHUTOFF,
+    START,
+    STOP,
+    SUSPEND,
+    SUSPENDED,
+    UNPAUSE,
+    VERIFY_RESIZE,
+)
+from climate.compute.services import IMAGE_ID
+from climate.compute.virt import Guest, State
+from climate.compute.virt.memory import MemoryDriver
+from tests.compute.place import HALF, TINY, Place, node, place
+
+WISHES = (STOP, START, PAUSE, UNPAUSE, SUSPEND, RESUME, REBOOT, REBOOT_HARD, REVERT, DELETE)
+SMALL = replace(TINY, id="s", name="small", ram_mb=256, disk_gb=30)
+BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
+
+ASKED: dict[str, Callable[[Compute, str], object]] = {
+    **{task: partial(lambda wish, compute, server_id: asking.ask(compute, server_id, wish), task) for task in WISHES},
+    "shelve": asking.shelve,
+    "unshelve": unshelving.unshelve,
+    "grow": lambda compute, server_id: resizing.resize(compute, server_id, HALF),
+    "shrink": lambda compute, server_id: resizing.resize(compute, server_id, SMALL),
+    "confirm": resizing.confirm,
+    "image": lambda compute, server_id: asking.snapshot(compute, server_id, "copy"),
+    "rebuild": lambda compute, server_id: rebuilding.rebuild(compute, server_id, Rebuilt(IMAGE_ID)),
+    "reset": lambda compute, server_id: upkeep.reset(compute, server_id, ERROR, by=BY),
+}
+"""What may be asked of a server."""
+
+LIKELY = {
+    ACTIVE: ("shelve", "shelve", "grow", "shrink", "image", "rebuild", STOP, PAUSE, SUSPEND, REBOOT),
+    SHUTOFF: ("shelve", "grow", "rebuild", START),
+    PAUSED: ("shelve", UNPAUSE),
+    SUSPENDED: ("shelve", RESUME),
+    SHELVED_OFFLOADED: ("unshelve", "unshelve", "unshelve", DELETE),
+    VERIFY_RESIZE: ("confirm", REVERT, REVERT, "reset"),
+    ERROR: (REBOOT_HARD, "rebuild", DELETE),
+}
+"""Status -> what is asked of such a server most of the time; twice what matters most."""
+
+GUESTS = {
+    ACTIVE: {State.RUNNING},
+    SHUTOFF: {State.DEAD, None},
+    PAUSED: {State.PAUSED},
+    SUSPENDED: {State.SUSPENDED},
+    SHELVED_OFFLOADED: {None},
+    VERIFY_RESIZE: {State.RUNNING, State.DEAD},
+    ERROR: {None, *State},
+}
+"""Status of a server for which nothing is under way -> what its guest may be."""
+
+
+class Dies(BaseException):
+    """The end of a worker, which nothing in it catches."""
+
+
+class Mortal(MemoryDriver):
+    """A driver whose worker dies, or which fails, at some call; before or after that has had its effect."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.ends: list[tuple[type[BaseException] | None, bool]] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in ("run", "hold", "stop", "pause", "unpause", "suspend", "resume", "snapshot", "delete"):
+            return found
+        return lambda *args, **named: self._mortal(lambda: found(*args, **named))
+
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        assert guest.id in self.guests, "there is nothing left to be imaged"
+        super().snapshot(guest, target)
+
+    def _mortal(self, act: Callable[[], None]) -> None:
+        error, late = self.ends.pop(0) if self.ends else (None, False)
+        if error is None or late:
+            act()
+        if error is not None:
+            raise error("the end")
+
+
+class Life:
+    """A few servers on two nodes with room for four halves, and workers that may die."""
+
+    def __init__(self, here: Place, chance: Random) -> None:
+        self.here = here
+        self.chance = chance
+        self.ids: list[str] = []
+
+    def step(self) -> None:
+        """Ask something of a server, perhaps something else before that is done, and let workers be at it."""
+        alive = [server_id for server_id in self.ids if self._look(server_id) is not None]
+        if len(alive) < 3:
+            with contextlib.suppress(ComputeError):
+                self.ids += [server.id for server in self.here.boot(self.chance.choice((TINY, HALF)))]
+            self.work([])
+            return
+        server_id = self.chance.choice(alive[-3:])
+        for _ in range(self.chance.choice((1, 1, 1, 2))):
+            self._ask(server_id)
+        end = (self.chance.choice((Dies, VirtError)), self.chance.random() < 0.5)
+        good = [(None, False)] * self.chance.choice((0, 1, 2, 2))
+        self.work([*good, *[end] * self.chance.choice((0, 1))])
+        if self.chance.random() < 0.7:
+            self.finish()
+
+    def _ask(self, server_id: str) -> None:
+        server = self._look(server_id)
+        likely = LIKELY.get(server.status, ()) if server and self.chance.random() < 0.8 else ()
+        wish = self.chance.choice(likely or sorted(ASKED))
+        with contextlib.suppress(ComputeError):
+            ASKED[wish](self.here.compute, server_id)
+
+    def work(self, ends: list[tuple[type[BaseException] | None, bool]]) -> None:
+        """Workers do what was rung for; some die at it, and what they had claimed is free after a while."""
+        self.here.driver.ends[:] = ends
+        while self.here.rings.rung:
+            with contextlib.suppress(Dies):
+                lifecycle.carry_out(self.here.compute, self.here.rings.rung.pop(0)[1])
+        self.here.driver.ends.clear()
+        with self.here.compute.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
+
+    def finish(self) -> None:
+        """In the end everything that was asked is done, and every guest is what its server is."""
+        self.work([])
+        while found := lifecycle.unfinished(self.here.compute, wait=0, again=0):
+            for _, server_id in found:
+                lifecycle.carry_out(self.here.compute, server_id)
+        rows = {server.id: server for server in map(self._look, self.ids) if server is not None}
+        for server in rows.values():
+            assert server.task is None
+            if server.fault is None:  # what a driver has left half-done is found and put right by its service
+                assert self.here.driver.guests.get(server.id) in GUESTS[server.status], server
+        assert set(self.here.driver.guests) <= set(rows)
+
+    def rooms_add_up(self) -> None:
+        assert self.here.drift() == []
+        full = "used_ram_mb > memory_mb * ram_ratio OR used_vcpus > vcpus * cpu_ratio OR used_disk_mb > local_gb * 1024"
+        assert self.here.count("compute_nodes", full) == 0
+
+    def what_is_shelved_has_its_image(self) -> None:
+        for server in filter(None, map(self._look, self.ids)):
+            assert (server.node_id is None) <= (server.status in (SHELVED_OFFLOADED, ERROR))
+            if server.status == SHELVED_OFFLOADED:
+                image = f"id = '{server.shelved_image}' AND status = 'active'"
+                assert self.here.count("compute_images", image) == 1
+                assert (self.here.compute.images / str(server.shelved_image)).exists()
+
+    def _look(self, server_id: str) -> Any:
+        with contextlib.suppress(ComputeError):
+            return self.here.look(server_id)
+        return None
+
+
+@pytest.fixture
+def mortal(scratch: str, tmp_path: Path) -> Iterator[Place]:
+    nodes = [node("n1"), node("n2")]
+    with place(scratch, tmp_path, nodes, Mortal(nodes)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_servers_live_through_everything(mortal: Place, seed: int) -> None:
+    life = Life(mortal, Random(seed))
+    for _ in range(40):
+        life.step()
+        life.rooms_add_up()
+        life.what_is_shelved_has_its_image()
+    life.finish()

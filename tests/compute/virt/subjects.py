@@ -1,0 +1,169 @@
+"""The drivers under test, and how a test looks at their guests from outside."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+import pytest
+
+from climate.compute import pids
+from climate.compute.virt import Guest, Interface, State, VirtDriver
+from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.container import Bubble
+from climate.compute.virt.homes import MARK, Homes
+from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.process import ProcessDriver
+from climate.compute.virt.qemu import QemuDriver
+from tests.compute.place import node
+from tests.compute.virt import boot_sector
+
+T = TypeVar("T")
+
+PATIENCE = 20.0
+"""Seconds after which a test gives up waiting for what a guest does."""
+
+HOSTILE = "web\n../../x; $(reboot) ,id=y,format=raw '\"\\ \u202e"
+
+
+@dataclass
+class Subject:
+    """A driver, whatever knows its guests from outside, and an image that it understands."""
+
+    driver: VirtDriver
+    again: Callable[[], VirtDriver]
+    """Another object for the same guests, as after a restart of the service."""
+    homes: Homes | None = None
+    """None: its guests are nowhere but in memory."""
+    image: Path | None = None
+    ticks: bool = False
+    """Its guests print for as long as they run."""
+    made: list[str] = field(default_factory=list)
+
+    def guest(self, name: str = "web", **wanted: object) -> Guest:
+        card = Interface("fa:16:3e:00:00:02", ("10.10.0.2",))
+        given = {"id": str(uuid4()), "name": name, "node": "n1", "interfaces": (card,), "image": self.image}
+        guest = Guest(**{**given, "ram_mb": 8, **wanted})  # type: ignore[arg-type]
+        self.made.append(guest.id)
+        return guest
+
+    def state(self, guest: Guest) -> State | None:
+        """What the driver finds; None: there is nothing of the guest."""
+        memory = self._memory()
+        return memory.guests.get(guest.id) if memory else self.driver.states().get(guest.id)
+
+    def pid(self, guest: Guest) -> pids.Pid:
+        assert self.homes is not None
+        pid = self.homes.pid(guest.id)
+        assert pid is not None
+        return pid
+
+    def kill(self, guest: Guest) -> None:
+        """As the system does it when memory runs out."""
+        pid = self.pid(guest)
+        os.kill(pid.number, signal.SIGKILL)
+        assert pids.wait_gone(pid, PATIENCE)
+
+    def left(self, guest: Guest) -> list[str]:
+        """What there still is of a guest: processes and files."""
+        if self.homes is None:
+            return []
+        home = self.homes.of(guest.id)
+        return [*map(str, pids.carrying(MARK, guest.id)), *([str(home)] if home.exists() else [])]
+
+    def said(self, guest: Guest, words: str = "boot finished") -> str:
+        """The console, once it has these words."""
+        return until(lambda: words in (said := self.driver.console(guest, None)) and said, f"no {words!r}")
+
+    def goes_on(self, guest: Guest) -> None:
+        """Return when the guest is seen to run."""
+        if self.ticks:
+            before = len(self.driver.console(guest, None))
+            until(lambda: len(self.driver.console(guest, None)) > before, "it stands still")
+        elif self.homes is not None:
+            self.said(guest)
+            assert pids.state(self.pid(guest)) not in (None, *pids.STOPPED)
+
+    def stands_still(self, guest: Guest) -> None:
+        """Return when the guest is seen not to run, though it is there."""
+        if self.ticks:
+            before = self.driver.console(guest, None)
+            time.sleep(0.15)  # nothing can be awaited: nothing is what must happen, for two or three ticks
+            assert self.driver.console(guest, None) == before
+        elif self.homes is not None:
+            assert pids.state(self.pid(guest)) in pids.STOPPED
+
+    def _memory(self) -> MemoryDriver | None:
+        if isinstance(self.driver, MemoryDriver):
+            return self.driver
+        member = self.driver.members.get("it") if isinstance(self.driver, ClusterDriver) else None
+        return member if isinstance(member, MemoryDriver) else None
+
+
+def until(look: Callable[[], T], fault: str) -> T:
+    """What `look` answers once it answers anything."""
+    deadline = time.monotonic() + PATIENCE
+    while not (answer := look()):
+        assert time.monotonic() < deadline, fault
+        time.sleep(0.01)
+    return answer
+
+
+def memory(folder: Path) -> Subject:
+    driver = MemoryDriver([node("n1")])
+    return Subject(driver, lambda: driver)
+
+
+def process(folder: Path) -> Subject:
+    def make() -> ProcessDriver:
+        return ProcessDriver(folder / "servers", stop_seconds=2)
+
+    return Subject(make(), make, make().homes)
+
+
+def clustered(member: Subject) -> Subject:
+    def make(driver: VirtDriver) -> ClusterDriver:
+        return ClusterDriver(lambda: [node("n1", driver="it")], {"it": driver})
+
+    return Subject(make(member.driver), lambda: make(member.again()), member.homes, member.image, member.ticks)
+
+
+def cluster_of_memory(folder: Path) -> Subject:
+    return clustered(memory(folder))
+
+
+def cluster_of_processes(folder: Path) -> Subject:
+    return clustered(process(folder))
+
+
+def qemu(folder: Path) -> Subject:
+    image = folder / "boot-sector"
+    image.write_bytes(boot_sector.image())
+    home = folder / "deep, and with a comma" / ("x" * 100) / "machines"
+
+    def make() -> QemuDriver:
+        return QemuDriver(home, accel="tcg", stop_seconds=5)
+
+    return Subject(make(), make, make().homes, image, ticks=True)
+
+
+def container(folder: Path) -> Subject:
+    def make() -> ProcessDriver:
+        return ProcessDriver(folder / "containers", Bubble(), stop_seconds=2)
+
+    return Subject(make(), make, make().homes)
+
+
+MAKERS = (memory, process, cluster_of_memory, cluster_of_processes, qemu, container)
+SUBJECTS = {one.__name__: one for one in MAKERS}
+
+
+def cannot(reason: str) -> None:
+    """Skip the test, unless every driver is required to work here."""
+    if os.environ.get("CLIMATE_TEST_DRIVERS") == "required":
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,93 @@
+"""What a user did to a server takes nothing from what its lease has promised: it is imaged all the same."""
+
+from contextlib import suppress
+
+import pytest
+from sqlalchemy import text
+
+from climate.cloud import ACTIVE, PAUSED, RESIZED, SHELVED, SUSPENDED, Fenced, NotYet
+from climate.compute import asking, images, resizing
+from climate.compute.server import PAUSE, RESUME
+from tests.compute.place import HALF, Place
+from tests.conformance.conftest import SDK_WARNS, BundledScene, FakeScene, OpenStackScene
+
+
+def changed(here: Place, server_id: str, status: str) -> None:
+    if status == PAUSED:
+        asking.ask(here.compute, server_id, PAUSE)
+    elif status == SHELVED:
+        asking.shelve(here.compute, server_id)
+    else:
+        resizing.resize(here.compute, server_id, HALF)
+    here.settle()
+    assert here.look(server_id).status == status
+
+
+def imaged(scene: BundledScene | OpenStackScene, server_id: str) -> None:
+    for _ in range(4):
+        with suppress(NotYet):
+            scene.cloud.snapshot(server_id, "reserved_s", 10)
+        scene.settle()
+    scene.cloud.snapshot(server_id, "reserved_s", 10)
+
+
+@pytest.mark.parametrize("status", [PAUSED, RESIZED, SHELVED])
+def test_one_image_is_made_of_it_and_outlives_it(bundled: BundledScene, status: str) -> None:
+    here, server_id = bundled.here, str(bundled.server())
+    changed(here, server_id, status)
+    imaged(bundled, server_id)
+    assert here.look(server_id).status == status, "the server is as its user left it"
+    bundled.cloud.delete_server(server_id, 10)
+    here.settle()
+    with here.compute.engine.connect() as conn:
+        kept = conn.execute(text("SELECT id::text, size FROM compute_images WHERE name = 'reserved_s'")).one()
+    assert images.place(here.compute, kept.id).stat().st_size == kept.size > 0
+    assert images.is_made(here.compute, kept.id)
+    assert here.count("compute_images") == 1, "that it was shelved in is gone with it"
+
+
+@SDK_WARNS
+@pytest.mark.parametrize("status", [PAUSED, RESIZED])
+def test_one_image_is_made_of_it_over_http(openstack: OpenStackScene, status: str) -> None:
+    here, server_id = openstack.here, str(openstack.server())
+    changed(here, server_id, status)
+    imaged(openstack, server_id)
+    assert here.look(server_id).status == (ACTIVE if status == RESIZED else status)
+    assert here.count("compute_images", "name = 'reserved_s' AND status = 'active'") == 1
+
+
+@SDK_WARNS
+@pytest.mark.parametrize("name", ["bundled", "openstack"])
+def test_one_that_waits_for_its_resize_to_be_confirmed_is_suspended(request: pytest.FixtureRequest, name: str) -> None:
+    scene: BundledScene | OpenStackScene = request.getfixturevalue(name)
+    server_id = str(scene.server())
+    changed(scene.here, server_id, RESIZED)
+    with pytest.raises(NotYet, match="new size"):
+        scene.cloud.suspend(server_id, 10)
+    scene.settle()
+    scene.cloud.suspend(server_id, 10)
+    scene.settle()
+    server = scene.here.look(server_id)
+    assert (server.status, server.flavor) == (SUSPENDED, HALF)
+
+
+def test_the_fake_cloud_confirms_a_resize_too(fake: FakeScene) -> None:
+    server_id = str(fake.server(status=RESIZED))
+    with pytest.raises(NotYet, match="new size"):
+        fake.cloud.suspend(server_id, 10)
+    fake.cloud.suspend(server_id, 10)
+    found = fake.cloud.server(server_id)
+    assert found is not None
+    assert found.status == SUSPENDED
+
+
+def test_who_is_fenced_confirms_no_resize(bundled: BundledScene) -> None:
+    server_id = str(bundled.server())
+    bundled.cloud.suspend(server_id, 10)
+    bundled.settle()
+    asking.ask(bundled.here.compute, server_id, RESUME)
+    bundled.settle()
+    changed(bundled.here, server_id, RESIZED)
+    with pytest.raises(Fenced):
+        bundled.cloud.suspend(server_id, 9)
+    assert bundled.here.look(server_id).status == RESIZED

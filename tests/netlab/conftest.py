@@ -1,0 +1,25 @@
+"""The lab of a test module: hosts, a switch and a world outside, new for it, and nothing left of it afterwards."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from climate.sandbox import topology
+from climate.sandbox.topology import Lab
+from tests.netlab import traces
+from tests.netlab.sites import make_site
+
+__all__ = ["lab", "make_site"]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """The usual lab.  The module has to put everything back that it adds to it; what it leaves fails its last test."""
+    lab = topology.described()
+    topology.up(lab)
+    before = traces.seen()
+    yield lab
+    left = traces.seen() - before
+    traces.end_processes(left)
+    topology.down(lab)
+    assert not left, f"the module has left behind: {', '.join(map(str, sorted(left)))}"

@@ -1,0 +1,177 @@
+"""Leases and servers on one network for everybody: DHCP, names, floating addresses, and nothing left in the end."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from climate.compute import netns
+from climate.compute.plugging import netns_of
+from climate.sandbox.topology import Lab
+from tests.netlab import guests, traces
+from tests.netlab.region import COMPUTE, Region
+from tests.netlab.whole import region
+from tests.system.caller import moment
+from tests.system.stack import await_so
+
+pytestmark = [pytest.mark.netlab("dnsmasq", "nft", "udhcpc", "ping", "bwrap"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def place(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Region]:
+    with region(lab, tmp_path_factory.mktemp("flat_dhcp"), "flat_dhcp") as one:
+        yield one
+
+
+def test_a_lease_from_its_start_to_its_end_leaves_nothing(place: Region) -> None:
+    lease = place.lease("two hosts", hosts=2)
+    place.await_lease(lease["id"], "ACTIVE")
+    before = traces.seen()
+    hints = {"reservation": lease["reservations"][0]["id"]}
+    one, two = place.running("leased", hints=hints, count=2)
+    assert {place.configured(one), place.configured(two)} == {*place.addresses(one), *place.addresses(two)}
+    assert place.reaches(one, place.addresses(two)[0])
+    assert place.reaches(two, place.addresses(one)[0])
+    place.end(lease["id"])
+    place.await_nothing_left(before)
+    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+
+
+def test_two_servers_on_two_hosts_reach_each_other_by_name_and_address(place: Region) -> None:
+    made = place.running("pair", count=2)
+    try:
+        assert {place.host_of(one) for one in made} == {"c1", "c2"}
+        assert place.reaches(made[0], place.addresses(made[1])[0])
+        names = [place.server(one)["name"] for one in made]
+        assert resolved(made[0], f"{names[1]}.novalocal") == place.addresses(made[1])[0]
+    finally:
+        place.delete(*made)
+
+
+def resolved(server_id: str, name: str) -> str:
+    """What the DNS server of the network says that a name is, asked from inside the guest."""
+    asked = guests.run(netns_of(server_id), "busybox", "nslookup", "-type=a", name, "10.10.0.1").stdout
+    return asked.rsplit("Address:", 1)[-1].split()[0]
+
+
+def test_a_reserved_server_has_its_address_and_answers_when_its_lease_has_begun(place: Region) -> None:
+    start = time.time() + 8
+    params = json.dumps({"start": moment(start), "end": moment(start + 3600)})
+    (sleeper,) = place.boot("sleeper", hints={"reserved": "True", "lease_params": params})
+    try:
+        address = place.addresses(sleeper)[0]
+        assert place.server(sleeper)["status"] == "RESERVED"
+        await_so(lambda: netns.exists(netns_of(sleeper)), 30, "the interface of a RESERVED server")
+        assert place.server(sleeper)["status"] == "RESERVED"
+        assert not place.reached(address, place.lab.network)
+        place.await_status(sleeper, "ACTIVE")
+        await_so(lambda: place.reached(address, place.lab.network), 30, "an answer of the one that was woken")
+    finally:
+        place.delete(sleeper)
+
+
+def test_a_floating_address_is_reached_from_outside_until_it_is_taken_away(place: Region) -> None:
+    (server_id,) = place.running("reachable")
+    try:
+        floating = place.floating(server_id)
+        address = floating["floating_ip_address"]
+        assert place.addresses(server_id, kind="floating") == [address]
+        await_so(lambda: place.reached(address), 30, "an answer from the floating address")
+        path = f"/network/v2.0/floatingips/{floating['id']}"
+        assert place.member.ask("PUT", path, {"floatingip": {"port_id": None}}).status_code == 200
+        await_so(lambda: not place.reached(address), 30, "the end of the floating address")
+        assert place.member.ask("DELETE", path).status_code == 204
+    finally:
+        place.delete(server_id)
+
+
+def test_fifty_servers_are_addressed_and_no_address_is_given_twice(
+    place: Region, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    lease = place.lease("fifty", hosts=4)
+    place.await_lease(lease["id"], "ACTIVE")
+    hints = {"reservation": lease["reservations"][0]["id"]}
+    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+    before, began = traces.seen(), time.monotonic()
+    with ThreadPoolExecutor(16) as pool:
+        counts = [4] * 2 + [3] * 14
+        made = [
+            one
+            for each in pool.map(lambda n: place.boot(f"fifty-{n}", hints=hints, count=counts[n]), range(16))
+            for one in each
+        ]
+    given = {one: place.addresses(one)[0] for one in made}
+    assert len(set(given.values())) == len(made) == 50
+    for server_id, address in given.items():
+        await_so(lambda one=server_id: place.configured(one), 120, "an address")  # type: ignore[misc]
+        assert place.configured(server_id) == address
+    record_testsuite_property("seconds_until_fifty_servers_had_their_addresses", f"{time.monotonic() - began:.1f}")
+    print(f"50 servers booted and addressed in {time.monotonic() - began:.1f} s")
+    assert place.reaches(made[0], given[made[-1]])
+    place.end(lease["id"])
+    place.await_nothing_left(before)
+    await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
+
+
+def test_running_servers_stay_connected_while_everything_is_started_anew(place: Region) -> None:
+    made = place.running("steady", count=2)
+    try:
+        other = place.addresses(made[1])[0]
+        with subprocess_ping(netns_of(made[0]), other) as ping:
+            for role in ("worker", "poller"):
+                for process in place.stack.find(role):
+                    process.send_signal(signal.SIGKILL)
+            again = place.running("after", count=1)
+            made += again
+            ping.send_signal(signal.SIGINT)
+            told = ping.communicate()[0]
+        assert " 0% packet loss" in told, told
+        assert place.reaches(made[2], other)
+    finally:
+        place.delete(*made)
+
+
+def subprocess_ping(place: str, address: str) -> "subprocess.Popen[str]":
+    """A ping that goes on, five times a second."""
+    words = ("ping", "-i", "0.2", address)
+    return netns.inside(place, lambda: subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+
+
+def test_a_dhcp_server_that_dies_is_started_again(place: Region) -> None:
+    (before,) = place.running("before")
+    try:
+        for number in running_dnsmasqs(str(place.stack.home)):
+            with suppress(ProcessLookupError):  # its helper goes with it
+                os.kill(number, signal.SIGKILL)
+        (after,) = place.running("after")
+        assert place.reaches(after, place.addresses(before)[0])
+        place.delete(after)
+    finally:
+        place.delete(before)
+
+
+def running_dnsmasqs(home: str) -> list[int]:
+    found = guests.run(None, "pgrep", "-f", f"dnsmasq.*{home}").stdout.split()
+    assert found
+    return [int(number) for number in found]
+
+
+def test_what_cannot_be_had_is_refused_and_nothing_is_left(place: Region) -> None:
+    held = place.held_addresses()
+    image = place.member.read("/image/v2/images")["images"][0]["id"]
+    server = {
+        "name": "s",
+        "imageRef": image,
+        "flavorRef": "42",
+        "networks": [{"uuid": "c11a7e00-0000-4000-8000-0000000000ff"}],
+    }
+    answer = place.member.ask("POST", f"{COMPUTE}/servers", {"server": server})
+    assert answer.status_code == 400, answer.text
+    assert "could not be found" in answer.text
+    assert place.held_addresses() == held

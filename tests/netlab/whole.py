@@ -1,0 +1,36 @@
+"""Starting a whole climate in the lab, and stopping it with nothing left behind."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from climate.cli import lab as lab_command
+from climate.compute.network.linux.driver import LinuxNetwork
+from climate.sandbox.features import Found
+from climate.sandbox.topology import Lab
+from climate.settings import Settings
+from tests.netlab.region import Region
+from tests.system.caller import Api
+from tests.system.stack import Stack
+
+_STACKS_OWN = ("CLIMATE_HOME", "CLIMATE_PORT", "CLIMATE_HOST", "CLIMATE_PUBLIC_URL")
+
+
+@contextmanager
+def region(lab: Lab, home: Path, manager: str, more: Mapping[str, str] | None = None) -> Iterator[Region]:
+    """`climate up` as `climate lab` would start it, with these settings besides."""
+    found = lab_command.surroundings(Settings(home=home), manager)
+    settings = {name: value for name, value in found.items() if name not in _STACKS_OWN}
+    stack = Stack(home, {**settings, "CLIMATE_NETWORK_SECONDS": "1", "CLIMATE_POOLS_SECONDS": "1", **(more or {})})
+    lab_command.furnish(home, Found(frozenset({"bwrap"})))
+    try:
+        stack.start()
+        admin, member = Api(home, "climate"), Api(home, "climate-demo")
+        yield Region(lab, stack, admin, member)
+        admin.close()
+        member.close()
+    finally:
+        stack.stop()
+        for host in lab.hosts:
+            LinuxNetwork(host, home / "networks" / host).clear()
+    assert stack.left() == [], stack.tail()

@@ -1,0 +1,162 @@
+"""The end of a lease over the bundled cloud, whatever its servers are at that moment."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from climate.cloud import FREEPOOL, NotYet
+from climate.cloud.bundled import BundledCloud
+from climate.compute import asking, rebuilding, resizing, unshelving, upkeep
+from climate.compute.errors import NotFound, NoValidHost
+from climate.compute.rebuilding import Rebuilt
+from climate.compute.server import ACTIVE, PAUSE, SHELVED_OFFLOADED, SHUTOFF, STOP, SUSPEND, SUSPENDED
+from climate.compute.services import IMAGE_ID
+from climate.domain.lease import Reservation
+from climate.domain.period import Period
+from climate.plugin import Lent
+from plugins.physical_host import PhysicalHost
+from plugins.virtual_instance import VirtualInstance
+from tests.compute.place import HALF, Place, node, place, unsafe
+
+BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+Act = Callable[[Place, str], object]
+
+
+def resized(here: Place, server_id: str) -> None:
+    resizing.resize(here.compute, server_id, HALF)
+    here.settle()
+
+
+def broken(here: Place, server_id: str) -> None:
+    upkeep.reset(here.compute, server_id, "ERROR", by=BY)
+
+
+def unshelving_now(here: Place, server_id: str) -> None:
+    asking.shelve(here.compute, server_id)
+    here.settle()
+    unshelving.unshelve(here.compute, server_id)
+
+
+ACTS: dict[str, Act] = {
+    "paused": lambda here, server_id: asking.ask(here.compute, server_id, PAUSE),
+    "suspended": lambda here, server_id: asking.ask(here.compute, server_id, SUSPEND),
+    "stopped": lambda here, server_id: asking.ask(here.compute, server_id, STOP),
+    "to be confirmed": resized,
+    "locked": lambda here, server_id: upkeep.lock(here.compute, server_id, "mine", project_id="demo", by=BY),
+    "in error": broken,
+    "being shelved": lambda here, server_id: asking.shelve(here.compute, server_id),
+    "being unshelved": unshelving_now,
+    "being resized": lambda here, server_id: resizing.resize(here.compute, server_id, HALF),
+    "being rebuilt": lambda here, server_id: rebuilding.rebuild(here.compute, server_id, Rebuilt(IMAGE_ID)),
+    "being imaged": lambda here, server_id: asking.snapshot(here.compute, server_id, "copy"),
+}
+
+
+@pytest.fixture(scope="module")
+def database(make_database: Callable[..., str]) -> str:
+    return unsafe(make_database())
+
+
+@pytest.fixture
+def here(database: str, tmp_path: Path) -> Iterator[Place]:
+    with place(database, tmp_path, [node("h1")]) as found:
+        yield found
+
+
+def lent(
+    pool: UUID,
+    hosts: tuple[str, ...],
+    kind: str = "physical:host",
+    server_id: str | None = None,
+    on_end: str = "delete",
+) -> Lent:
+    reservation = Reservation(pool, kind, {"on_end": on_end}, server_id)
+    return Lent(uuid4(), "demo", Period(START, START + timedelta(hours=1)), reservation, hosts, 2)
+
+
+def in_pool(here: Place, pool: UUID) -> str:
+    """A server on a host that is lent, and nothing under way."""
+    cloud = BundledCloud(here.compute)
+    cloud.enrol("h1")
+    cloud.lend(str(pool), "demo", ["h1"], 1)
+    return here.boot_one(hints={"reservation": str(pool)}).id
+
+
+def ended(here: Place, end: Callable[[], None]) -> None:
+    """Run an end until it is over, while the compute service works."""
+    for _ in range(5):
+        try:
+            end()
+        except NotYet:
+            here.settle()
+        else:
+            return
+    raise AssertionError("the lease does not end")
+
+
+@pytest.mark.parametrize("state", ACTS)
+def test_the_end_of_a_host_takes_its_servers_away(here: Place, state: str) -> None:
+    pool = uuid4()
+    server_id = in_pool(here, pool)
+    ACTS[state](here, server_id)
+    if not state.startswith("being"):
+        here.settle()
+    ended(here, lambda: PhysicalHost().on_end(BundledCloud(here.compute), lent(pool, ("h1",))))
+    with pytest.raises(NotFound):
+        here.look(server_id)
+    assert BundledCloud(here.compute).pools() == {FREEPOOL: frozenset({"h1"})}
+    assert here.drift() == []
+    assert here.driver.guests == {}
+    assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
+
+
+@pytest.mark.parametrize("state", ACTS)
+def test_the_end_of_a_server_deletes_it(here: Place, state: str) -> None:
+    server_id = here.boot_one().id
+    ACTS[state](here, server_id)
+    if not state.startswith("being"):
+        here.settle()
+    ending = lent(uuid4(), (), "virtual:instance", server_id)
+    ended(here, lambda: VirtualInstance().on_end(BundledCloud(here.compute), ending))
+    with pytest.raises(NotFound):
+        here.look(server_id)
+    assert (here.drift(), here.driver.guests) == ([], {})
+
+
+def test_a_shelved_server_outlives_the_lease_of_its_host_and_comes_back_nowhere(here: Place) -> None:
+    pool = uuid4()
+    server_id = in_pool(here, pool)
+    asking.shelve(here.compute, server_id)
+    here.settle()
+    ended(here, lambda: PhysicalHost().on_end(BundledCloud(here.compute), lent(pool, ("h1",))))
+    shelved = here.look(server_id)
+    assert (shelved.status, shelved.node) == (SHELVED_OFFLOADED, None)
+    BundledCloud(here.compute).withdraw("h1")  # there would be room for anybody
+    with pytest.raises(NoValidHost):
+        unshelving.unshelve(here.compute, server_id)
+    assert here.look(server_id) == shelved
+    with here.compute.engine.connect() as conn:
+        image = conn.execute(text("SELECT status FROM compute_images")).scalar_one()
+    assert image == "active"
+
+
+@pytest.mark.parametrize(("before", "after"), [(ACTIVE, SUSPENDED), (SHUTOFF, SHUTOFF)])
+def test_a_server_that_waits_for_its_resize_to_be_confirmed_does_not_run_on(
+    here: Place, before: str, after: str
+) -> None:
+    server_id = here.boot_one().id
+    if before == SHUTOFF:
+        asking.ask(here.compute, server_id, STOP)
+        here.settle()
+    resized(here, server_id)
+    ending = lent(uuid4(), (), "virtual:instance", server_id, on_end="suspend")
+    ended(here, lambda: VirtualInstance().on_end(BundledCloud(here.compute), ending))
+    server = here.look(server_id)
+    assert (server.status, server.task, server.flavor) == (after, None, HALF)
+    assert here.drift() == []

@@ -1,0 +1,1 @@
+"""Power drivers, each against a machine that is seen from outside."""

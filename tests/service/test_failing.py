@@ -1,0 +1,160 @@
+"""Hosts that the cloud says are down fail after a while, and come back after as long."""
+
+from dataclasses import replace
+
+import pytest
+
+from climate.cloud import FAILED, FREEPOOL, CloudError
+from climate.cloud.fake import FakeCloud
+from climate.context import Climate
+from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound
+from climate.domain.facts import HostMoved, HostSwitched
+from climate.domain.pools import Pool
+from climate.service import failing, replay
+from climate.store import journal, places
+from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
+from tests.service.rounds import fall_ill, pass_time, place, pool_of, recover, told
+from tests.service.test_statements import cost
+
+
+def test_a_host_that_is_down_for_a_while_has_failed_and_comes_back(climate: Climate, clock: Clock) -> None:
+    fall_ill(climate, clock, 1)
+    assert place(climate, 1).pool is Pool.FAILED
+    assert place(climate, 1).reason == "its service is down"
+    assert pool_of(climate, 1) == {FAILED}
+    recover(climate, clock, 1)
+    assert place(climate, 1).pool is Pool.RESERVATION
+    assert pool_of(climate, 1) == {FREEPOOL}
+    assert len(told(climate, "host.failed")) == len(told(climate, "host.recovered")) == 1
+    assert replay.differences(climate) == []
+
+
+def test_a_short_trouble_is_none(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    for _ in range(5):
+        cloud.unwell["h1"] = "down"
+        pass_time(climate, clock, seconds=59)
+        cloud.unwell.clear()
+        pass_time(climate, clock, seconds=1)
+    assert place(climate, 1).pool is Pool.RESERVATION
+
+
+def test_a_host_that_was_well_for_a_moment_has_failed_still(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    fall_ill(climate, clock, 1)
+    for _ in range(3):
+        cloud.unwell.clear()
+        pass_time(climate, clock, seconds=59)
+        cloud.unwell["h1"] = "down"
+        pass_time(climate, clock, seconds=1)
+    assert place(climate, 1).pool is Pool.FAILED
+
+
+def test_one_that_the_cloud_knows_no_more_has_failed(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    cloud.set_hosts(host for name, host in list(cloud.hosts.items()) if name != "h1")
+    pass_time(climate, clock, seconds=60)
+    assert place(climate, 1).pool is Pool.FAILED
+    cloud.set_hosts([*cloud.hosts.values(), cloud_host("h1")])
+    recover(climate, clock, 1)
+    assert place(climate, 1).pool is Pool.RESERVATION
+
+
+def test_a_switched_off_host_is_not_unwell(climate: Climate, clock: Clock) -> None:
+    with climate.engine.begin() as conn:
+        there = places.get(conn, 1, lock=True)
+        places.record(conn, ADMIN, [(there, [HostSwitched(clock.time, False, "idle")])])
+    fall_ill(climate, clock, 1)
+    assert place(climate, 1).pool is Pool.RESERVATION
+
+
+def test_while_the_cloud_says_nothing_nobody_fails(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    cloud.broken = True
+    for _ in range(3):
+        with pytest.raises(CloudError):
+            failing.look(climate)
+        clock.forward(minutes=5)
+    cloud.broken = False
+    failing.look(climate)
+    assert place(climate, 1).pool is Pool.RESERVATION
+
+
+def test_an_admin_declares_a_host_failed_and_well(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    failed = failing.fail(climate, ADMIN, "1", "smells of smoke")
+    assert failed.pool is Pool.FAILED
+    assert pool_of(climate, 1) == {FAILED}
+    pass_time(climate, clock, hours=1)
+    assert place(climate, 1).pool is Pool.FAILED, "the cloud's word does not take back an admin's"
+    with pytest.raises(Conflict, match="already"):
+        failing.fail(climate, ADMIN, "1", "again")
+    cloud.unwell["h1"] = "down"
+    with pytest.raises(Conflict, match="unwell: down"):
+        failing.heal(climate, ADMIN, "1")
+    cloud.unwell.clear()
+    assert failing.heal(climate, ADMIN, "1", dry_run=True).pool is Pool.FAILED
+    assert failing.heal(climate, ADMIN, "1").pool is Pool.RESERVATION
+    with pytest.raises(Conflict, match="has not failed"):
+        failing.heal(climate, ADMIN, "1")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_one_that_was_switched_off_is_declared_well(
+    climate: Climate, clock: Clock, cloud: FakeCloud, at_once: bool
+) -> None:
+    failing.fail(climate, ADMIN, "1", "smells of smoke")
+    with climate.engine.begin() as conn:
+        there = places.get(conn, 1, lock=True)
+        places.record(conn, ADMIN, [(there, [HostSwitched(clock.time, False, "by hand")])])
+    cloud.unwell["h1"] = "it is off"
+    if at_once:
+        assert failing.heal(climate, ADMIN, "1").pool is Pool.RESERVATION
+        return
+    cloud.failures["place"] = CloudError("not now")
+    with pytest.raises(Busy, match="comes back as soon as"):
+        failing.heal(climate, ADMIN, "1")
+    cloud.failures.clear()
+    pass_time(climate, clock, seconds=climate.settings.failed_after)
+    assert place(climate, 1).pool is Pool.RESERVATION
+
+
+def test_who_may_and_what_is_refused(climate: Climate) -> None:
+    for verb in (lambda who: failing.fail(climate, who, "1", "x"), lambda who: failing.heal(climate, who, "1")):
+        with pytest.raises(Forbidden):
+            verb(MEMBER)
+    with pytest.raises(Forbidden):
+        failing.report(climate, MEMBER, "1")
+    with pytest.raises(NotFound):
+        failing.fail(climate, ADMIN, "99", "x")
+    for reason in ("", "  ", "x" * 1001):
+        with pytest.raises(InvalidInput, match="reason"):
+            failing.fail(climate, ADMIN, "1", reason)
+    failing.fail(climate, ADMIN, "1", "x", dry_run=True)
+    assert place(climate, 1).pool is Pool.RESERVATION
+
+
+def test_a_report(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    cloud.unwell["h1"] = "down"
+    failing.look(climate)
+    told = failing.report(climate, ADMIN, "1")
+    assert (told.trouble, told.doubted_since) == ("down", clock.time)
+    assert failing.report(climate, ADMIN, "2").trouble is None
+
+
+def test_looking_takes_as_many_statements_for_one_host_as_for_all(climate: Climate, clock: Clock) -> None:
+    look = lambda: failing.look(climate)  # noqa: E731
+    assert cost(climate.engine, look) == cost(climate.engine, look)
+    fall_cost = []
+    for names in (["h1"], ["h2", "h3", "h4", "h5"]):
+        climate.cloud.unwell.update(dict.fromkeys(names, "down"))  # type: ignore[attr-defined]
+        failing.look(climate)
+        clock.forward(seconds=60)
+        fall_cost.append(cost(climate.engine, look))
+    assert fall_cost[0] == fall_cost[1]
+
+
+def test_two_looks_at_once_fail_a_host_once(climate: Climate, clock: Clock) -> None:
+    eager = replace(climate, settings=replace(climate.settings, failed_after=0))
+    fall_ill(eager, clock, 1)
+    fall_ill(eager, clock, 1)
+    with climate.engine.connect() as conn:
+        stream = places.of(conn, [1])[1].stream
+    with climate.engine.connect() as conn:
+        moves = [entry.fact for entry in journal.read(conn, stream) if isinstance(entry.fact, HostMoved)]
+    assert [move.pool for move in moves] == ["failed"]

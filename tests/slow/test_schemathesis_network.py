@@ -1,0 +1,116 @@
+"""What a machine asks of network that has read its OpenAPI document: never a 5xx, a status or shape not in it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from schemathesis import Case
+
+from api.network.described import OPERATIONS, PREFIX
+from climate.compute.store import network_hosts
+from tests.api.compute.world import Person, World, done, world
+from tests.slow.addresses import Networks
+from tests.slow.machines import MODES, cloud_database, statuses
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = 20
+ORDER = ("GET", "PUT", "POST", "DELETE")
+ROUTES = sorted(OPERATIONS, key=lambda route: (ORDER.index(route[0]), route[1]))
+NEVER_SERVED = {("DELETE", "/subnets/<subnet_id>")}
+"""A subnet goes with its network."""
+
+KEPT = ("private", "dhcp", "vlan", "public")
+"""Names of networks that are there throughout."""
+
+
+class Furnished:
+    """A world with networks and addresses in it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.member, self.admin = Person(world.app, "member"), Person(world.app, "admin")
+        self.networks = Networks(world, self.admin, self.member)
+        self.server = ""
+        self.known: dict[str, str] = {}
+
+    def furnish(self) -> None:
+        """Undo what the last machine did."""
+        self.admin("DELETE", "/compute/v2.1/os-quota-sets/project")
+        self.networks.make()
+        if not self.server:
+            self.server = self.member.booted()
+            self.world.settle()
+        self.known = {key: found[0] for key, found in self.networks.furnish(self.server).items()}
+        for row in self.admin.get(f"{PREFIX}/networks?limit=1000")["networks"]:
+            if row["name"] not in KEPT:
+                done(self.admin("DELETE", f"{PREFIX}/networks/{row['id']}"), 204)
+        outline = {"network": {"name": "outline", "router:external": True}}
+        made = done(self.admin("POST", f"{PREFIX}/networks", outline), 201)
+        compute = self.world.here.compute
+        with compute.engine.begin() as conn:
+            network_hosts.beat(conn, "net-1", compute.now(conn))
+        self._look(made["network"]["id"])
+
+    def _look(self, outline_id: str) -> None:
+        see = self.member.get
+        group = self.admin.get(f"{PREFIX}/security-groups")["security_groups"][0]
+        pool = next(row for row in see(f"{PREFIX}/networks")["networks"] if row["name"] == "public")
+        self.known |= {
+            "network_id": self.known["dhcp"],
+            "outline": outline_id,
+            "pool": pool["id"],
+            "subnet_id": pool["subnets"][0],
+            "port_id": self.known["os-interface"],
+            "floating_id": self.known["os-floating-ips"],
+            "project_id": "project",
+            "group_id": group["id"],
+            "rule_id": group["security_group_rules"][0]["id"],
+            "agent_id": self.admin.get(f"{PREFIX}/agents")["agents"][0]["id"],
+            "alias": "quotas",
+        }
+
+    def aim(self, case: Case[Any], number: int) -> None:
+        """Put what there is into the path and the body of a request."""
+        path, method = case.operation.path, case.operation.method.upper()
+        for parameter in case.path_parameters:
+            case.path_parameters[parameter] = self.known[parameter]
+        if method == "DELETE" and "{network_id}" in path:
+            case.path_parameters["network_id"] = self.known["outline"]
+        bodies: dict[str, Any] = {
+            "POST /networks": {"network": {"name": f"n{number}", "admin_state_up": True}},
+            "POST /subnets": {"subnet": {"network_id": self.known["outline"], "cidr": "198.51.100.0/24"}},
+            "PUT /subnets/{subnet_id}": {"subnet": {"name": "ignored"}},
+            "POST /floatingips": {"floatingip": {"floating_network_id": self.known["pool"]}},
+            "PUT /floatingips/{floating_id}": {"floatingip": {"port_id": None}},
+            "PUT /quotas/{project_id}": {"quota": {"floatingip": 100}},
+        }
+        body = bodies.get(f"{method} {path.removeprefix(PREFIX)}")
+        if body is not None and isinstance(case.body, dict) and set(case.body) == set(body):
+            case.body = body
+
+
+@pytest.fixture(scope="module")
+def furnished(
+    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Furnished]:
+    with world(cloud_database(make_database, engine_template), tmp_path_factory.mktemp("home")) as there:
+        yield Furnished(there)
+
+
+@pytest.fixture(scope="module")
+def described(furnished: Furnished) -> Any:
+    return schemathesis.openapi.from_wsgi("/network/openapi.json", furnished.world.app)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["admin", "member"])
+@pytest.mark.parametrize(("method", "path"), ROUTES, ids=[" ".join(route) for route in ROUTES])
+def test_a_route(furnished: Furnished, described: Any, method: str, path: str, name: str, mode: str) -> None:
+    furnished.furnish()
+    operation = described[PREFIX + path.replace("<", "{").replace(">", "}")][method]
+    seen = statuses(operation, mode, name, furnished.aim, EXAMPLES)
+    if mode == "as told" and name == "admin":
+        assert min(seen) < 400 or (method, path) in NEVER_SERVED

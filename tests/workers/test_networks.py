@@ -1,0 +1,210 @@
+"""Network services are rung for when something has changed and for their beats, and each is served by one process."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Barrier
+from typing import Any, cast
+
+import pytest
+from celery import Celery
+from sqlalchemy import text
+
+from climate import bootstrap
+from climate.compute.store import flavors, network_hosts
+from climate.compute.store.clock import database_time
+from climate.settings import Settings
+from climate.store.engine import connect
+from tests.compute import nets
+from tests.compute.network.books import ONE, TWO
+from tests.compute.place import TINY, empty, unsafe
+from workers import doorbell, rounds
+from workers.poller import Poller
+from workers.tasks import Desk
+
+AWAY = "redis://127.0.0.1:1"
+
+
+@dataclass
+class Bell:
+    """Where the poller rings: remembers it."""
+
+    rung: list[tuple[str, list[Any], str, Any]] = field(default_factory=list)
+
+    def send_task(self, name: str, args: list[Any], queue: Any, **options: Any) -> None:
+        self.rung.append((name, args, queue.name, options.get("expires")))
+
+    def taken(self) -> list[tuple[str, list[Any], str, Any]]:
+        rung, self.rung = self.rung, []
+        return sorted(rung, key=str)
+
+
+@pytest.fixture
+def database(make_database: Callable[..., str]) -> str:
+    """Two networks that two hosts serve, as the database says."""
+    url = unsafe(make_database())
+    bootstrap.migrate(Settings(database_url=url))
+    engine = connect(url, pool_size=1)
+    empty(engine)
+    with engine.begin() as conn:
+        flavors.insert(conn, TINY)
+        for number, host in enumerate((ONE, TWO)):
+            made = nets.network(conn, f"net{number}", f"10.{number}.0.0/28", "vlan")
+            conn.execute(text("UPDATE compute_networks SET host = :host WHERE id = :id"), {"host": host, "id": made})
+            network_hosts.beat(conn, host, database_time(conn))
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def desks(database: str, tmp_path: Path) -> Iterator[dict[str, Desk]]:
+    """A worker for each host."""
+    made = {
+        host: Desk(Settings(database_url=database, redis_url=AWAY, home=tmp_path / host, network_host=host))
+        for host in (ONE, TWO)
+    }
+    yield made
+    for desk in made.values():
+        desk.deployment.climate.engine.dispose()
+
+
+@pytest.fixture
+def poller(database: str, tmp_path: Path) -> Iterator[Poller]:
+    settings = Settings(database_url=database, redis_url=AWAY, home=tmp_path / "poller", network_seconds=3.0)
+    made = Poller(bootstrap.build(settings, pool_size=2), cast("Celery", Bell()))
+    yield made
+    made.deployment.climate.engine.dispose()
+
+
+def bell(poller: Poller) -> Bell:
+    return cast("Bell", poller.bell)
+
+
+def call(desk: Desk, *hosts: str) -> None:
+    with desk.deployment.compute.engine.begin() as conn:
+        for host in hosts:
+            conn.execute(text("INSERT INTO compute_network_calls (host) VALUES (:host)"), {"host": host})
+
+
+def calls(desk: Desk) -> int:
+    with desk.deployment.compute.engine.connect() as conn:
+        return int(conn.execute(text("SELECT count(*) FROM compute_network_calls")).scalar_one())
+
+
+def served(desk: Desk) -> set[str]:
+    return set(desk.deployment.compute.wires.on(None).standing().served)
+
+
+def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, Desk], poller: Poller) -> None:
+    for desk in desks.values():
+        desk.tend_networks()
+    call(desks[ONE], ONE, ONE, TWO)
+    poller.beat()
+    assert bell(poller).taken() == [(doorbell.TEND_NETWORKS, [], f"network.{host}", None) for host in (ONE, TWO)]
+    poller.beat()
+    assert bell(poller).taken() == [], "it was rung for a moment ago"
+    desks[ONE].tend_networks()
+    assert calls(desks[ONE]) == 1
+    desks[TWO].tend_networks()
+    assert calls(desks[ONE]) == 0
+
+
+def test_a_host_that_is_down_is_rung_for_its_beats_only(desks: dict[str, Desk], poller: Poller) -> None:
+    desks[ONE].tend_networks()
+    with desks[ONE].deployment.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_network_hosts SET beat_at = beat_at - interval '1 hour'"))
+    call(desks[ONE], ONE, TWO)
+    poller.beat()
+    assert bell(poller).taken() == []
+    poller.ring_for_beats()
+    assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{host}" for host in (ONE, TWO)]
+
+
+def test_messages_do_not_pile_up_for_a_host_that_is_gone(desks: dict[str, Desk], poller: Poller) -> None:
+    there = {f"network.{ONE}": 100, f"network.{TWO}": 100}
+    poller.waiting = lambda queue: there[queue]
+    with desks[ONE].deployment.compute.engine.begin() as conn:
+        gone = text("UPDATE compute_network_hosts SET beat_at = beat_at - interval '1 hour' WHERE host = :host")
+        conn.execute(gone, {"host": ONE})
+    poller.ring_for_beats()
+    assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{TWO}"]
+    there[f"network.{ONE}"] = 0
+    poller.ring_for_beats()
+    assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{ONE}", f"network.{TWO}"]
+
+
+def test_messages_do_not_pile_up_for_a_compute_service_that_is_gone(desks: dict[str, Desk], poller: Poller) -> None:
+    compute, there = desks[ONE].deployment.compute, {}
+    desks[ONE].tend()
+    queue = f"compute.{compute.service_host}"
+    poller.waiting = lambda queue: there.get(queue, 100)
+    poller.do_chores()
+    assert [queue for _, _, queue, _ in bell(poller).taken()] == [queue]
+    with compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_services SET beat_at = beat_at - interval '1 hour'"))
+    poller.do_chores()
+    assert bell(poller).taken() == []
+    there[queue] = 0
+    poller.do_chores()
+    assert [queue for _, _, queue, _ in bell(poller).taken()] == [queue]
+
+
+def test_each_host_is_rung_for_its_beats_and_looks_at_everything_now_and_then(
+    desks: dict[str, Desk], poller: Poller
+) -> None:
+    for desk in desks.values():
+        desk.tend_networks()
+    for thorough in (True, False, False):
+        poller.ring_for_beats()
+        expected = [(doorbell.TEND_NETWORKS, [thorough], f"network.{host}", 3.0) for host in (ONE, TWO)]
+        assert bell(poller).taken() == expected
+
+
+def test_a_broker_or_database_that_is_away_is_met_again_at_the_next_beat(database: str, tmp_path: Path) -> None:
+    for url in (database, "postgresql://nobody@127.0.0.1:1/none"):
+        settings = Settings(database_url=url, redis_url=AWAY, home=tmp_path)
+        made = Poller(bootstrap.build(settings, pool_size=1), doorbell.connect(AWAY))
+        made.ring_for_beats()
+        made.deployment.climate.engine.dispose()
+
+
+def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: dict[str, Desk]) -> None:
+    with rounds.alone(desks[ONE].settings, rounds.NETWORKS_LOCK, ONE) as mine:
+        assert mine
+        desks[ONE].tend_networks(True)
+        desks[TWO].tend_networks(True)
+        assert (len(served(desks[ONE])), len(served(desks[TWO]))) == (0, 1)
+    desks[ONE].tend_networks(True)
+    assert len(served(desks[ONE])) == 1
+
+
+def test_two_processes_of_one_host_do_not_meet(desks: dict[str, Desk]) -> None:
+    desk = desks[ONE]
+    wire = desk.deployment.compute.wires.on(None)
+    inside, together, start = [0], [0], Barrier(2)
+
+    def look(verb: str) -> None:
+        if verb == "happened":
+            inside[0] += 1
+            together[0] = max(together[0], inside[0])
+        if verb == "translate":
+            inside[0] -= 1
+
+    wire.fails = look  # type: ignore[attr-defined]
+
+    def tend(_: int) -> None:
+        start.wait()
+        desk.tend_networks(True)
+
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(5):
+            list(threads.map(tend, range(2)))
+    assert (together[0], inside[0]) == (1, 0)
+
+
+def test_the_task_takes_what_the_poller_rings_with(desks: dict[str, Desk]) -> None:
+    desks[ONE].tend_networks(*[False])
+    assert served(desks[ONE]) == set(), "nothing is known to have changed"
+    desks[ONE].tend_networks(*[True])
+    assert len(served(desks[ONE])) == 1

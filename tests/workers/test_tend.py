@@ -1,0 +1,127 @@
+"""What a worker does for its nodes and servers, with real processes: two compute services over one database."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from climate.compute import Compute, asking, boot, nodes, pids, services
+from climate.compute.host import NodeSpec
+from climate.compute.server import ACTIVE, ERROR, SHUTOFF, Server
+from climate.compute.store import flavors
+from climate.settings import Settings
+from climate.store.engine import connect
+from tests.compute import nets
+from tests.compute.place import TINY, empty, request, unsafe
+from workers.tasks import Desk
+
+HOSTS = ("east", "west")
+
+
+@dataclass
+class Two:
+    """Two workers of two services; the nodes of `east` are e1 and e2, that of `west` is w1."""
+
+    desks: dict[str, Desk]
+
+    def compute(self, host: str = "east") -> Compute:
+        return self.desks[host].deployment.compute
+
+    def look(self, server: Server) -> Server:
+        return asking.get(self.compute(), server.id)
+
+    def boot(self, node: str) -> Server:
+        """A server on a node; every ring is heard by both services."""
+        made = boot.boot(self.compute(), request(zone=f"nova::{node}", admin=True))[0]
+        for desk in self.desks.values():
+            desk.serve(made.id)
+        return self.look(made)
+
+    def restart(self, host: str) -> None:
+        """A worker process ends, and another one takes its place."""
+        self.desks[host].deployment.climate.engine.dispose()
+        self.desks[host] = Desk(self.desks[host].settings)
+
+    def process(self, server: Server) -> psutil.Process:
+        pid = pids.read(self.compute(server.service_host or "").home / "servers" / server.id / "pid")
+        assert pid is not None
+        return psutil.Process(pid.number)
+
+
+def give(settings: Settings, *names: str) -> None:
+    specs = [NodeSpec(name, 8, 8192, 100) for name in names]
+    nodes.write(settings.home, specs, settings.nodes_file)
+
+
+@pytest.fixture
+def two(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Two]:
+    database = unsafe(make_database())
+    engine = connect(database, pool_size=1)
+    empty(engine)
+    with engine.begin() as conn:
+        nets.network(conn, "private", "10.10.0.0/26")
+        flavors.insert(conn, TINY)
+    engine.dispose()
+    plain = Settings(database_url=database, redis_url="redis://127.0.0.1:1", nodes_file="mine.yaml")
+    made = Two({host: Desk(replace(plain, home=tmp_path / host, compute_host=host)) for host in HOSTS})
+    give(made.desks["east"].settings, "e1", "e2")
+    give(made.desks["west"].settings, "w1")
+    for desk in made.desks.values():
+        desk.tend()
+    yield made
+    for desk in made.desks.values():
+        for server_id in desk.deployment.compute.driver.states():
+            desk.deployment.compute.driver.delete(server_id)
+        desk.deployment.climate.engine.dispose()
+
+
+def test_each_worker_makes_and_tends_what_is_on_its_own_nodes(two: Two) -> None:
+    east, west = two.boot("e1"), two.boot("w1")
+    assert (east.status, east.service_host, west.status, west.service_host) == (ACTIVE, "east", ACTIVE, "west")
+    assert set(two.compute("east").driver.states()) == {east.id}
+    assert set(two.compute("west").driver.states()) == {west.id}
+    for server in (east, west):
+        victim = two.process(server)
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.wait(10)
+    two.desks["east"].tend()
+    assert (two.look(east).status, two.look(west).status) == (SHUTOFF, ACTIVE)
+    two.desks["west"].tend()
+    assert two.look(west).status == SHUTOFF
+
+
+def test_a_node_goes_and_comes_without_a_restart_and_a_restart_changes_nothing(two: Two) -> None:
+    server = two.boot("e1")
+    running = two.process(server)
+    two.restart("east")
+    two.desks["east"].tend()
+    assert two.look(server) == server
+    give(two.desks["east"].settings, "e2")
+    two.desks["east"].tend()
+    assert two.look(server).status == ERROR
+    two.restart("east")
+    give(two.desks["east"].settings, "e1", "e2", "e3")
+    two.desks["east"].tend()
+    assert two.look(server).status == ACTIVE
+    assert two.process(server) == running
+    assert two.boot("e3").status == ACTIVE
+
+
+def test_work_waits_while_a_fresh_worker_does_not_know_its_nodes(two: Two) -> None:
+    server = two.boot("e1")
+    file = two.desks["east"].settings.home / "mine.yaml"
+    good = file.read_text()
+    file.write_text("- {name: e1")
+    two.restart("east")
+    asking.ask(two.compute(), server.id, "powering-off")
+    two.desks["east"].serve(server.id)
+    two.desks["east"].tend()
+    assert (two.look(server).status, two.look(server).task) == (ACTIVE, "powering-off")
+    assert [service.up for service in services.listed(two.compute())] == [True, True]
+    file.write_text(good)
+    two.desks["east"].serve(server.id)
+    assert two.look(server).status == SHUTOFF
