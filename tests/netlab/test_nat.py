@@ -1,9 +1,11 @@
 """Address translation, by both ways to do it, on a host with two projects' networks and a world outside."""
 
+import json
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
+from typing import Any
 
 import pytest
 
@@ -223,10 +225,21 @@ def test_the_same_again_changes_nothing(nat: Way, one: str) -> None:
 
 
 def _state() -> list[str]:
-    """Rules and addresses."""
+    """Rules, interfaces and addresses: what was set, not what the kernel comes to by itself (carrier, link-local)."""
     rules = said(HOST, "iptables-save").splitlines() + said(HOST, "ip6tables-save").splitlines()
     table = run(HOST, "nft", "-s", "list", "table", "inet", "climate").stdout
-    return [*(line for line in rules if line.startswith("-A")), table, said(HOST, "ip", "address", "show")]
+    links = json.loads(said(HOST, "ip", "-json", "address", "show"))
+    return [*(line for line in rules if line.startswith("-A")), table, *(_as_set(link) for link in links)]
+
+
+def _as_set(link: dict[str, Any]) -> str:
+    """An interface with its master and its addresses, as somebody set them."""
+    held = [
+        f"{address['local']}/{address['prefixlen']} {address.get('label')}"
+        for address in link["addr_info"]
+        if (address["family"], address["scope"]) != ("inet6", "link")
+    ]
+    return f"{link['ifname']} {link['address']} mtu {link['mtu']} in {link.get('master')}: {', '.join(held)}"
 
 
 def test_an_interface_that_is_not_there_is_named_and_the_rest_is_done(nat: Way, one: str) -> None:
