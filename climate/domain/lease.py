@@ -1,8 +1,9 @@
 """A lease, its reservations and its events; and how each fact changes them.
 
 A lease is the fold of its facts: `reduce(evolve, facts, None)`.  Nothing here
-reads a clock or a database.  `climate.domain.schedule` says which facts an
-intention gives rise to.
+reads a clock or a database.  What can happen is in `climate.domain.facts`, the
+states and what follows from them in `climate.domain.status`; which facts an
+intention gives rise to is said by `climate.domain.schedule`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,9 +43,11 @@ class Reservation:
     resource_id: str | None = None
     holds: tuple[Hold, ...] = ()
     exists_before_start: bool = False
+    """Something of it is in the cloud before the start, such as a sleeping server: who deletes the lease ends it."""
     missing: int = 0
     """How many hosts it was promised and lacks now."""
     resources_changed: bool = False
+    """Whether it got other hosts than it had while it was active."""
     addresses: tuple[AddressHold, ...] = ()
 
     @property
@@ -66,9 +69,11 @@ class Event:
     run_at: datetime
     status: EventStatus = UNDONE
     outcome: str | None = None
+    """How it ended: OK or LATE, CANCELLED or SKIPPED, FAILED, EXHAUSTED or MISSED."""
     reason: str | None = None
     attempts: int = 0
     token: int = 0
+    """Of its latest claim; 0: it was never claimed."""
     first_claimed_at: datetime | None = None
     updated_at: datetime | None = None
 
@@ -85,6 +90,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
+    """An agreement over a period.  It has a start and an end event, from which its status follows."""
+
     id: UUID
     name: str
     project_id: str
@@ -95,8 +102,10 @@ class Lease:
     created_at: datetime
     updated_at: datetime | None = None
     deleting: bool = False
+    """Its deletion was asked for: it is gone once its end event is done."""
     gone: bool = False
     version: int = 1
+    """How many facts there are of it."""
 
     def event(self, key: EventKind | UUID) -> Event:
         """The event of that kind or id; NotFound where the lease has none."""
@@ -113,6 +122,7 @@ class Lease:
 
     @property
     def _edges(self) -> tuple[EventStatus, EventStatus]:
+        """How far its start and its end event are."""
         return self.event(EventKind.START).stage, self.event(EventKind.END).stage
 
     @property
@@ -217,11 +227,9 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
 def _event_moved(lease: Lease, fact: Fact) -> Lease:
     match fact:
         case facts.EventClaimed(event_id, at, token):
-            first = lease.event(event_id).first_claimed_at or at
-            attempts = lease.event(event_id).attempts + 1
-            return _with(
-                lease, event_id, at, status=IN_PROGRESS, token=token, attempts=attempts, first_claimed_at=first
-            )
+            event = lease.event(event_id)
+            tries, first = event.attempts + 1, event.first_claimed_at or at
+            return _with(lease, event_id, at, status=IN_PROGRESS, token=token, attempts=tries, first_claimed_at=first)
         case facts.EventFinished(event_id, at, outcome):
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=None)
         case facts.EventSkipped(event_id, at, outcome, reason):
@@ -232,17 +240,8 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             attempts = lease.event(event_id).attempts - (not spent)
             return _with(lease, event_id, at, status=UNDONE, run_at=run_at, reason=reason, attempts=attempts)
         case facts.EventRequeued(event_id, at):
-            return _with(
-                lease,
-                event_id,
-                at,
-                status=UNDONE,
-                run_at=at,
-                attempts=0,
-                outcome=None,
-                reason=None,
-                first_claimed_at=None,
-            )
+            anew = {"attempts": 0, "first_claimed_at": None, "outcome": None, "reason": None}
+            return _with(lease, event_id, at, status=UNDONE, run_at=at, **anew)
     raise ValueError(f"unknown fact {type(fact).__name__}")
 
 
@@ -253,15 +252,14 @@ def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:
 
 
 def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
-    moved = {e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at) for e in fact.events}
-    end = next((e.due_at for e in moved.values() if e.kind is EventKind.END), lease.event(EventKind.END).due_at)
-    latest = max(fact.at, fact.period.end)
-    kept = [
-        moved.pop(event.id, _not_beyond(event, max(latest, end) if event.kind is EventKind.CLOSE else latest))
-        for event in lease.events
-    ]
+    """The events that the fact names begin anew, at their new times; the others stay as they are."""
+    named = {e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at) for e in fact.events}
+    others = [event for event in lease.events if event.id not in named]
+    end = next(event.due_at for event in (*named.values(), *others) if event.kind is EventKind.END)
+    over = max(fact.at, fact.period.end)
+    kept = [_not_beyond(event, max(over, end) if event.kind is EventKind.CLOSE else over) for event in others]
     order = list(EventKind)
-    events = sorted([*kept, *moved.values()], key=lambda event: order.index(event.kind))
+    events = sorted([*kept, *named.values()], key=lambda event: order.index(event.kind))
     return replace(lease, period=fact.period, events=tuple(events))
 
 
@@ -272,21 +270,18 @@ def _not_beyond(event: Event, latest: datetime) -> Event:
 
 
 def _reservation_changed(lease: Lease, fact: facts.ReservationChanged) -> Lease:
+    reservations = (_asked_anew(r, fact) if r.id == fact.reservation_id else r for r in lease.reservations)
+    return replace(lease, reservations=tuple(reservations))
+
+
+def _asked_anew(before: Reservation, fact: facts.ReservationChanged) -> Reservation:
     return replace(
-        lease,
-        reservations=tuple(
-            replace(
-                r,
-                spec=fact.spec,
-                holds=fact.holds,
-                missing=r.missing if fact.missing is None else fact.missing,
-                resources_changed=r.resources_changed if fact.changed is None else fact.changed,
-                addresses=r.addresses if fact.addresses is None else fact.addresses,
-            )
-            if r.id == fact.reservation_id
-            else r
-            for r in lease.reservations
-        ),
+        before,
+        spec=fact.spec,
+        holds=fact.holds,
+        missing=before.missing if fact.missing is None else fact.missing,
+        resources_changed=before.resources_changed if fact.changed is None else fact.changed,
+        addresses=before.addresses if fact.addresses is None else fact.addresses,
     )
 
 
