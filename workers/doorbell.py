@@ -13,6 +13,7 @@ from kombu.entity import Queue
 
 from climate.service.events import QUEUE, queue_of
 from climate.settings import SettingError
+from workers import reading
 
 RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
 TEND_POOLS, TEND_OUTSIDE = "climate.tend_pools", "climate.tend_outside"
@@ -33,7 +34,7 @@ class Hosts(NamedTuple):
 
 def connect(redis_url: str) -> Celery:
     """A Celery application for sending and receiving."""
-    app = Celery("climate", broker=broker_url(redis_url), set_as_current=False)
+    app = Celery("climate", broker=broker_url(redis_url), amqp=reading.Amqp, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
         broker_connection_max_retries=None,
