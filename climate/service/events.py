@@ -232,7 +232,7 @@ def _outcome(begun: _Run, troubles: Sequence[Exception], lacking: Mapping[UUID, 
     climate, event_id = begun.climate, begun.event.id
     limit = timedelta(seconds=climate.settings.wait_seconds)
     for kind in (Refused, CloudError, NotYet):
-        said = "; ".join(str(trouble) for trouble in troubles if isinstance(trouble, kind))
+        said = "; ".join(str(trouble) or kind.__name__ for trouble in troubles if isinstance(trouble, kind))
         if not said:
             continue
         if kind is Refused:

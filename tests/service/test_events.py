@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from climate.cloud import Refused
+from climate.cloud import CloudError, NotYet, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Forbidden, IllegalMove, NotFound
 from climate.domain.lease import Lease
-from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, LeaseStatus
+from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, EventStatus, LeaseStatus
 from climate.service import events, failing, replay
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
@@ -199,6 +199,16 @@ def test_what_the_cloud_refuses_is_not_tried_again(climate: Climate, cloud: Fake
     run_due(climate)
     start = acts.event(climate, lease, START)
     assert (start.status, start.outcome, start.reason, start.attempts) == (ERROR, "FAILED", "no such project", 1)
+
+
+@pytest.mark.parametrize(("trouble", "status"), [(NotYet(), UNDONE), (CloudError(), UNDONE), (Refused(), ERROR)])
+def test_trouble_that_says_nothing_is_trouble_all_the_same(
+    climate: Climate, cloud: FakeCloud, lease: Lease, trouble: Exception, status: EventStatus
+) -> None:
+    cloud.failures["lend"] = trouble
+    run_due(climate)
+    start = acts.event(climate, lease, START)
+    assert (start.status, start.reason) == (status, type(trouble).__name__)
 
 
 def test_an_unheard_answer_is_no_second_effect(climate: Climate, clock: Clock, cloud: FakeCloud, lease: Lease) -> None:
