@@ -5,7 +5,7 @@ import binascii
 from dataclasses import dataclass
 from typing import Any
 
-from api.compute import asked
+from api.compute import asked, ip
 from api.compute.microversion import since
 from api.current import caller, deployment
 from climate.compute.flavor import Flavor
@@ -66,6 +66,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any]) -> BootRequest:
         flavor=flavor(server.get("flavorRef")),
         image_id=_image(server),
         networks=_networks(server),
+        addresses=_addresses(server),
         metadata=asked.metadata(server.get("metadata") or {}),
         hints=hints,
         zone=_zone(server),
@@ -166,9 +167,20 @@ def _networks(server: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def _network(entry: Any) -> str:
-    if not isinstance(entry, dict) or entry.get("port") or entry.get("fixed_ip"):
-        raise InvalidInput('networks: each must be like {"uuid": "…"}; the address is chosen by the cloud')
+    if not isinstance(entry, dict) or entry.get("port"):
+        raise InvalidInput('networks: each must be like {"uuid": "…"}, perhaps with "fixed_ip"; there are no ports')
     return asked.uuid(entry.get("uuid"), "networks.uuid")
+
+
+def _addresses(server: dict[str, Any]) -> dict[str, str]:
+    """Network -> the address that is asked for there, of those networks that `_networks` has looked at."""
+    given = server.get("networks")
+    named = [(_network(entry), entry.get("fixed_ip")) for entry in given] if isinstance(given, list) else []
+    found = {network: str(ip.address(wanted, "networks.fixed_ip")) for network, wanted in named if wanted is not None}
+    for network in found:
+        if [other for other, _ in named].count(network) > 1:
+            raise InvalidInput(f"networks: network {network} is there twice, and a server has one interface in each")
+    return found
 
 
 def _zone(server: dict[str, Any]) -> str | None:

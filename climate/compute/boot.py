@@ -109,6 +109,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     granting.check_hints(conn, spec)
     lookup.check_place(conn, spec, compute.rules.options.default_zone)
     networks = fixed.chosen(conn, compute.network, request.project_id, request.networks)
+    fixed.check_wanted(networks, request.addresses, request.count)
     group_id = groups.hinted(request.hints)
     if group_id is not None:
         group, most = groups.joining(conn, compute.rules, group_id, request.project_id, request.least)
@@ -137,7 +138,7 @@ def _connect(
     (networks, made), request, options = what, build.request, compute.network
     ids, now = tuple(server.id for server in made), compute.now(conn)
     vpn = options.vpn_image is not None and request.image_id == options.vpn_image
-    fixed.allocate(conn, fixed.Asked(request.project_id, ids, networks, vpn), now)
+    fixed.allocate(conn, fixed.Asked(request.project_id, ids, networks, request.addresses, vpn), now)
     if options.auto_assign and networks and MANAGERS[networks[0].manager].FLOATING:
         pool = floating.pool(conn, None, options.floating_pool)
         floating.auto_assign(conn, request.project_id, ids, pool, now)

@@ -90,6 +90,8 @@ class BootRequest:
     image_id: str | None
     networks: tuple[str, ...] | None = None
     """Ids of networks; None: the cloud's only one; empty: none."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Network -> the very fixed address that the only server is to have there; in other networks it gets any."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, Any] = field(default_factory=dict)
     zone: str | None = None

@@ -20,7 +20,7 @@ from api.compute.described.shapes import (
 from climate.compute.server import STATUSES, VM_STATES
 from climate.compute.store.server_lists import ORDERS
 
-NETWORK: Schema = below("uuid", uuid())
+NETWORK: Schema = thing(("uuid",), uuid=uuid(), fixed_ip={"type": "string", "format": "ipv4"})
 NETWORKS: Schema = {"anyOf": [one_of("auto", "none"), listing(NETWORK, 16)]}
 DEVICE: Schema = {
     "type": "object",

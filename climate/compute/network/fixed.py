@@ -1,8 +1,9 @@
 """Fixed addresses of servers: one interface in each network, one address of its pool, and their life (D.5, D.6)."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from ipaddress import IPv4Address
 from uuid import uuid4
 
 import structlog
@@ -31,6 +32,8 @@ class Asked:
     project_id: str
     server_ids: tuple[str, ...]
     networks: tuple[Network, ...]
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Network -> the very address that the only server is to have there."""
     vpn: bool = False
     """Whether they are cloudpipes, which have an address of their own."""
 
@@ -60,10 +63,20 @@ def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[N
     return tuple(found[network_id] for network_id in dict.fromkeys(wanted))
 
 
+def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], count: int) -> None:
+    """BadRequest when several servers would have the same address, or a network has none such."""
+    if addresses and count > 1:
+        raise BadRequest("Failed to launch instances: max_count cannot be greater than 1 if a fixed_ip is specified.")
+    for network in networks:
+        if network.id in addresses and IPv4Address(addresses[network.id]) not in network.cidr:
+            raise BadRequest(f"Fixed IP address {addresses[network.id]} is not one of network {network.id}.")
+
+
 def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = macs.choose) -> None:
     """Give each server an interface and an address in each network.
 
-    Raises NoMoreAddresses when a pool has too few, QuotaExceeded, MacsCollide.
+    Raises NoMoreAddresses when a pool has too few, BadRequest when the very
+    address that is asked for is not free, QuotaExceeded, MacsCollide.
     """
     if not asked.networks or not asked.server_ids:
         return
@@ -72,13 +85,19 @@ def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = 
         (server_id, network.id, place) for place, network in enumerate(asked.networks) for server_id in asked.server_ids
     ]
     _make_vifs(conn, pairs, choose)
-    for network in asked.networks:
+    # Who wants very addresses waits for others that do: all of them in the same order.
+    for network in sorted(asked.networks, key=lambda one: one.id):
         _take(conn, network, asked, now)
     _call(conn, asked.networks)
 
 
 def _take(conn: Connection, network: Network, asked: Asked, now: datetime) -> None:
     exact = managers.of(network).address(network, asked.vpn)
+    wanted = asked.addresses.get(network.id)
+    if wanted is not None and wanted != str(exact):
+        if not rows.take_this(conn, network.id, asked.server_ids[0], wanted, now):
+            raise BadRequest(f"Fixed IP address {wanted} is not free in network {network.id}.")
+        return
     if exact is None:
         found = len(rows.take(conn, network.id, asked.server_ids, now))
     else:

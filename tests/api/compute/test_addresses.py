@@ -6,10 +6,12 @@ from uuid import uuid4
 import pytest
 
 from climate.compute.network.options import NetworkOptions
-from tests.api.compute.world import Person, World, done, message
+from tests.api.compute.world import Person, World, done, hours_away, message, written
 from tests.compute import nets
 
 C = "/compute/v2.1"
+
+SLEEPS = {"reserved": "True", "lease_params": {"name": "nap", "start_date": hours_away(1), "end_date": hours_away(2)}}
 
 
 @pytest.fixture
@@ -126,6 +128,41 @@ def test_a_network_has_an_end_and_so_has_a_quota(there: World, member: Person, a
     done(admin("PUT", f"{C}/os-quota-sets/project", {"quota_set": {"fixed_ips": 13}}))
     flat = member.get(f"{C}/os-networks")["networks"][0]["id"]
     assert "fixed ips" in message(member.act(server_id, "addFixedIp", {"networkId": flat}), 403, "forbidden")
+
+
+def test_a_server_is_booted_with_the_very_address_that_was_asked_for(
+    there: World, member: Person, dhcp: str, pool: None
+) -> None:
+    flat = member.get(f"{C}/os-networks")["networks"][0]["id"]
+    server_id = member.booted(networks=[{"uuid": dhcp, "fixed_ip": "10.20.0.9"}, {"uuid": flat, "fixed_ip": None}])
+    there.settle()
+    assert [one["net_id"] for one in interfaces(member, server_id)] == [dhcp, flat]
+    assert "10.20.0.9" in addresses(member, server_id)
+    done(member("POST", f"{C}/os-floating-ips"))
+    wanted = {"address": "203.0.113.10", "fixed_address": "10.20.0.9"}
+    assert member.act(server_id, "addFloatingIp", wanted).status_code == 202
+    asleep = member.booted(hints=SLEEPS, networks=[{"uuid": dhcp, "fixed_ip": "10.20.0.7"}])
+    assert (member.status(asleep), addresses(member, asleep)) == ("RESERVED", ["10.20.0.7"])
+
+
+def test_addresses_that_no_server_can_be_booted_with(there: World, member: Person, dhcp: str) -> None:
+    member.booted(networks=[{"uuid": dhcp, "fixed_ip": "10.20.0.9"}])
+    before = written(there)
+    for address, word in (
+        ("10.20.0.9", "10.20.0.9 is not free"),
+        ("10.20.0.1", "10.20.0.1 is not free"),
+        ("10.20.0.15", "10.20.0.15 is not free"),
+        ("10.20.0.16", "10.20.0.16 is not one of network"),
+        ("fd00::9", "must be an IPv4 address"),
+        ("", "must be an IPv4 address"),
+        (9, "must be an IPv4 address"),
+    ):
+        answer = member.boot(networks=[{"uuid": dhcp, "fixed_ip": address}])
+        assert word in message(answer, 400, "badRequest")
+    free = {"uuid": dhcp, "fixed_ip": "10.20.0.10"}
+    assert "max_count" in message(member.boot(networks=[free], max_count=2), 400, "badRequest")
+    assert "twice" in message(member.boot(networks=[{"uuid": dhcp}, free]), 400, "badRequest")
+    assert written(there) == before
 
 
 def test_interfaces_come_and_go(there: World, member: Person, dhcp: str, pool: None) -> None:

@@ -66,6 +66,26 @@ def test_sixteen_boots_on_a_small_pool(cloud: Cloud, manager: str) -> None:
     assert there.place.count("compute_addresses", "server_id IS NOT NULL") == 0
 
 
+def test_one_of_many_gets_the_address_that_all_of_them_ask_for(cloud: Cloud) -> None:
+    there = cloud(manager="flat")
+    ids = [there.served(f"net{place}", f"10.0.{place}.0/28", bridge=f"br{place}")[0].id for place in (0, 1)]
+    wanted = {network_id: f"10.0.{place}.9" for place, network_id in enumerate(ids)}
+
+    def boot(project: str, order: Sequence[str]) -> Sequence[object]:
+        return there.place.boot(project_id=project, networks=tuple(order), addresses=wanted)
+
+    # Half of them name the networks the other way round: none of them waits for one that waits for it.
+    answers = at_once(*[lambda n=n: boot(f"p{n}", ids[:: 1 if n % 2 else -1]) for n in range(6)])  # type: ignore[misc]
+    assert refusals(answers) == [BadRequest] * 5
+    there.place.settle()
+    made = next(answer[0].id for answer in answers if isinstance(answer, list))
+    assert sorted(there.fixed(made)) == sorted(wanted.values())
+    assert there.wrong() == []
+    assert there.place.drift() == []
+    assert there.place.count("compute_servers") == 1
+    assert there.place.count("compute_addresses", "server_id IS NOT NULL") == there.place.count("compute_vifs") == 2
+
+
 def test_an_address_that_another_is_about_to_get_is_passed_over(cloud: Cloud) -> None:
     there = cloud(manager="flat")
     network = there.served("private", "10.0.0.0/28")[0]
