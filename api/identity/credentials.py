@@ -15,6 +15,7 @@ from climate.identity.credentials import NewCredential
 from climate.identity.people import ROLES
 from climate.identity.store import credentials as store
 from climate.identity.tokens import Grant
+from climate.service import dates
 
 blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
 
@@ -92,6 +93,9 @@ def _moment(text: str | None) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise InvalidInput("expires_at must be a date and time like 2030-01-31T12:00:00") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if not dates.EARLIEST <= moment <= dates.LATEST:
+        raise InvalidInput("expires_at is out of range: years 2000 to 2199")
+    return moment

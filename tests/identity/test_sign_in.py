@@ -209,6 +209,22 @@ def test_a_credential_ends_when_it_says(here: Place, demo: Asker) -> None:
     assert demo.ask("POST", TOKENS, json=body).status_code == 401
 
 
+def test_a_credential_does_not_end_beyond_the_calendar(demo: Asker) -> None:
+    """Such a moment can be written and never be read again, and with it no credential of its user."""
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    path = f"/identity/v3/users/{shown['user']['id']}/application_credentials"
+    beyond = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00", "9999-12-31T23:59:59")
+    for text_ in (*beyond, "1e9", "2030-02-30", "2030-01-01T00:00:00+25:00"):
+        wanted = {"name": "ever", "expires_at": text_}
+        refused = demo.ask("POST", path, json={"application_credential": wanted})
+        assert refused.status_code == 400
+        assert "expires_at" in refused.json["error"]["message"]
+    assert demo.ask("GET", path).json["application_credentials"] == []
+    wanted = {"name": "ci", "expires_at": "2199-12-31T00:00:00+14:00"}
+    made = demo.ask("POST", path, json={"application_credential": wanted})
+    assert made.json["application_credential"]["expires_at"] == "2199-12-30T10:00:00.000000"
+
+
 def test_members_see_themselves_and_nothing_else(here: Place, admin: Asker, demo: Asker) -> None:
     me = admin.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
     boss = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]
