@@ -118,9 +118,9 @@ def query_flag(key: str) -> bool:
     return False if text is None else text == "" or flag(text, key)
 
 
-def own_project(*, admin_sees_all: bool = True) -> str | None:
+def own_project() -> str | None:
     """The project whose things the caller may see; None: everybody's."""
-    return None if admin_sees_all and caller().is_admin else caller().project_id
+    return None if caller().is_admin else caller().project_id
 
 
 def may_read() -> None:

@@ -11,9 +11,6 @@ from climate.domain.facts import Fact, Hold, LeaseCreated, ReservationChanged
 from climate.domain.lease import Reservation
 from climate.domain.pools import HostPlace, Pool
 
-AWAY = frozenset({Pool.CLEANING, Pool.RECYCLING})
-"""Pools that a host leaves by itself, but not for a lease that needs it now."""
-
 
 def weight(holds: Iterable[Hold]) -> int:
     """How much is held: hosts, or the room for servers on shared ones."""

@@ -25,12 +25,6 @@ def tick_off(conn: Connection, event_id: UUID, due_at: datetime, steps: Collecti
         conn.execute(_TICK_OFF, {"id": event_id, "due": due_at, "steps": list(steps)})
 
 
-def of_event(conn: Connection, event_id: UUID) -> dict[str, str]:
-    """Step -> state."""
-    found = select(actions.c.step, actions.c.state).where(actions.c.event_id == event_id)
-    return {row.step: row.state for row in conn.execute(found)}
-
-
 _CLAIM = (
     select(
         claims.c.event_id,

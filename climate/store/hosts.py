@@ -145,7 +145,7 @@ def property_names(conn: Connection, *, private: bool) -> frozenset[str]:
     return frozenset(conn.scalars(query if private else query.where(~properties.c.private)))
 
 
-def property_list(conn: Connection, *, private: bool, name: str | None = None) -> list[Property]:
+def property_list(conn: Connection, *, private: bool) -> list[Property]:
     """Capabilities with the distinct values that present hosts have for them."""
     value = func.jsonb_each_text(hosts.c.extra).table_valued("key", "value").lateral("pair")
     seen = (
@@ -156,7 +156,6 @@ def property_list(conn: Connection, *, private: bool, name: str | None = None) -
     values = {key: tuple(found) for key, found in conn.execute(seen)}
     query = select(properties).where(properties.c.resource_type == HOST_TYPE).order_by(properties.c.property_name)
     query = query if private else query.where(~properties.c.private)
-    query = query if name is None else query.where(properties.c.property_name == name)
     return [_property(row, values.get(row.property_name, ())) for row in conn.execute(query)]
 
 

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from sqlalchemy import Connection
 
-from climate.compute.errors import BadRequest, Conflict, NotFound
+from climate.compute.errors import BadRequest, Conflict
 from climate.compute.network import floating, networks
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import FLAT_DHCP, VLAN, Network
@@ -75,19 +75,11 @@ def _check(conn: Connection, drawn: Drawn) -> None:
         raise Conflict(f"VLAN {drawn.vlan} is another network's")
 
 
-def get(conn: Connection, outline_id: str) -> Outline:
-    """The outline, locked.  NotFound."""
-    found = rows.get(conn, outline_id)
-    if found is None:
-        raise NotFound(f"Network {outline_id} could not be found.")
-    return found
-
-
 def complete(conn: Connection, options: NetworkOptions, outline: Outline, given: Range) -> None:
     """Make the network, or the pool, that an outline is of; it keeps its id.  Raises BadRequest, Conflict."""
     rows.drop(conn, outline.id)
     if outline.manager is None:
-        _complete_pool(conn, outline, given)
+        _complete_pool(conn, options, outline, given)
         return
     there = network_rows.listed(conn)
     wanted = Wanted(
@@ -103,12 +95,12 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, given:
     networks.create(conn, options, wanted, outline.manager)
 
 
-def _complete_pool(conn: Connection, outline: Outline, given: Range) -> None:
+def _complete_pool(conn: Connection, options: NetworkOptions, outline: Outline, given: Range) -> None:
     floating.make_pool(
         conn, outline.label, given.cidr, gateway=given.gateway, interface=outline.interface, pool_id=outline.id
     )
     for first, last in given.stretches or [(given.cidr[0], given.cidr[-1])]:
-        floating.add(conn, outline.id, first, last)
+        floating.add(conn, outline.id, first, last, options.own)
 
 
 def _free_bridge(name: str, there: Sequence[Network]) -> str:

@@ -127,15 +127,6 @@ _ON_HOST = text("""
     WHERE n.host = :host ORDER BY f.address
 """)
 
-_SERVER_FLOATING = text("""
-    SELECT v.server_id::text, host(f.address) AS address, host(f.fixed_address) AS fixed_address, v.mac,
-           v.network_id::text, n.label
-    FROM compute_floating_addresses f
-    JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address
-    JOIN compute_vifs v ON v.id = a.vif_id JOIN compute_networks n ON n.id = v.network_id
-    WHERE v.server_id = ANY(CAST(:ids AS uuid[])) ORDER BY f.address
-""")
-
 
 @dataclass(frozen=True, slots=True)
 class Floating:
@@ -268,8 +259,3 @@ def fixed(conn: Connection, wanted: Mapping[str, str | None]) -> list[Fixed]:
 def on_host(conn: Connection, host: str) -> list[tuple[str, str, str | None]]:
     """(floating, fixed, interface) of all that a network host translates."""
     return [(row.floating, row.fixed, row.interface) for row in conn.execute(_ON_HOST, {"host": host})]
-
-
-def of_servers(conn: Connection, server_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """The floating addresses of servers: server_id, address, fixed_address, mac, network_id, label."""
-    return [dict(row) for row in conn.execute(_SERVER_FLOATING, {"ids": list(server_ids)}).mappings()]

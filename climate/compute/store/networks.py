@@ -218,9 +218,9 @@ def delete(conn: Connection, network_id: str) -> None:
     conn.execute(_DELETE, {"id": network_id})
 
 
-def network_of(row: RowMapping | Mapping[str, Any], prefix: str = "") -> Network:
+def network_of(row: RowMapping) -> Network:
     """The network of a row's columns."""
-    given = {name: row[f"{prefix}{name}"] for name in Network.__slots__}
+    given = {name: row[name] for name in Network.__slots__}
     addresses = ("gateway", "gateway_v6", "dhcp_start", "vpn_private_address", "vpn_public_address")
     given |= {name: ip_address(given[name]) for name in addresses if given[name] is not None}
     given |= {name: ip_network(given[name]) for name in ("cidr", "cidr_v6") if given[name] is not None}
