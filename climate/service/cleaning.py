@@ -21,17 +21,15 @@ from climate.context import Climate
 from climate.domain import pools
 from climate.domain.facts import HostMoved
 from climate.domain.notices import Notice
-from climate.domain.policy import Caller
 from climate.domain.pools import CLEANING, FAILED, RESERVATION, HostPlace
 from climate.service import drift, notices
+from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.store import claims, cleaning, places
 from climate.store.cleaning import Cleaning
 
 log = structlog.get_logger(__name__)
 
-AUTHOR = Caller("climate:rounds", "")
-HANDS_ON = timedelta(seconds=60)
 MOST_TRIES = 3
 NOT_CLEANED = "not cleaned: "
 """What the reasons of hosts begin with that have failed as they cannot be cleaned."""

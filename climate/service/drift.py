@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from sqlalchemy import Connection
@@ -12,21 +12,16 @@ from climate.cloud import FREEPOOL, KEPT, CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.notices import Notice
-from climate.domain.policy import Caller
 from climate.domain.pools import READY, HostPlace
 from climate.domain.status import EventKind, EventStatus
 from climate.plugin import CLOUD_POOLS
 from climate.service import notices
+from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.store import claims, drift, places
 from climate.store.drift import Begun
 
 log = structlog.get_logger(__name__)
-
-HANDS_ON = timedelta(seconds=60)
-"""For how long a host is this worker's, so that no other one asks for the same."""
-
-AUTHOR = Caller("climate:rounds", "")
 
 Seen = Mapping[str, frozenset[str]]
 """Host -> the pools of the cloud that it is in."""

@@ -19,15 +19,14 @@ from climate.service import drift, notices, refusals
 from climate.service.cleaning import NOT_CLEANED
 from climate.service.hosts import number
 from climate.service.returning import Return, bring_back
+from climate.service.rounds import AUTHOR
 from climate.service.unit import work
 from climate.settings import Settings
 from climate.store import ailing, claims, hosts, places
 from climate.store.ailing import Health
 
-AUTHOR = Caller("climate:rounds", "")
 WELL = "declared well"
 """The reason of failed hosts of which an admin says that they are well: they come back as soon as they can."""
-
 
 RECOVERED = "it is well again"
 UNKNOWN = "the cloud does not know it"

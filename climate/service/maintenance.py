@@ -20,11 +20,10 @@ from climate.service.curing import Outcome
 from climate.service.hosts import number
 from climate.service.objections import clash
 from climate.service.returning import Return, bring_back
+from climate.service.rounds import AUTHOR
 from climate.service.unit import work
 from climate.store import ailing, claims, places, windows
 from climate.store.windows import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Wanted, Window
-
-AUTHOR = Caller("climate:rounds", "")
 
 GRACE = timedelta(minutes=1)
 """How far in the past a window may start, for clients that know no seconds."""

@@ -19,20 +19,17 @@ from climate.context import Climate
 from climate.domain import pools, recycling
 from climate.domain.facts import HostMoved
 from climate.domain.notices import Notice
-from climate.domain.policy import Caller
 from climate.domain.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, OnEnd, Pool
 from climate.domain.recycling import Stay, Turn
 from climate.plugin import CLOUD_POOLS
 from climate.service import drift, healing, moves, notices
+from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.settings import Settings
 from climate.store import claims, cleaning, places, promises
 from climate.store.promises import Left
 
 log = structlog.get_logger(__name__)
-
-AUTHOR = Caller("climate:rounds", "")
-HANDS_ON = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from sqlalchemy import Connection
@@ -18,13 +18,12 @@ from climate.domain.policy import Caller
 from climate.domain.pools import HostPlace, OnEnd, Pool
 from climate.domain.status import IN_PROGRESS, EventKind
 from climate.service import drift, moves, notices
+from climate.service.rounds import HANDS_ON
 from climate.service.unit import work
 from climate.store import ailing, claims, leases, places, windows
 from climate.store.ailing import Running
 
 log = structlog.get_logger(__name__)
-
-HANDS_ON = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)

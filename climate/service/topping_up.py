@@ -1,7 +1,6 @@
 """The reservation pool is filled up to its target, with hosts of the multi-tenant pool that are empty."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 import structlog
 from sqlalchemy import Connection
@@ -9,19 +8,15 @@ from sqlalchemy import Connection
 from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
 from climate.context import Climate
 from climate.domain.facts import HostMoved
-from climate.domain.policy import Caller
 from climate.domain.pools import HostPlace, Pool
+from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.store import claims, places, pools, terms
 
 log = structlog.get_logger(__name__)
 
-HANDS_ON = timedelta(seconds=60)
-
 SPARE = 10
 """Hosts that are tried beyond what is wanted in one round: many will have servers, and each try is a call."""
-
-AUTHOR = Caller("climate:rounds", "")
 
 
 def top_up(climate: Climate) -> int:
