@@ -254,4 +254,4 @@ def lasts_until(capacities: Mapping[int, Size], uses: Sequence[Use], order: Orde
 
 
 def _after(moment: datetime) -> datetime:
-    return moment + (datetime.resolution)
+    return moment + datetime.resolution

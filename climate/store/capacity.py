@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, select
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain import slots
@@ -22,7 +22,7 @@ from climate.domain.errors import Busy, NotEnoughHosts
 from climate.domain.period import Period
 from climate.domain.requirements import Requirement
 from climate.domain.slots import Order, Room, Size, Use
-from climate.store.availability import HORIZON, PATIENT_LOOKS, POOL_LOCK, TryPatiently
+from climate.store.availability import HORIZON, PATIENT_LOOKS, TryPatiently, take_pool_lock
 from climate.store.room import PARTS, search
 from climate.store.tables import hosts
 
@@ -81,7 +81,7 @@ def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
 
 
 def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
-    conn.execute(select(func.pg_advisory_xact_lock(POOL_LOCK)))
+    take_pool_lock(conn)
     for _ in range(PATIENT_LOOKS):
         seen = slots.choose(_looked(conn, wanted, search(wanted.requirement).best), wanted.order)
         if seen is None:

@@ -44,7 +44,7 @@ def rows(facts: Sequence[tuple[UUID, int, Fact | HostFact]], author: Caller) -> 
 
 
 def read(conn: Connection, stream: UUID) -> list[Entry]:
-    """All that happened to one lease, oldest first."""
+    """All that happened to one lease, or to one host, oldest first."""
     found = conn.execute(select(journal).where(journal.c.stream == stream).order_by(journal.c.version))
     return [_entry(row) for row in found]
 
