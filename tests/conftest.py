@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.engine import make_url
 
@@ -24,6 +25,11 @@ from climate.store.engine import connect
 from climate.store.tables import metadata
 
 pytest_plugins = ("tests.netlab.option",)
+
+# The same examples in each run, however long they take: what a change has not broken does not fail on a busy machine.
+# `--hypothesis-profile=default` looks for others.
+settings.register_profile("climate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("climate")
 
 
 def pytest_configure() -> None:

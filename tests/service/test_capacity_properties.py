@@ -135,7 +135,7 @@ def small(climate: Climate) -> Climate:
     return climate
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps)
 def test_nothing_beyond_and_nothing_refused_without_need(
     small: Climate, clock: Clock, found: list[tuple[Any, ...]]
