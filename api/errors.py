@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 from flask import Flask, Response, current_app, jsonify, request
+from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
@@ -23,8 +24,9 @@ STATUS: Mapping[type[Exception], int] = {
     errors.TooManyAttempts: 429,
     errors.TooManyRequests: 429,
     errors.Unavailable: 503,
+    ParseException: 400,
 }
-"""A domain error's status is that of its nearest ancestor here."""
+"""An error's status is that of its nearest ancestor; ParseException is the web server's, of a body in wrong pieces."""
 
 KNOWN = "climate.statuses"
 DRAINED = 16 * 1024 * 1024

@@ -10,6 +10,8 @@ from wsgiref.simple_server import make_server
 
 import pytest
 from flask import Flask
+from gunicorn.http.body import Body, ChunkedReader
+from gunicorn.http.unreader import IterUnreader
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,6 +125,14 @@ def test_a_body_in_pieces_has_the_same_limit(demo: Asker) -> None:
         return demo.ask("POST", ECHO, environ_overrides=terminated).status_code
 
     assert [in_pieces(size) for size in (100, LONGEST - 1, LONGEST + 1, 3 * LONGEST)] == [200, 200, 413, 413]
+
+
+@pytest.mark.parametrize("sent", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}xx0\r\n\r\n", b"2\r\n{}\r\n0\r\n", b"40\r\n{}"])
+def test_a_body_in_wrong_pieces_is_400(demo: Asker, sent: bytes) -> None:
+    pieces = Body(ChunkedReader(None, IterUnreader(iter([sent]))))
+    terminated = {"wsgi.input": pieces, "wsgi.input_terminated": True, "CONTENT_TYPE": "application/json"}
+    answer = demo.ask("POST", ECHO, environ_overrides=terminated)
+    assert answer.status_code == 400
 
 
 values = st.recursive(
