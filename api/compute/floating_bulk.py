@@ -56,7 +56,7 @@ def create() -> Body:
         pool_id = _make(conn, name, given, (first, last)) if there is None else str(there["id"])
         if there is not None:
             _check_same(there, given)
-        if not floating.add(conn, pool_id, first, last):
+        if not floating.add(conn, pool_id, first, last, compute().network.own):
             raise Conflict(f"{first} to {last}: all of them that can be handed out are in the pool already")
     interface = given.get("interface") or (compute().network.public_interface if there is None else there["interface"])
     return {CREATE: {"ip_range": given["ip_range"], "pool": name, "interface": interface}}

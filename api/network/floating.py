@@ -1,5 +1,6 @@
 """Floating addresses: taken from a pool, let to stand for a server's, given back."""
 
+from ipaddress import IPv4Address
 from typing import Any
 
 from flask import Blueprint
@@ -55,6 +56,8 @@ def create() -> tuple[Body, int]:
     project_id = given.project(body) or caller().project_id
     address = body.get("floating_ip_address")
     exact = None if address is None else str(ip.address(address, "floating_ip_address"))
+    if exact is not None:
+        floating.check_not_own(compute().network, IPv4Address(exact))
     said = given.description(body.get("description"))
     with compute().engine.begin() as conn:
         now = compute().now(conn)

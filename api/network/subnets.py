@@ -69,7 +69,7 @@ def change(subnet_id: str) -> Body:
     with compute().engine.begin() as conn:
         pool = next((row for row in floating_pools.pools(conn) if row["subnet_id"] == subnet_id), None)
         if pool is not None and "allocation_pools" in body:
-            pools.reshape(conn, pool["id"], stretches)
+            pools.reshape(conn, pool["id"], stretches, compute().network.own)
         found = one(_rows(conn, None), subnet_id, "Subnet")
         if pool is None and "allocation_pools" in body and body["allocation_pools"] != found["allocation_pools"]:
             raise Conflict(f"Subnet {subnet_id} is that of a network of servers, whose addresses stay as they are")

@@ -1,5 +1,6 @@
 """Floating addresses: their pools, the projects that have some, the fixed addresses they stand for (cloud.md D.10)."""
 
+from collections.abc import Collection
 from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network
 
@@ -15,9 +16,11 @@ from climate.compute.errors import (
     QuotaExceeded,
 )
 from climate.compute.network.managers import MANAGERS
+from climate.compute.network.options import NetworkOptions
 from climate.compute.store import floating as rows
 from climate.compute.store import floating_pools as pool_rows
 from climate.compute.store import network_hosts, projects
+from climate.compute.store import networks as network_rows
 from climate.compute.store.floating import Fixed, Floating
 
 MOST_AT_ONCE = 65536
@@ -33,9 +36,16 @@ def make_pool(
     interface: str | None = None,
     pool_id: str | None = None,
 ) -> str:
-    """Make a pool, a network outside, with no addresses yet; its id.  Conflict when it is there, BadRequest."""
+    """Make a pool, a network outside, with no addresses yet; its id.
+
+    Raises Conflict when it is there, or networks of servers have addresses of it; BadRequest.
+    """
     if gateway is not None and gateway not in cidr:
         raise BadRequest(f"gateway {gateway} is not in {cidr}")
+    # Nobody makes a network of servers meanwhile, who would look for pools in its way.
+    inside = next((one for one in network_rows.taken(conn) if IPv4Network(one).overlaps(cidr)), None)
+    if inside is not None:
+        raise Conflict(f"{cidr} overlaps {inside}, the range of a network of servers")
     pool_rows.alone(conn)
     if any(IPv4Network(pool["cidr"]).overlaps(cidr) for pool in pool_rows.pools(conn)):
         raise Conflict(f"{cidr} overlaps the range of another pool")
@@ -46,8 +56,13 @@ def make_pool(
     return made
 
 
-def add(conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address) -> list[str]:
-    """Put a range of addresses into a pool; those that were not in it.  NotFound, BadRequest outside of its network."""
+def add(
+    conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address, own: Collection[IPv4Address] = ()
+) -> list[str]:
+    """Put a range of addresses into a pool, but for hosts' `own`; those that were not in it.
+
+    Raises NotFound, BadRequest for what is outside of its network.
+    """
     pool_rows.keep(conn, pool_id)
     found = next((one for one in pool_rows.pools(conn) if one["id"] == pool_id), None)
     if found is None:
@@ -59,6 +74,7 @@ def add(conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address) -
     if first not in cidr or last not in cidr:
         raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {found['name']}")
     spared = {found["gateway"], str(cidr[0]), str(cidr[-1])} if cidr.prefixlen < 31 else {found["gateway"]}
+    spared |= {str(one) for one in own}
     wanted = [str(first + place) for place in range(count)]
     return pool_rows.add(conn, pool_id, [address for address in wanted if address not in spared])
 
@@ -119,6 +135,12 @@ def allocate_this(
     if found is None:
         raise Conflict(f"Floating address {address} is not free, or not one of that pool's network")
     return get(conn, found)
+
+
+def check_not_own(options: NetworkOptions, address: IPv4Address) -> None:
+    """Conflict for what a network host has itself."""
+    if address in options.own:
+        raise Conflict(f"Floating address {address} is a network host's own")
 
 
 def _check_quota(conn: Connection, project_id: str) -> None:

@@ -2,15 +2,19 @@
 
 from ipaddress import IPv4Network
 
+import structlog
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
+from climate.compute.errors import Conflict
 from climate.compute.network import claiming, floating, networks, subnets, vlan
 from climate.compute.network.model import VLAN
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.wanted import Wanted
 from climate.compute.store import floating_pools, network_hosts
 from climate.compute.store import networks as rows
+
+log = structlog.get_logger(__name__)
 
 NETWORK, CIDR = "private", IPv4Network("10.10.0.0/20")
 
@@ -28,9 +32,16 @@ def furnish(conn: Connection, compute: Compute) -> None:
         claiming.claim_one(conn, compute)
     pool = options.floating_range
     if pool is not None and not floating_pools.pools(conn):
-        cidr = options.floating_cidr or pool
-        made_pool = floating.make_pool(conn, options.floating_pool, cidr, interface=options.public_interface)
-        floating.add(conn, made_pool, pool[0], pool[-1])
+        try:
+            _furnish_pool(conn, options, pool)
+        except Conflict as refusal:  # with networks that there are, which servers need more
+            log.error("there are no floating addresses", reason=str(refusal))
+
+
+def _furnish_pool(conn: Connection, options: NetworkOptions, pool: IPv4Network) -> None:
+    cidr = options.floating_cidr or pool
+    made_pool = floating.make_pool(conn, options.floating_pool, cidr, interface=options.public_interface)
+    floating.add(conn, made_pool, pool[0], pool[-1], options.own)
 
 
 def _count(options: NetworkOptions) -> int:

@@ -1,9 +1,11 @@
 """Floating addresses lent to a project for a time: made at its beginning, dropped at its end."""
 
 from collections.abc import Sequence
+from ipaddress import IPv4Address
 
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
+from climate.compute.network import floating
 from climate.compute.store import floating_pools, network_hosts
 from climate.compute.store import lent_addresses as rows
 from climate.compute.store.lent_addresses import Outside
@@ -13,10 +15,11 @@ MARK = "blazar"
 
 
 def find(compute: Compute, network: str) -> tuple[Outside, Sequence[tuple[str, str]]] | None:
-    """The network outside of that id or name, and the ranges of addresses that the cloud gives out by itself."""
+    """The network outside of that id or name, and the ranges of addresses there that are for the cloud itself."""
+    own = [(str(address), str(address)) for address in sorted(compute.network.own)]
     with compute.engine.connect() as conn:
         found = rows.outside(conn, network)
-        return (found, floating_pools.ranges(conn).get(found.id, ())) if found else None
+        return (found, [*floating_pools.ranges(conn).get(found.id, ()), *own]) if found else None
 
 
 def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
@@ -26,6 +29,7 @@ def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], toke
     address is lent to another pool, Conflict where it is somebody's own.
     """
     network_id, address = at
+    floating.check_not_own(compute.network, IPv4Address(address))
     with compute.engine.begin() as conn:
         if not rows.fence(conn, pool, token):
             raise StaleToken

@@ -14,7 +14,7 @@ from climate.compute.network.model import FLAT, VLAN, Draft, Network
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.render import names
 from climate.compute.network.wanted import Wanted
-from climate.compute.store import network_hosts
+from climate.compute.store import floating_pools, network_hosts
 from climate.compute.store import networks as rows
 
 MOST_AT_ONCE = 1024
@@ -43,6 +43,7 @@ def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: s
     if wanted.cidr_v6 is None and options.use_ipv6:
         wanted = replace(wanted, place_v6=_place_v6(options.range_v6, wanted.count, there))
     cut = subnets.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
+    _check_outside(conn, cut)
     drafts = MANAGERS[name].drafts(wanted, options, cut)
     _check(drafts, there)
     made = [rows.make(conn, draft) for draft in drafts]
@@ -56,6 +57,14 @@ def _check_size(wanted: Wanted, options: NetworkOptions) -> None:
         raise BadRequest(
             f"{wanted.count} networks of {size} addresses are more than {MOST_ADDRESSES} at once: ask for fewer"
         )
+
+
+def _check_outside(conn: Connection, cut: Sequence[IPv4Network]) -> None:
+    """Conflict where addresses would be both a network's and floating ones."""
+    pools = [IPv4Network(pool["cidr"]) for pool in floating_pools.pools(conn)]
+    found = next(((one, pool) for one in cut for pool in pools if one.overlaps(pool)), None)
+    if found is not None:
+        raise Conflict(f"{found[0]} overlaps {found[1]}, the range of a pool of floating addresses")
 
 
 def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:

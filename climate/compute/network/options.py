@@ -55,3 +55,8 @@ class NetworkOptions:
     """Networks of a host that was not heard of for so long are another's to claim."""
     look_seconds: float = 30.0
     """Longest time between two looks at a host's own network when nothing has changed."""
+
+    @property
+    def own(self) -> frozenset[IPv4Address]:
+        """Addresses outside that are a network host's own: nobody gets them for a floating one."""
+        return frozenset(one for one in (self.source, self.vpn_address) if one is not None)

@@ -1,6 +1,6 @@
 """Which addresses a pool of floating addresses hands out, said anew."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from ipaddress import IPv4Address
 
 from sqlalchemy import Connection
@@ -12,14 +12,14 @@ Stretch = tuple[IPv4Address, IPv4Address]
 """First and last of addresses that stand in a row."""
 
 
-def reshape(conn: Connection, pool_id: str, stretches: Sequence[Stretch]) -> None:
-    """Let a pool hand out these addresses and no others.
+def reshape(conn: Connection, pool_id: str, stretches: Sequence[Stretch], own: Collection[IPv4Address] = ()) -> None:
+    """Let a pool hand out these addresses, but for hosts' `own`, and no others.
 
     Raises BadRequest for addresses that are not of its network, Conflict when a
     project has one that it would lose.
     """
     for first, last in stretches:
-        floating.add(conn, pool_id, first, last)
+        floating.add(conn, pool_id, first, last, own)
     for start, end in rows.ranges(conn).get(pool_id, ()):
         for stray in without((IPv4Address(start), IPv4Address(end)), stretches):
             floating.remove(conn, pool_id, *stray)

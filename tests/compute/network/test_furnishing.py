@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from climate.compute import services
-from climate.compute.errors import BadRequest
+from climate.compute.errors import BadRequest, Conflict
+from climate.compute.network import floating, lending_addresses
+from climate.compute.network.pools import reshape
 from climate.compute.store import floating_pools
 from tests.compute.network.books import Books
 from tests.compute.network.conftest import Cloud
@@ -63,6 +65,36 @@ def test_a_pool_of_floating_addresses_if_there_is_a_range(cloud: Cloud) -> None:
 def pools(there: Books) -> list[dict[str, Any]]:
     with there.compute.engine.connect() as conn:
         return floating_pools.pools(conn)
+
+
+def test_floating_addresses_are_none_of_servers(cloud: Cloud) -> None:
+    there = cloud(manager="flat_dhcp", floating_range=IPv4Network("10.10.1.0/24"))
+    services.furnish(there.compute)
+    assert [len(there.listed()), pools(there)] == [1, []], "servers need networks more"
+    with pytest.raises(Conflict, match=r"10.0.0.0/8 overlaps 10.10.0.0/20, the range of a network of servers"):
+        there.pool("10.0.0.0/8")
+    there.pool("172.24.4.0/28")
+    for cidr in ("172.24.4.0/29", "172.24.0.0/16"):
+        with pytest.raises(Conflict, match=f"{cidr} overlaps 172.24.4.0/28, the range of a pool"):
+            there.make("more", cidr, bridge="br7")
+    there.make("more", "172.24.4.16/28", bridge="br7")
+
+
+def test_nobody_is_given_an_address_that_a_host_has_itself(cloud: Cloud) -> None:
+    own = {"source": IPv4Address("192.0.2.1"), "vpn_address": IPv4Address("192.0.2.2")}
+    there = cloud(manager="flat_dhcp", floating_range=IPv4Network("192.0.2.0/29"), **own)
+    services.furnish(there.compute)
+    pool, options = str(pools(there)[0]["id"]), there.compute.network
+    with there.compute.engine.begin() as conn:
+        reshape(conn, pool, [(IPv4Address("192.0.2.0"), IPv4Address("192.0.2.6"))], options.own)
+        assert floating_pools.ranges(conn) == {pool: [("192.0.2.3", "192.0.2.6")]}
+        with pytest.raises(Conflict, match=r"192.0.2.1 is a network host's own"):
+            floating.check_not_own(options, IPv4Address("192.0.2.1"))
+    with pytest.raises(Conflict, match=r"192.0.2.2 is a network host's own"):
+        lending_addresses.lend(there.compute, "lent", "demo", (pool, "192.0.2.2"), 1)
+    found = lending_addresses.find(there.compute, pool)
+    assert found is not None
+    assert {("192.0.2.1",) * 2, ("192.0.2.2",) * 2} <= set(found[1])
 
 
 def test_without_a_range_there_is_no_pool(cloud: Cloud) -> None:
