@@ -60,7 +60,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
 
 def test_one_that_hangs_does_not_keep_the_others(receiver: Receiver) -> None:
     receiver.answer = lambda exchange: exchange.hang() if exchange.got.path == "/0" else exchange.say(204)
-    results = courier.post_all([parcel(f"{receiver.url}/{place}", seconds=1.0) for place in range(8)])
+    results = courier.post_all([parcel(f"{receiver.url}/{place}", seconds=2.0) for place in range(8)])
     assert [getattr(result, "status", None) for result in results] == [None] + [204] * 7
 
 

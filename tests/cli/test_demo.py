@@ -135,7 +135,7 @@ def test_the_stack_is_ended_when_the_demo_is_told_to_end(environ: dict[str, str]
         assert demo.stdout.readline() == "running\n"
         pid = pid_of(environ)
         demo.send_signal(number)
-        assert demo.wait(20) != 0
+        assert demo.wait(60) != 0
     assert not alive(pid)
 
 

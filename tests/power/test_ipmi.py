@@ -85,8 +85,8 @@ def test_a_program_that_hangs_is_killed_with_what_it_started(
     program: Callable[[str], IpmiDriver], tmp_path: Path
 ) -> None:
     driver = program(f"sleep 1000 & echo $! $$ > {tmp_path}/pids; wait")
-    with pytest.raises(PowerError, match=r"within 0\.5 s"):
-        driver.state(changed(TARGET, timeout_seconds=0.5))
+    with pytest.raises(PowerError, match=r"within 2 s"):
+        driver.state(changed(TARGET, timeout_seconds=2))
     left = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     alive = [psutil.Process(pid) for pid in left if psutil.pid_exists(pid)]
     assert [one for one in psutil.wait_procs(alive, 10)[1] if one.status() != psutil.STATUS_ZOMBIE] == []

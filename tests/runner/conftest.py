@@ -59,7 +59,7 @@ class Runner:
                 self.lines.append(line.rstrip("\n"))
                 self._more.notify_all()
 
-    def wait_for(self, pattern: str, times: int = 1, seconds: float = 30) -> re.Match[str]:
+    def wait_for(self, pattern: str, times: int = 1, seconds: float = 60) -> re.Match[str]:
         """The last of so many lines with this pattern, as soon as they are there."""
 
         def found() -> list[re.Match[str]]:
@@ -82,12 +82,12 @@ class Runner:
         runner = psutil.Process(self.process.pid)
         return [runner, *runner.children(recursive=True)]
 
-    def end(self, number: int = signal.SIGINT, seconds: float = 30) -> int:
+    def end(self, number: int = signal.SIGINT, seconds: float = 60) -> int:
         """Send a signal and wait; the answer is the exit status."""
         self.process.send_signal(number)
         return self.result(seconds)
 
-    def result(self, seconds: float = 30) -> int:
+    def result(self, seconds: float = 60) -> int:
         status = self.process.wait(seconds)
         self._reader.join(seconds)
         return status

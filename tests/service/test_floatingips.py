@@ -215,7 +215,7 @@ def test_who_waits_for_an_address_is_told_when_it_comes_back(climate: Climate, c
     with psycopg.connect(bootstrap.plain_url(database_url), autocommit=True) as conn:
         conn.execute(f"LISTEN {CHANNEL}")
         run(climate, ends[0])
-        assert len(list(conn.notifies(timeout=5, stop_after=1))) == 1
+        assert len(list(conn.notifies(timeout=30, stop_after=1))) == 1
     assert [message.event_id for message in claim(climate)] == [second.event(START).id]
 
 

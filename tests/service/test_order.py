@@ -181,5 +181,5 @@ def test_who_waits_for_a_host_is_told_when_it_comes_back(climate: Climate, clock
     with psycopg.connect(bootstrap.plain_url(database_url), autocommit=True) as conn:
         conn.execute(f"LISTEN {CHANNEL}")
         run(climate, ends[0])
-        assert len(list(conn.notifies(timeout=5, stop_after=1))) == 1
+        assert len(list(conn.notifies(timeout=30, stop_after=1))) == 1
     assert [message.event_id for message in claim(climate)] == [next_one.event(START).id]

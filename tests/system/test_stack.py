@@ -65,7 +65,7 @@ def _first_life(told: Story, pages: Path) -> None:
     stack.start()
     told.first_words = list(stack.said)
     told.modes = {name: stat.S_IMODE((stack.home / name).stat().st_mode) for name in PRIVATE}
-    told.ops = {path: httpx.get(stack.url + path, trust_env=False) for path in OPEN}
+    told.ops = {path: httpx.get(stack.url + path, timeout=60, trust_env=False) for path in OPEN}
     admin = Api(stack.home, "climate")
     told.figures = admin.ask("GET", "/metrics")
     admin.close()

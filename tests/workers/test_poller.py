@@ -18,7 +18,7 @@ from tests.system.stack import await_so
 from workers import doorbell
 from workers.poller import Poller
 
-SLOW = 5.0
+SLOW = 30.0
 """Seconds between ticks: who looks sooner was woken."""
 
 

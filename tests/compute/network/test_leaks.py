@@ -55,8 +55,8 @@ def test_a_floating_address_that_moves_away_stays_where_it_went_when_its_old_int
             to = floating.fixed(conn, "demo", address=new)
             floating.associate(conn, floating.get(conn, got.id), to, there.clock.time)
             unplugged = threads.submit(addressing.unplug, *taken)
-            await_so(lambda: blocked(there), 10, "the other's waiting")
-        unplugged.result(10)
+            await_so(lambda: blocked(there), 30, "the other's waiting")
+        unplugged.result(30)
     with there.compute.engine.begin() as conn:
         assert floating.get(conn, got.id).fixed_address == new
     assert there.wrong() == []
@@ -89,8 +89,8 @@ def test_nobody_puts_an_address_into_a_pool_that_is_being_dropped(cloud: Cloud, 
         with there.compute.engine.begin() as conn:
             floating.drop_pool(conn, pool)
             late = threads.submit(put)
-            await_so(lambda: blocked(there), 10, "the other's waiting")
-        refused = late.exception(10)
+            await_so(lambda: blocked(there), 30, "the other's waiting")
+        refused = late.exception(30)
     assert isinstance(refused, NotFound | Conflict) if place < 2 else late.result() is False
     assert there.place.count("compute_floating_addresses") == 0
 
@@ -110,6 +110,6 @@ def test_a_pool_is_not_dropped_under_an_address_that_is_put_into_it(cloud: Cloud
         with there.compute.engine.begin() as conn:
             ADDITIONS[place](there, conn, pool)
             late = threads.submit(drop)
-            await_so(lambda: blocked(there), 10, "the other's waiting")
-        refused = late.exception(10)
+            await_so(lambda: blocked(there), 30, "the other's waiting")
+        refused = late.exception(30)
     assert isinstance(refused, Conflict) if place else refused is None

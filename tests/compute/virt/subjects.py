@@ -24,7 +24,7 @@ from tests.compute.virt import boot_sector
 
 T = TypeVar("T")
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a test gives up waiting for what a guest does."""
 
 HOSTILE = "web\n../../x; $(reboot) ,id=y,format=raw '\"\\ \u202e"

@@ -48,7 +48,7 @@ class Person:
             seen = self.read(f"server show {server}")
             return bool(seen["status"] == status and seen["OS-EXT-STS:task_state"] in (None, "None"))
 
-        await_so(look, 20, f"{server} to be {status}")
+        await_so(look, 60, f"{server} to be {status}")
 
     def _run(self, words: str, more: tuple[str, ...]) -> Said:
         return self.shells.run("openstack", *words.split(), *more)

@@ -23,11 +23,11 @@ def sdk(home: Path) -> Iterator[Any]:
 
 
 def test_the_cloud_layer_creates_and_waits(sdk: Any) -> None:
-    made = sdk.create_server("by-sdk", image="demo", flavor="m1.tiny", network="private", wait=True, timeout=30)
+    made = sdk.create_server("by-sdk", image="demo", flavor="m1.tiny", network="private", wait=True, timeout=60)
     assert made.status == "ACTIVE"
     assert made.private_v4
     assert sdk.get_server("by-sdk").id == made.id
-    assert sdk.delete_server("by-sdk", wait=True, timeout=30)
+    assert sdk.delete_server("by-sdk", wait=True, timeout=60)
     assert sdk.get_server("by-sdk") is None
 
 
