@@ -78,6 +78,7 @@ def delete() -> Body:
 
 def _make(conn: Connection, name: str, given: Body, stretch: tuple[IPv4Address, IPv4Address]) -> str:
     """A pool of the network that is named, else of the smallest that has all of the addresses and an end of its own."""
+    floating.counted(*stretch)
     cidr = _around(*stretch) if given.get("cidr") is None else ip.cidr(given["cidr"], "cidr")
     gateway = None if given.get("gateway") is None else ip.address(given["gateway"], "gateway")
     interface = ip.interface(given.get("interface") or compute().network.public_interface, "interface")

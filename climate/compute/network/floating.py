@@ -67,9 +67,7 @@ def add(
     found = next((one for one in pool_rows.pools(conn) if one["id"] == pool_id), None)
     if found is None:
         raise NotFound(f"Floating pool {pool_id} could not be found.")
-    count = int(last) - int(first) + 1
-    if not 0 < count <= MOST_AT_ONCE:
-        raise BadRequest(f"{first} to {last} must be 1 to {MOST_AT_ONCE} addresses")
+    count = counted(first, last)
     cidr = IPv4Network(found["cidr"])
     if first not in cidr or last not in cidr:
         raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {found['name']}")
@@ -77,6 +75,14 @@ def add(
     spared |= {str(one) for one in own}
     wanted = [str(first + place) for place in range(count)]
     return pool_rows.add(conn, pool_id, [address for address in wanted if address not in spared])
+
+
+def counted(first: IPv4Address, last: IPv4Address) -> int:
+    """How many addresses these are; BadRequest when they cannot be put into a pool at once."""
+    count = int(last) - int(first) + 1
+    if not 0 < count <= MOST_AT_ONCE:
+        raise BadRequest(f"{first} to {last} must be 1 to {MOST_AT_ONCE} addresses")
+    return count
 
 
 def remove(conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address) -> None:
