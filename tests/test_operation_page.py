@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from climate.cli import reference
+from climate.cli.program import root
+from climate.cli.reference import render
 from climate.settings import Settings
 
 HERE = Path(__file__).parent.parent
@@ -19,7 +20,7 @@ def test_the_settings_it_names_exist() -> None:
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r"`climate ([a-z]+(?: [a-z]+)?)", PAGE))))
 def test_the_command_exists(command: str) -> None:
-    assert re.search(rf"^\| `climate {command}\b", reference(), re.MULTILINE)
+    assert re.search(rf"^\| `climate {command}\b", render(root), re.MULTILINE)
 
 
 @pytest.mark.parametrize("figure", sorted(set(re.findall(r"`(climate_[a-z_]+)`", PAGE))))

@@ -51,14 +51,6 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         session.close()
 
 
-def reference() -> str:
-    """The CLI reference as Markdown."""
-    from climate.cli.program import root
-    from climate.cli.reference import render
-
-    return render(root)
-
-
 def _usage(wrong: click.UsageError) -> Failure:
     path = wrong.ctx.command_path if wrong.ctx else "climate"
     return Failure(wrong.format_message(), USAGE, f"{path} --help")

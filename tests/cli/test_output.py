@@ -6,8 +6,9 @@ import io
 import pytest
 import yaml
 
-from climate.cli import reference
 from climate.cli.output import FORMATS, record, records
+from climate.cli.program import root
+from climate.cli.reference import render
 from tests.cli.conftest import Cli
 from tests.cli.wire import Wire
 
@@ -74,7 +75,7 @@ def test_a_column_that_is_not_there_is_a_usage_error(cli: Cli, wire: Wire) -> No
 
 
 def test_every_command_is_in_the_reference() -> None:
-    text = reference()
+    text = render(root)
     for command in (
         "climate lease create NAME",
         "climate host property set NAME",
