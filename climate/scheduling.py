@@ -66,6 +66,8 @@ def _options(settings: Settings) -> Options:
         ram_multiplier=settings.ram_weight_multiplier,
         io_ops_multiplier=settings.io_ops_weight_multiplier,
         metrics_multiplier=settings.metrics_weight_multiplier,
+        soft_affinity_multiplier=settings.soft_affinity_weight_multiplier,
+        soft_anti_affinity_multiplier=settings.soft_anti_affinity_weight_multiplier,
         metrics=load.ratios(settings.metrics_weight_setting),
         metrics_required=settings.metrics_required == "true",
         weight_of_unavailable=settings.metrics_weight_of_unavailable,

@@ -130,6 +130,12 @@ class Settings:
     )
     io_ops_weight_multiplier: float = _setting(-1.0, "Below zero prefers nodes that are not at work.", -(10**6))
     metrics_weight_multiplier: float = _setting(1.0, "Weight of the metrics.", -(10**6))
+    soft_affinity_weight_multiplier: float = _setting(
+        10.0, "Weight of the servers of a soft-affinity group that are on a node already.", -(10**6)
+    )
+    soft_anti_affinity_weight_multiplier: float = _setting(
+        10.0, "Weight of their absence, for a soft-anti-affinity group.", -(10**6)
+    )
     metrics_weight_setting: str = _setting("", "name=ratio of the metrics that count, by commas.")
     metrics_required: str = _setting(
         "true", "Whether a node without one of these metrics is an error.", words=("true", "false")

@@ -19,6 +19,8 @@ Body = dict[str, Any]
 
 blueprint = compute_blueprint("server-groups")
 
+STRICT = (groups.AFFINITY, groups.ANTI_AFFINITY)
+
 
 @blueprint.get("/os-server-groups")
 def listing() -> Body:
@@ -35,11 +37,9 @@ def create() -> Body:
     """Make a group with a policy."""
     asked.may_write()
     body = asked.part(read_object(), "server_group")
-    policy = _policy(body) if since(64) else _only_policy(body)
-    who = caller()
-    made = groups.create(
-        compute(), project_id=who.project_id, user_id=who.user_id, name=asked.name(body.get("name")), policy=policy
-    )
+    policy, most = _policy(body) if since(64) else (_only_policy(body), None)
+    who, name = caller(), asked.name(body.get("name"))
+    made = groups.create(compute(), project_id=who.project_id, user_id=who.user_id, name=name, policy=policy, most=most)
     return {"server_group": _view(made)}
 
 
@@ -58,23 +58,25 @@ def delete(group_id: str) -> tuple[str, int]:
     return "", 204
 
 
-def _policy(body: Body) -> str:
-    """The policy, as it is given from 2.64 on."""
+def _policy(body: Body) -> tuple[str, int | None]:
+    """The policy and how many servers it allows on one host, as they are given from 2.64 on."""
     _check_keys(body, "name", "policy", "rules")
     policy, rules = body.get("policy"), body.get("rules")
     if not isinstance(policy, str):
-        raise InvalidInput(f"policy must be one of {', '.join(groups.FILTER_OF)}")
-    if rules not in (None, {}):
-        raise InvalidInput("rules must be empty: with anti-affinity each host takes one server of a group")
-    return policy
+        raise InvalidInput(f"policy must be one of {', '.join(groups.KEPT_BY)}")
+    if rules in (None, {}):
+        return policy, None
+    if not isinstance(rules, dict) or set(rules) != {groups.MOST_ON_NODE}:
+        raise InvalidInput(f"rules must be empty, or an object with {groups.MOST_ON_NODE} alone")
+    return policy, asked.count(rules[groups.MOST_ON_NODE], f"rules.{groups.MOST_ON_NODE}", 1)
 
 
 def _only_policy(body: Body) -> str:
-    """The policy, as it was given before 2.64: as the one of a list."""
+    """The policy, as it was given before 2.64: as the one of a list, and before 2.15 a strict one."""
     _check_keys(body, "name", "policies")
-    policies = body.get("policies")
-    if not isinstance(policies, list) or len(policies) != 1 or not isinstance(policies[0], str):
-        raise InvalidInput(f"policies must be a list of exactly one of {', '.join(groups.FILTER_OF)}")
+    known, policies = list(groups.KEPT_BY) if since(15) else list(STRICT), body.get("policies")
+    if not isinstance(policies, list) or len(policies) != 1 or policies[0] not in known:
+        raise InvalidInput(f"policies must be a list of exactly one of {', '.join(known)}")
     return str(policies[0])
 
 
@@ -86,5 +88,9 @@ def _check_keys(body: Body, *known: str) -> None:
 
 def _view(group: ServerGroup) -> Body:
     seen: Body = {"id": group.id, "name": group.name, "members": list(group.members)}
-    seen |= {"policy": group.policy, "rules": {}} if since(64) else {"policies": [group.policy], "metadata": {}}
+    seen |= (
+        {"policy": group.policy, "rules": dict(group.rules)}
+        if since(64)
+        else {"policies": [group.policy], "metadata": {}}
+    )
     return seen | ({"project_id": group.project_id, "user_id": group.user_id} if since(13) else {})

@@ -1,6 +1,8 @@
-"""Server groups: servers that must be on one node, or each on a node of its own (cloud.md C.8)."""
+"""Server groups: servers that are kept on one node, or apart: strictly, or as far as there is room (cloud.md C.8)."""
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,9 +18,18 @@ from climate.compute.store import grants, projects
 from climate.compute.store import groups as rows
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
+SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
 
-FILTER_OF = {AFFINITY: "ServerGroupAffinityFilter", ANTI_AFFINITY: "ServerGroupAntiAffinityFilter"}
-"""Policy -> the filter that keeps it."""
+KEPT_BY = {
+    AFFINITY: "ServerGroupAffinityFilter",
+    ANTI_AFFINITY: "ServerGroupAntiAffinityFilter",
+    SOFT_AFFINITY: "ServerGroupSoftAffinityWeigher",
+    SOFT_ANTI_AFFINITY: "ServerGroupSoftAntiAffinityWeigher",
+}
+"""Policy -> the filter that keeps it, or the weigher that does what it can."""
+
+MOST_ON_NODE = "max_server_per_host"
+"""The rule of an anti-affinity group: so many of its servers may be on one node; without it, one."""
 
 MOST_LISTED = 1000
 """Groups in one answer at most."""
@@ -34,18 +45,27 @@ class ServerGroup:
     user_id: str
     policy: str
     created_at: datetime
+    rules: Mapping[str, int]
     members: tuple[str, ...] = ()
 
 
-def create(compute: Compute, *, project_id: str, user_id: str, name: str, policy: str) -> ServerGroup:
-    """Make a group.  Raises BadRequest for a policy there is not, QuotaExceeded for one group too many."""
-    if policy not in FILTER_OF:
-        raise BadRequest(f"A server group's policy is one of {', '.join(FILTER_OF)}, not {policy!r}.")
+def create(
+    compute: Compute, *, project_id: str, user_id: str, name: str, policy: str, most: int | None = None
+) -> ServerGroup:
+    """Make a group; `most`: of its servers on one node.
+
+    Raises BadRequest for a policy there is not or that has no such rule, QuotaExceeded for one group too many.
+    """
+    if policy not in KEPT_BY:
+        raise BadRequest(f"A server group's policy is one of {', '.join(KEPT_BY)}, not {policy!r}.")
+    if most is not None and policy != ANTI_AFFINITY:
+        raise BadRequest(f"Only the policy {ANTI_AFFINITY} supports rules.")
     with compute.engine.begin() as conn:
-        most = projects.lock_limits(conn, project_id)["server_groups"]
-        if 0 <= most <= rows.count(conn, project_id):
-            raise QuotaExceeded(f"Quota exceeded, too many server groups: the project may have {most}.")
-        made = rows.insert(conn, name, {"project_id": project_id, "user_id": user_id}, policy)
+        quota = projects.lock_limits(conn, project_id)["server_groups"]
+        if 0 <= quota <= rows.count(conn, project_id):
+            raise QuotaExceeded(f"Quota exceeded, too many server groups: the project may have {quota}.")
+        owner = {"project_id": project_id, "user_id": user_id}
+        made = rows.insert(conn, name, owner, policy, {} if most is None else {MOST_ON_NODE: most})
         return _own(conn, made, None)
 
 
@@ -112,7 +132,7 @@ def joining(conn: Connection, rules: Rules, group_id: str, project_id: str, leas
         raise QuotaExceeded(
             f"Quota exceeded, too many servers in group: Requested {least}, but {len(members)} of {most} are in it."
         )
-    return _placing(rules, group_id, found["policy"], members), most - len(members) if most >= 0 else math.inf
+    return _placing(rules, found, members), most - len(members) if most >= 0 else math.inf
 
 
 def staying(conn: Connection, rules: Rules, group_id: str, server_id: str) -> Group | None:
@@ -124,14 +144,15 @@ def staying(conn: Connection, rules: Rules, group_id: str, server_id: str) -> Gr
     if found is None:
         return None
     others = {member: node for member, node in rows.whereabouts(conn, group_id).items() if member != server_id}
-    return _placing(rules, group_id, found["policy"], others)
+    return _placing(rules, found, others)
 
 
-def _placing(rules: Rules, group_id: str, policy: str, members: dict[str, int | None]) -> Group:
-    wanted = FILTER_OF.get(policy)
-    if wanted not in {rule.name for rule in rules.filters}:
-        raise BadRequest(f"Server group policy is not supported: {policy} needs the filter {wanted}.")
-    return Group(group_id, policy, frozenset(node for node in members.values() if node is not None))
+def _placing(rules: Rules, found: Any, members: Mapping[str, int | None]) -> Group:
+    policy, wanted = found["policy"], KEPT_BY.get(found["policy"])
+    if wanted not in {rule.name for rule in rules.filters} | {rule.name for rule in rules.weighers}:
+        raise BadRequest(f"Server group policy is not supported: {policy} needs {wanted}.")
+    nodes = Counter(node for node in members.values() if node is not None)
+    return Group(found["id"], policy, nodes, found["rules"].get(MOST_ON_NODE, 1))
 
 
 def _own(conn: Connection, group_id: str, project_id: str | None) -> ServerGroup:

@@ -15,11 +15,14 @@ class Group:
 
     id: str
     policy: str
-    nodes: frozenset[int] = frozenset()
+    nodes: Mapping[int, int] = field(default_factory=dict)
+    """Node -> how many of its servers are there."""
+    most: int = 1
+    """Of its servers that a node takes under anti-affinity."""
 
     def joined_by(self, node_id: int) -> "Group":
         """The group with one more of its servers on that node."""
-        return replace(self, nodes=self.nodes | {node_id})
+        return replace(self, nodes={**self.nodes, node_id: self.nodes.get(node_id, 0) + 1})
 
 
 @dataclass(frozen=True, slots=True)

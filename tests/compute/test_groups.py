@@ -1,5 +1,6 @@
 """Server groups: kept apart or together, also when all members are asked for in the same moment."""
 
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,13 @@ from sqlalchemy import text
 
 from climate.compute import groups, lifecycle
 from climate.compute.errors import BadRequest, NotFound, QuotaExceeded
-from climate.compute.groups import AFFINITY, ANTI_AFFINITY
+from climate.compute.groups import AFFINITY, ANTI_AFFINITY, SOFT_AFFINITY, SOFT_ANTI_AFFINITY
 from climate.compute.request import Spec
 from climate.compute.scheduler.hosts import Hosts
 from climate.compute.scheduler.plan import Plan
 from climate.compute.scheduler.rules import Rules
 from climate.compute.scheduler.select import select
+from climate.compute.scheduler.weighers import RAM
 from climate.compute.server import ACTIVE, BUILD, ERROR
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.place import HALF, TINY, Place, node, place
@@ -62,13 +64,17 @@ def test_a_hint_that_names_no_group_is_refused(here: Place, hint: object) -> Non
 
 
 def test_a_policy_is_one_that_a_filter_keeps(here: Place) -> None:
-    with pytest.raises(BadRequest, match="anti-affinity"):
-        group(here, "soft-affinity")
+    with pytest.raises(BadRequest, match="soft-anti-affinity, not 'near'"):
+        group(here, "near")
     kept = tuple(rule for rule in here.compute.rules.filters if "Affinity" not in rule.name)
     made = group(here, ANTI_AFFINITY)
     here.compute = replace(here.compute, rules=replace(here.compute.rules, filters=kept))
     with pytest.raises(BadRequest, match="not supported"):
         here.boot(hints={"group": made})
+    soft = group(here, SOFT_AFFINITY)
+    here.compute = replace(here.compute, rules=replace(here.compute.rules, weighers=(RAM,)))
+    with pytest.raises(BadRequest, match="needs ServerGroupSoftAffinityWeigher"):
+        here.boot(hints={"group": soft})
 
 
 def test_a_project_has_so_many_groups_and_a_group_so_many_members(here: Place) -> None:
@@ -103,6 +109,25 @@ def test_together_means_one_node(here: Place) -> None:
     assert nodes == [nodes[0]] * 3 + [None]
     built = here.boot(count=3, least=3, hints={"group": group(here, AFFINITY)}, networks=())
     assert len({server.node for server in built}) == 1
+
+
+def test_a_soft_policy_refuses_nothing(here: Place) -> None:
+    apart, together = group(here, SOFT_ANTI_AFFINITY), group(here, SOFT_AFFINITY)
+    nodes = [boot(here, apart) for _ in range(5)]
+    assert sorted(filter(None, nodes[:4])) == ["n1", "n2", "n3", "n4"]
+    assert nodes[4] is not None
+    near = [boot(here, together) for _ in range(2)]
+    assert near[0] == near[1] is not None
+
+
+def test_apart_may_mean_several_on_a_node(here: Place) -> None:
+    two = groups.create(here.compute, project_id="demo", user_id="dora", name="two", policy=ANTI_AFFINITY, most=2)
+    assert groups.get(here.compute, two.id).rules == {"max_server_per_host": 2}
+    built = here.boot(count=9, least=2, hints={"group": two.id}, networks=())
+    assert Counter(str(server.node) for server in built) == {"n1": 2, "n2": 2, "n3": 2, "n4": 2}
+    assert here.boot(hints={"group": two.id}, networks=())[0].node is None
+    with pytest.raises(BadRequest, match="Only the policy anti-affinity supports rules"):
+        groups.create(here.compute, project_id="demo", user_id="dora", name="g", policy=AFFINITY, most=2)
 
 
 def test_members_that_are_asked_for_at_once_keep_the_policy(here: Place) -> None:

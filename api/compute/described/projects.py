@@ -28,11 +28,11 @@ CHANGE: Schema = {
     "additionalProperties": False,
 }
 
-POLICY = one_of("affinity", "anti-affinity")
+POLICY = one_of("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 GROUP = {
     "anyOf": [
         thing(("name", "policies"), name=name(), policies=listing(POLICY, 1) | {"minItems": 1}),
-        thing(("name", "policy"), name=name(), policy=POLICY, rules=or_null(thing())),
+        thing(("name", "policy"), name=name(), policy=POLICY, rules=or_null(thing(max_server_per_host=number(1)))),
     ]
 }
 

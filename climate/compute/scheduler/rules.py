@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from climate.compute.host import DEFAULT_ZONE
@@ -40,6 +40,9 @@ class Options:
     """Above zero spreads servers over the nodes, below it stacks them."""
     io_ops_multiplier: float = -1.0
     metrics_multiplier: float = 1.0
+    soft_affinity_multiplier: float = 10.0
+    """More than the other weighers together: who asks for neighbours does not lose them to a node that is idle."""
+    soft_anti_affinity_multiplier: float = 10.0
     metrics: tuple[tuple[str, float], ...] = ()
     """(metric, ratio)"""
     metrics_required: bool = True
@@ -93,6 +96,8 @@ class Weigher:
     floor: float | None = None
     """The lowest value that is brought to 0, when none is lower; None: the lowest there is."""
     again: Again = Again.ROW
+    when: Callable[[Spec], bool] | None = None
+    """The requests that it has a say in; None: all."""
 
 
 def limits(filters: Sequence[Filter], row: Hosts, spec: Spec, options: Options) -> Mapping[str, float]:
@@ -126,3 +131,8 @@ class Rules:
     """Of the scheduler `least_cost`, which has costs where the filter scheduler has weighers."""
     chance: Callable[[int], int] = secrets.randbelow
     """One of the numbers from 0 up to the one given, without it; each as likely as the others."""
+
+    def applied(self, spec: Spec) -> "Rules":
+        """The same without the weighers that have no say in this request."""
+        weighers = tuple(rule for rule in self.weighers if rule.when is None or rule.when(spec))
+        return self if len(weighers) == len(self.weighers) else replace(self, weighers=weighers)

@@ -21,6 +21,7 @@ def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
     when a server finds none; BadRequest for hints and image properties that a
     filter does not understand.
     """
+    rules = rules.applied(spec)
     for rule in rules.filters:
         if rule.check:
             rule.check(hosts, spec)

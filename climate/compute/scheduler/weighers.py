@@ -1,10 +1,11 @@
 """Weighers: higher is better (cloud.md C.5)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from climate.compute.request import Spec
+from climate.compute.scheduler.filters.neighbours import members
 from climate.compute.scheduler.hosts import Hosts, Numbers
 from climate.compute.scheduler.rules import Again, Options, Weigher
 
@@ -33,7 +34,29 @@ def metrics(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
     return np.fromiter((total(reported) for reported in hosts.metrics), np.float64, len(hosts))
 
 
+def near(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
+    """Servers of the group that are there."""
+    return members(hosts, spec.group) if spec.group else np.zeros(len(hosts))
+
+
+def _kept(policy: str) -> Callable[[Spec], bool]:
+    """Whether the servers asked for are of a group with this policy."""
+    return lambda spec: spec.group is not None and spec.group.policy == policy
+
+
 RAM = Weigher("RAMWeigher", free_ram, lambda options: options.ram_multiplier, floor=0.0)
 IO_OPS = Weigher("IoOpsWeigher", io_ops, lambda options: options.io_ops_multiplier, floor=0.0)
 METRICS = Weigher("MetricsWeigher", metrics, lambda options: options.metrics_multiplier, again=Again.NEVER)
-WEIGHERS = (RAM, IO_OPS, METRICS)
+SOFT_AFFINITY = Weigher(
+    "ServerGroupSoftAffinityWeigher",
+    near,
+    lambda options: options.soft_affinity_multiplier,
+    when=_kept("soft-affinity"),
+)
+SOFT_ANTI_AFFINITY = Weigher(
+    "ServerGroupSoftAntiAffinityWeigher",
+    lambda hosts, spec, options: -near(hosts, spec, options),
+    lambda options: options.soft_anti_affinity_multiplier,
+    when=_kept("soft-anti-affinity"),
+)
+WEIGHERS = (RAM, IO_OPS, METRICS, SOFT_AFFINITY, SOFT_ANTI_AFFINITY)

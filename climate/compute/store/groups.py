@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, RowMapping, text
 
 _COLUMNS = """
-    g.id::text, g.name, g.project_id, g.user_id, g.policy, g.created_at,
+    g.id::text, g.name, g.project_id, g.user_id, g.policy, g.rules, g.created_at,
     ARRAY(SELECT s.id::text FROM compute_servers s WHERE s.group_id = g.id ORDER BY s.created_at, s.id) AS members
 """
 
@@ -38,7 +38,7 @@ _COUNT = text("""
 _DELETE = text("DELETE FROM compute_server_groups WHERE id = CAST(:id AS uuid)")
 
 _LOCK = text("""
-    SELECT id::text, project_id, policy, EXISTS (SELECT FROM compute_grants r WHERE r.group_id = g.id) AS granted
+    SELECT id::text, project_id, policy, rules, EXISTS (SELECT FROM compute_grants r WHERE r.group_id = g.id) AS granted
     FROM compute_server_groups g WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE
 """)
 
@@ -48,9 +48,9 @@ _NODES = text("""
 """)
 
 
-def insert(conn: Connection, name: str, owner: Mapping[str, str], policy: str) -> str:
+def insert(conn: Connection, name: str, owner: Mapping[str, str], policy: str, rules: Mapping[str, int]) -> str:
     """Write a group down; its id.  `owner`: project_id and user_id."""
-    given = {"name": name, "policy": policy, "rules": json.dumps({}), **owner}
+    given = {"name": name, "policy": policy, "rules": json.dumps(rules), **owner}
     made: str = conn.execute(_INSERT, given).scalar_one()
     return made
 
@@ -82,7 +82,7 @@ def delete(conn: Connection, group_id: str) -> None:
 
 
 def lock(conn: Connection, group_id: str) -> RowMapping | None:
-    """The group (id, project_id, policy, granted), so that nobody else places servers of it meanwhile.
+    """The group (id, project_id, policy, rules, granted), so that nobody else places servers of it meanwhile.
 
     None: there is no such group.
     """

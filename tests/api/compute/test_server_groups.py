@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from tests.api.compute.world import Person, World, done, message
 
 GROUPS = "/compute/v2.1/os-server-groups"
@@ -73,7 +75,7 @@ def test_a_project_has_so_many_groups(member: Person, admin: Person) -> None:
 NO_GROUPS: list[Any] = [
     {"policies": []},
     {"policies": ["affinity", "anti-affinity"]},
-    {"policies": ["soft-affinity"]},
+    {"policies": ["near"]},
     {"policies": "affinity"},
     {"policies": [{}]},
     {"policies": None},
@@ -95,8 +97,40 @@ def test_a_group_that_cannot_be_is_refused(member: Person) -> None:
         assert member.get(GROUPS) == {"server_groups": []}
 
 
-def test_rules_are_for_the_new_shape_and_empty(member: Person) -> None:
-    body = {"server_group": {"name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 3}}}
+def test_soft_policies_are_known_since_2_15(member: Person) -> None:
+    body = {"server_group": {"name": "g", "policies": ["soft-affinity"]}}
+    for version, status in (("2.1", 400), ("2.14", 400), ("2.15", 200), ("2.63", 200)):
+        headers = {"OpenStack-API-Version": f"compute {version}"}
+        assert member("POST", GROUPS, body, headers=headers).status_code == status
+    body = {"server_group": {"name": "g", "policy": "soft-anti-affinity"}}
+    assert done(member("POST", GROUPS, body, **NEW))["server_group"]["policy"] == "soft-anti-affinity"
+    policies = [one["policies"] for one in member.get(GROUPS)["server_groups"]]
+    assert policies == [["soft-affinity"], ["soft-affinity"], ["soft-anti-affinity"]]
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules"),
+    [
+        ("anti-affinity", {"max_server_per_host": 0}),
+        ("anti-affinity", {"max_server_per_host": None}),
+        ("anti-affinity", {"max_server_per_host": 2, "more": 1}),
+        ("anti-affinity", {"most": 2}),
+        ("anti-affinity", [2]),
+        ("affinity", {"max_server_per_host": 2}),
+        ("soft-anti-affinity", {"max_server_per_host": 2}),
+    ],
+)
+def test_rules_that_cannot_be(member: Person, policy: str, rules: Any) -> None:
+    body = {"server_group": {"name": "g", "policy": policy, "rules": rules}}
     assert "rules" in message(member("POST", GROUPS, body, **NEW), 400, "badRequest")
+
+
+def test_rules_are_for_the_new_shape(member: Person) -> None:
+    body = {"server_group": {"name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 3}}}
+    made = done(member("POST", GROUPS, body, **NEW))["server_group"]
+    assert made["rules"] == {"max_server_per_host": 3}
+    assert member.get(f"{GROUPS}/{made['id']}", "2.64")["server_group"]["rules"] == made["rules"]
+    assert "rules" not in member.get(f"{GROUPS}/{made['id']}")["server_group"]
+    assert message(member("POST", GROUPS, body), 400, "badRequest")
     for path in (f"{GROUPS}?limit=-1", f"{GROUPS}?offset=x", f"{GROUPS}?all_projects=perhaps"):
         assert message(member("GET", path), 400, "badRequest")

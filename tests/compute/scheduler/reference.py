@@ -3,6 +3,7 @@
 Straight from cloud.md C.3 to C.5, and slow.  What the real one answers must be what this one answers.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +47,8 @@ class Node:
 class Request:
     spec: Spec
     options: Options
-    group: set[int] = field(default_factory=set)
+    group: Counter[int] = field(default_factory=Counter)
+    """Node -> servers of the group on it."""
 
 
 Test = Callable[[Node, Request], bool]
@@ -109,7 +111,7 @@ def image(node: Node, request: Request) -> bool:
 
 def apart(node: Node, request: Request) -> bool:
     group = request.spec.group
-    return group is None or group.policy != "anti-affinity" or node.row["id"] not in request.group
+    return group is None or group.policy != "anti-affinity" or request.group[node.row["id"]] < group.most
 
 
 def together(node: Node, request: Request) -> bool:
@@ -201,10 +203,22 @@ def metrics(node: Node, request: Request) -> float:
     return float(sum(reported[name] * ratio for name, ratio in wanted))
 
 
+def near(node: Node, request: Request) -> float:
+    group = request.spec.group
+    return float(request.group[node.row["id"]]) if group and group.policy == "soft-affinity" else 0.0
+
+
+def far(node: Node, request: Request) -> float:
+    group = request.spec.group
+    return -float(request.group[node.row["id"]]) if group and group.policy == "soft-anti-affinity" else 0.0
+
+
 WEIGHERS: dict[str, tuple[Callable[[Node, Request], float], Callable[[Options], float], float | None]] = {
     "RAMWeigher": (free_ram, lambda options: options.ram_multiplier, 0.0),
     "IoOpsWeigher": (work, lambda options: options.io_ops_multiplier, 0.0),
     "MetricsWeigher": (metrics, lambda options: options.metrics_multiplier, None),
+    "ServerGroupSoftAffinityWeigher": (near, lambda options: options.soft_affinity_multiplier, None),
+    "ServerGroupSoftAntiAffinityWeigher": (far, lambda options: options.soft_anti_affinity_multiplier, None),
 }
 
 
@@ -245,7 +259,7 @@ def considered(nodes: list[Node], spec: Spec) -> list[Node]:
 def place(rows: list[dict[str, Any]], request: Request, count: int, filters: list[str], weighers: list[str]) -> Answer:
     """`count` servers, one after the other."""
     answer = Answer([])
-    request.group = set(request.spec.group.nodes) if request.spec.group else set()
+    request.group = Counter(request.spec.group.nodes) if request.spec.group else Counter()
     left = considered([Node(row) for row in rows], request.spec)
     if not left:
         return Answer([], "hosts")
@@ -273,4 +287,4 @@ def take(node: Node, request: Request) -> None:
     node.disk_used += spec.disk_mb
     node.servers += 1
     node.io_ops += 1
-    request.group.add(node.row["id"])
+    request.group[node.row["id"]] += 1

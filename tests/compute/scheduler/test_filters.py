@@ -165,15 +165,17 @@ def test_near_an_address() -> None:
 
 def test_groups_are_spread_or_kept_together() -> None:
     table = hosts({}, {}, {})
-    group = Group("g", "anti-affinity", frozenset({2}))
+    group = Group("g", "anti-affinity", {2: 1})
     assert kept(neighbours.APART, table, replace(SMALL, group=group)) == [True, False, True]
+    two = replace(SMALL, group=replace(group, nodes={1: 1, 2: 2}, most=2))
+    assert kept(neighbours.APART, table, two) == [True, False, True]
     assert kept(neighbours.TOGETHER, table, replace(SMALL, group=group)) == [True] * 3
     near = replace(group, policy="affinity")
     assert kept(neighbours.TOGETHER, table, replace(SMALL, group=near)) == [False, True, False]
     assert kept(neighbours.APART, table, replace(SMALL, group=near)) == [True] * 3
     for rule in (neighbours.APART, neighbours.TOGETHER):
         assert kept(rule, table) == [True] * 3
-        assert kept(rule, table, replace(SMALL, group=replace(near, nodes=frozenset()))) == [True] * 3
+        assert kept(rule, table, replace(SMALL, group=replace(near, nodes={}))) == [True] * 3
 
 
 def test_the_same_host_or_a_different_one() -> None:

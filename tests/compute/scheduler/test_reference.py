@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from climate.compute.errors import NoValidHost
 from climate.compute.flavor import Flavor
+from climate.compute.groups import KEPT_BY
 from climate.compute.request import Group, Spec
 from climate.compute.scheduler import load
 from climate.compute.scheduler.filters import FILTERS
@@ -82,7 +83,13 @@ SPEC = st.builds(
     image=st.sampled_from([{}, {}, {}, {"architecture": "x86_64"}]),
     hints=st.sampled_from([{}, {"query": json.dumps([">=", "$free_ram_mb", 2048])}]),
     group=st.none()
-    | st.builds(Group, st.just("g"), st.sampled_from(["affinity", "anti-affinity"]), st.just(frozenset()) | FEW),
+    | st.builds(
+        Group,
+        st.just("g"),
+        st.sampled_from(list(KEPT_BY)),
+        st.dictionaries(st.integers(1, 6), st.integers(1, 3), max_size=3),
+        st.sampled_from([1, 1, 2]),
+    ),
     same_host=st.none() | FEW,
     different_host=st.none() | FEW,
 )
@@ -90,6 +97,8 @@ OPTIONS = st.builds(
     Options,
     ram_multiplier=st.sampled_from([1.0, -1.0, 0.0, 2.5]),
     io_ops_multiplier=st.sampled_from([-1.0, 0.3, 0.0]),
+    soft_affinity_multiplier=st.sampled_from([1.0, 3.0]),
+    soft_anti_affinity_multiplier=st.sampled_from([1.0, 3.0]),
     metrics=st.sampled_from([(), (("idle", 0.7),)]),
     metrics_required=st.just(False),
     max_io_ops_per_host=st.integers(1, 4),
@@ -141,8 +150,16 @@ def test_the_same_answers(
     assert answered(rows, spec, count, rules) == expected
 
 
-@pytest.mark.parametrize("policy", [None, "anti-affinity"])
-def test_the_same_answers_for_a_large_build_that_fills_its_cloud(policy: str | None) -> None:
+@pytest.mark.parametrize(
+    ("policy", "most", "refused"),
+    [
+        (None, 1, "RamFilter"),
+        ("anti-affinity", 1, "ServerGroupAntiAffinityFilter"),
+        ("anti-affinity", 2, "RamFilter"),
+        ("soft-anti-affinity", 1, "RamFilter"),
+    ],
+)
+def test_the_same_answers_for_a_large_build_that_fills_its_cloud(policy: str | None, most: int, refused: str) -> None:
     dice = random.Random(str(policy))
     rows = [
         {
@@ -155,9 +172,9 @@ def test_the_same_answers_for_a_large_build_that_fills_its_cloud(policy: str | N
         }
         for _ in range(120)
     ]
-    spec = Spec("demo", 1, 1500, 1024, zone="nova", group=Group("g", policy) if policy else None)
+    spec = Spec("demo", 1, 1500, 1024, zone="nova", group=Group("g", policy, most=most) if policy else None)
     full = [ROW | row | {"id": number, "name": f"n{number}"} for number, row in enumerate(rows, 1)]
     expected = reference.place(full, reference.Request(spec, Options()), 1000, DEFAULT, WEIGHERS)
-    assert expected.refused == ("ServerGroupAntiAffinityFilter" if policy else "RamFilter")
+    assert expected.refused == refused
     assert len(expected.picks) > 50
     assert answered(rows, spec, 1000, Rules(FILTERS, ALL.weighers)) == expected

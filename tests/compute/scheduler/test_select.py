@@ -23,6 +23,7 @@ from tests.compute.scheduler.answers import SMALL, labels
 from tests.compute.tables import hosts
 
 RULES = Rules(FILTERS, WEIGHERS)
+SOFT = "soft-anti-affinity"
 
 
 def nodes(plan: Plan) -> list[int]:
@@ -141,6 +142,27 @@ def test_an_affine_group_stays_on_its_first_node_until_that_is_full() -> None:
     assert nodes(select(hosts({}, {"memory_mb": 9000}, {}), spec, 3, RULES)) == [2, 2, 2]
     with pytest.raises(NoValidHost, match="RamFilter"):
         select(hosts({}, {"memory_mb": 9000}, {}), spec, 4, RULES)
+
+
+def test_a_soft_policy_is_kept_as_long_as_there_is_room_and_nothing_is_refused_for_it() -> None:
+    table = [{"memory_mb": 9000}, {}, {}]
+    near, apart = (replace(SMALL, ram_mb=4096, group=Group("g", policy)) for policy in ("soft-affinity", SOFT))
+    assert nodes(select(hosts(*table), near, 5, RULES)) == [1, 1, 1, 2, 2]
+    assert nodes(select(hosts(*table), apart, 6, RULES)) == [1, 2, 3, 1, 2, 3]
+    here = replace(near, ram_mb=512, group=Group("g", "soft-affinity", {3: 2}))
+    assert nodes(select(hosts(*table), here, 1, RULES)) == [3]
+    weak = replace(RULES, options=Options(soft_anti_affinity_multiplier=0.5))
+    most = replace(apart, ram_mb=256, group=Group("g", SOFT, {1: 2, 2: 1}))
+    large = [{"memory_mb": 30000}, {}, {}]
+    assert [nodes(select(hosts(*large), most, 1, rules)) for rules in (RULES, weak)] == [[3], [1]]
+
+
+def test_a_weigher_of_soft_policies_is_named_only_where_it_has_a_say() -> None:
+    plain = ["RAMWeigher", "IoOpsWeigher", "MetricsWeigher"]
+    assert [rule["name"] for rule in select(hosts({}), SMALL, 1, RULES).trail["weighers"]] == plain
+    soft = replace(SMALL, group=Group("g", SOFT))
+    named = [rule["name"] for rule in select(hosts({}), soft, 1, RULES).trail["weighers"]]
+    assert named == [*plain, "ServerGroupSoftAntiAffinityWeigher"]
 
 
 def test_forced_hosts_and_nodes_skip_all_filters_but_that_of_reservations() -> None:

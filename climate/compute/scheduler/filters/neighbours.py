@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from climate.compute.request import Spec
+from climate.compute.request import Group, Spec
 from climate.compute.scheduler.filters.place import everywhere
-from climate.compute.scheduler.hosts import Hosts, Mask
+from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
 from climate.compute.scheduler.rules import Again, Filter, Options
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
@@ -19,11 +19,16 @@ def among(hosts: Hosts, ids: Collection[int]) -> Mask:
     return np.isin(hosts.ids, np.fromiter(ids, np.int64, len(ids)))
 
 
+def members(hosts: Hosts, group: Group) -> Numbers:
+    """How many servers of the group are on each node."""
+    return np.fromiter((group.nodes.get(node, 0) for node in hosts.ids.tolist()), np.float64, len(hosts))
+
+
 def apart(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """No server of the group is there."""
+    """No server of the group is there, or fewer than it may have on one node."""
     if spec.group is None or spec.group.policy != ANTI_AFFINITY or not spec.group.nodes:
         return everywhere(hosts)
-    return ~among(hosts, spec.group.nodes)
+    return np.asarray(members(hosts, spec.group) < spec.group.most, dtype=np.bool_)
 
 
 def together(hosts: Hosts, spec: Spec, options: Options) -> Mask:
@@ -48,9 +53,12 @@ def of_one_type(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return ~among(hosts, spec.other_flavors)
 
 
-APART = Filter(
-    "ServerGroupAntiAffinityFilter", apart, Again.ROW, lambda *_: "has a server of the anti-affinity group already."
-)
+def _crowded(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    most = spec.group.most if spec.group else 1
+    return f"has {'a server' if most == 1 else f'{most} servers'} of the anti-affinity group already."
+
+
+APART = Filter("ServerGroupAntiAffinityFilter", apart, Again.ROW, _crowded)
 TOGETHER = Filter("ServerGroupAffinityFilter", together, Again.ALL, lambda *_: "has no server of the affinity group.")
 SAME_HOST = Filter("SameHostFilter", same_host, why=lambda *_: "has none of the servers named by same_host.")
 DIFFERENT_HOST = Filter(
