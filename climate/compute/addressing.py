@@ -13,7 +13,7 @@ from climate.compute.errors import NotFound
 from climate.compute.network import fixed, floating
 from climate.compute.network.model import Vif
 from climate.compute.server import REWIRE, SHELVED_OFFLOADED, Server
-from climate.compute.store import addresses, network_hosts, wishes
+from climate.compute.store import addresses, network_hosts, projects, wishes
 from climate.compute.store import floating as floating_rows
 
 T = TypeVar("T")
@@ -34,12 +34,13 @@ def add(compute: Compute, who: Who, network_id: str, address: str | None = None)
     Raises NotFound, Conflict, Busy, BadRequest for a network that is not its
     project's to use, NoMoreAddresses, QuotaExceeded.
     """
+    owner = asking.get(compute, who.server_id, who.project_id).project_id
 
     def change(conn: Connection, server: Server) -> Vif:
         fixed.add(conn, server.id, server.project_id, network_id, compute.now(conn), address=address)
         return next(vif for vif in addresses.vifs_of(conn, [server.id]) if vif.network.id == network_id)
 
-    return _change(compute, who, change)
+    return _change(compute, who, change, counted=owner)
 
 
 def remove(compute: Compute, who: Who, address: str) -> None:
@@ -77,9 +78,14 @@ def interfaces(compute: Compute, server_id: str, project_id: str | None = None) 
         return addresses.vifs_of(conn, [server_id])
 
 
-def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T]) -> T:
-    """Change the addresses of a server that is at rest, and have it connected anew where it is on a node."""
+def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T], *, counted: str | None = None) -> T:
+    """Change the addresses of a server that is at rest, and have it connected anew where it is on a node.
+
+    `counted`: the project whose limits count; they are locked before the server, as by all who count.
+    """
     with compute.engine.begin() as conn:
+        if counted is not None:
+            projects.lock_limits(conn, counted)
         server = asking.locked(conn, who.server_id, who.project_id)
         asking.check_lock(server, who.project_id)
         away = server.status == SHELVED_OFFLOADED and not server.busy

@@ -1,21 +1,26 @@
 """A server of another size: room for both sizes is held until it is decided which one stays."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
 
-from climate.compute import asking, resizing
+from climate.compute import addressing, asking, resizing
+from climate.compute.addressing import Who
 from climate.compute.errors import BadRequest, Busy, Conflict, NoValidHost, QuotaExceeded, VirtError
 from climate.compute.image import Image
 from climate.compute.server import ACTIVE, DELETE, ERROR, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Room, Server
 from climate.compute.services import IMAGE_ID
-from climate.compute.store import images
+from climate.compute.store import images, projects, servers
 from climate.compute.virt import Guest
 from tests.compute.place import HALF, TINY, Place
+from tests.system.stack import await_so
 
 FEW_BUT_LARGE = replace(TINY, id="l", name="large", vcpus=1, ram_mb=256, disk_gb=40)
 HUGE = replace(TINY, id="x", name="huge", vcpus=8, ram_mb=64000)
+BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
+WAITS = "datname = current_database() AND wait_event_type = 'Lock'"
 
 
 def resized(here: Place, server: Server, to: object = HALF) -> Server:
@@ -129,3 +134,15 @@ def test_a_flavor_that_is_too_small_for_the_image_is_refused(here: Place) -> Non
     with pytest.raises(BadRequest, match="too small"):
         resizing.resize(here.compute, server.id, TINY)
     assert here.look(server.id) == server
+
+
+def test_an_address_that_is_added_meanwhile_does_not_get_in_the_way(here: Place) -> None:
+    server = here.boot_one()
+    added = (here.compute, Who(server.id, "demo", BY), server.addresses[0].network_id)
+    with ThreadPoolExecutor(1) as threads:
+        with here.compute.engine.begin() as conn:
+            projects.lock_limits(conn, server.project_id)
+            adds = threads.submit(addressing.add, *added)
+            await_so(lambda: here.count("pg_stat_activity", WAITS) > 0, 30, "the other's waiting")
+            assert servers.get(conn, server.id, lock=True) is not None
+        assert len(adds.result(30).addresses) == 2

@@ -145,9 +145,9 @@ def add(
     is not the project's to use, NoMoreAddresses, QuotaExceeded, Conflict for
     an address that is not free.
     """
+    projects.lock_limits(conn, project_id)
     if servers.get(conn, server_id, lock=True) is None:
         raise NotFound(f"Instance {server_id} could not be found.")
-    projects.lock_limits(conn, project_id)
     network = _usable(conn, project_id, [network_id])[0]
     there = rows.vifs_of(conn, [server_id])
     _check_quota(conn, project_id, 1)
