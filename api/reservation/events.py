@@ -1,20 +1,17 @@
 """Scheduled actions of all leases, for operators: which failed, and another round for them."""
 
 from typing import Any
-from uuid import UUID
 
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
 from api.reservation import pages
+from api.reservation.ids import marker_id, path_id
 from api.reservation.lease_schema import LinkOut
-from api.reservation.leases import UUID_SHAPE
 from api.reservation.moments import DATE, date, maybe, out_date
 from api.reservation.operations import PREFIX, Operation, serve
-from climate.domain.errors import NotFound
 from climate.domain.lease import Event, Lease
 from climate.domain.status import EventStatus
 from climate.service import events
@@ -58,9 +55,7 @@ class EventAnswer(Schema):
 def list_events(query: Read) -> ResponseReturnValue:
     """List the events of all leases, those due first before others; `?status=ERROR` shows those that failed."""
     part = pages.wanted()
-    if part.marker is not None and not UUID_SHAPE.fullmatch(part.marker):
-        raise unknown_marker(part.marker)
-    after = None if part.marker is None else UUID(part.marker)
+    after = marker_id(part.marker)
     found = events.listed(climate(), caller(), query.get("status"), part.fetch, after)
     return pages.listing("events", found, part, lambda row: _body(*row))
 
@@ -73,10 +68,9 @@ def list_events(query: Read) -> ResponseReturnValue:
 )
 def requeue_event(event_id: str, query: Read) -> ResponseReturnValue:
     """Let a failed event be tried again."""
-    if not UUID_SHAPE.fullmatch(event_id):
-        raise NotFound(f"no event {event_id[:80]}")
-    lease = events.requeue(climate(), caller(), UUID(event_id))
-    return {"event": _body(lease, lease.event(UUID(event_id)))}
+    known = path_id(event_id, f"no event {event_id[:80]}")
+    lease = events.requeue(climate(), caller(), known)
+    return {"event": _body(lease, lease.event(known))}
 
 
 def _body(lease: Lease, event: Event) -> dict[str, Any]:

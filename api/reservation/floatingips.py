@@ -18,9 +18,8 @@ from api.reservation.floatingip_schema import (
     FloatingIpsAnswer,
 )
 from api.reservation.host_schema import AllocationQuery, OneAllocationQuery
-from api.reservation.leases import nothing
 from api.reservation.moments import date, maybe, stamp
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.operations import PREFIX, Operation, nothing, serve
 from climate.service import floatingips
 from climate.store.floating import Allocated, FloatingIp
 

@@ -9,9 +9,8 @@ from api.document import Blueprint
 from api.reservation import pages
 from api.reservation.conditions import DryRun, Repeatable, key_of
 from api.reservation.host_schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, capabilities
-from api.reservation.leases import nothing
 from api.reservation.moments import maybe, stamp
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.operations import PREFIX, Operation, nothing, serve
 from climate.service import hosts
 from climate.store.hosts import Host
 

@@ -1,18 +1,16 @@
 """Leases: ask for one, look at it, change it, give it up."""
 
-import re
 from typing import Any
 from uuid import UUID
 
-from flask import jsonify
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
 from api.reservation import pages, resources
 from api.reservation.conditions import DryRun, IfMatch, Repeatable, key_of, tag
+from api.reservation.ids import marker_id, path_id
 from api.reservation.lease_body import entry_body, lease_body
 from api.reservation.lease_schema import (
     EXAMPLE,
@@ -25,15 +23,13 @@ from api.reservation.lease_schema import (
     LeasesAnswer,
 )
 from api.reservation.moments import NOW
-from api.reservation.operations import PREFIX, Operation, serve
-from climate.domain.errors import Forbidden, NotFound
+from api.reservation.operations import PREFIX, Operation, nothing, serve
+from climate.domain.errors import Forbidden
 from climate.domain.lease import Lease
 from climate.service import changes, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.store.leases import Listing
-
-UUID_SHAPE = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
 Read = dict[str, Any]
 
@@ -51,7 +47,7 @@ def list_leases(query: Read) -> ResponseReturnValue:
     own = caller()
     if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:
         raise Forbidden("Only admins may list the leases of another project")
-    found = leases.listed(climate(), own, Listing(**conditions, marker=_marker(part.marker), limit=part.fetch))
+    found = leases.listed(climate(), own, Listing(**conditions, marker=marker_id(part.marker), limit=part.fetch))
     return pages.listing("leases", found, part, lease_body)
 
 
@@ -152,32 +148,15 @@ def lease_history(lease_id: str, query: Read) -> ResponseReturnValue:
     return {"history": [entry_body(entry) for entry in leases.history(climate(), caller(), _id(lease_id))]}
 
 
-def nothing() -> ResponseReturnValue:
-    """204: empty, and called JSON all the same, as the peer does."""
-    answer = jsonify()
-    answer.data = b""
-    answer.status_code = 204
-    return answer
-
-
 def _shown(lease: Lease) -> ResponseReturnValue:
     return {"lease": lease_body(lease)}, 200, tag(lease.version)
 
 
 def _id(text: str) -> UUID:
-    """An id from a path: what cannot be one is answered like one that is nobody's."""
-    if UUID_SHAPE.fullmatch(text):
-        bind_contextvars(lease_id=text.lower())
-        return UUID(text)
-    raise NotFound(f"Object with {{'lease_id': '{text[:80]}'}} not found")
-
-
-def _marker(text: str | None) -> UUID | None:
-    if text is None:
-        return None
-    if UUID_SHAPE.fullmatch(text):
-        return UUID(text)
-    raise unknown_marker(text)
+    """The id of a lease in a path, which from here on stands in the log."""
+    lease_id = path_id(text, f"Object with {{'lease_id': '{text[:80]}'}} not found")
+    bind_contextvars(lease_id=str(lease_id))
+    return lease_id
 
 
 def _date(body: Read, name: str) -> Any:

@@ -9,8 +9,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 from api.current import caller, climate
 from api.document import Blueprint
 from api.reservation.conditions import DryRun
-from api.reservation.leases import nothing
-from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
 from climate.domain.errors import NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
 from climate.service import limits

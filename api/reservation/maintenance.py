@@ -8,15 +8,14 @@ from marshmallow import RAISE, Schema, fields, validate
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
 from api.reservation import pages
 from api.reservation.conditions import DryRun
 from api.reservation.host_schema import Truth
+from api.reservation.ids import marker_id, path_id
 from api.reservation.lease_schema import LinkOut
-from api.reservation.leases import UUID_SHAPE
 from api.reservation.moments import DATE, NOW, Moment, date, maybe, out_date
 from api.reservation.operations import PREFIX, Operation, Strict, serve
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import InvalidInput
 from climate.service import maintenance
 from climate.service.curing import Outcome
 from climate.service.maintenance import LONGEST_REASON, Changes, Order, Planned
@@ -114,12 +113,10 @@ class MaintenancesAnswer(Schema):
 def list_maintenances(query: Read) -> ResponseReturnValue:
     """List maintenance windows, in the order in which they were planned."""
     part = pages.wanted()
-    if part.marker is not None and not UUID_SHAPE.fullmatch(part.marker):
-        raise unknown_marker(part.marker)
     asked = query.get("state")
     states = tuple(WindowState) if asked == "all" else (WindowState(asked),) if asked else (PLANNED, ACTIVE)
     host = int(query["host_id"]) if "host_id" in query else None
-    after = None if part.marker is None else UUID(part.marker)
+    after = marker_id(part.marker)
     found = maintenance.listed(climate(), caller(), Wanted(host, states, after, part.fetch))
     return pages.listing("maintenances", found, part, _body)
 
@@ -206,9 +203,7 @@ def end_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
 
 
 def _id(maintenance_id: str) -> UUID:
-    if not UUID_SHAPE.fullmatch(maintenance_id):
-        raise NotFound(f"Object with {{'maintenance_id': '{maintenance_id[:80]}'}} not found")
-    return UUID(maintenance_id)
+    return path_id(maintenance_id, f"Object with {{'maintenance_id': '{maintenance_id[:80]}'}} not found")
 
 
 def _planned(planned: Planned) -> dict[str, Any]:

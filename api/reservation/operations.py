@@ -6,6 +6,8 @@ from functools import wraps
 from http import HTTPStatus
 from typing import Any, TypeVar
 
+from flask import jsonify
+from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields
 
 from api.auth import public
@@ -75,6 +77,14 @@ def serve(blueprint: Blueprint, method: str, path: str, operation: Operation) ->
         return view
 
     return decorate
+
+
+def nothing() -> ResponseReturnValue:
+    """204: empty, and called JSON all the same, as the peer does."""
+    answer = jsonify()
+    answer.data = b""
+    answer.status_code = 204
+    return answer
 
 
 def _reading(blueprint: Blueprint, operation: Operation, view: Any) -> Any:

@@ -8,9 +8,8 @@ from api.current import caller, climate
 from api.document import Blueprint
 from api.reservation import pages
 from api.reservation.conditions import DryRun
-from api.reservation.leases import nothing
 from api.reservation.moments import date, maybe, stamp
-from api.reservation.operations import PREFIX, Operation, serve
+from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.power_schema import (
     Clearing,
     PowerAnswer,
