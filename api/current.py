@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
-from flask import current_app, g
+from flask import current_app, g, request
 
 from climate.context import Climate
 from climate.domain.policy import Caller
@@ -30,6 +30,11 @@ def identity() -> Identity:
     """The identity service."""
     service: Identity = deployment().identity
     return service
+
+
+def here() -> str:
+    """The URL of the request at hand, without its query, as clients know it: whatever name they or a proxy sent."""
+    return f"{deployment().settings.base_url}{request.path}"
 
 
 def caller() -> Caller:

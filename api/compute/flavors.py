@@ -10,7 +10,7 @@ from api.compute import asked, flavor_body, flavor_view
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.servers import compute
-from api.current import caller, deployment
+from api.current import caller, here
 from api.paging import cut, next_links, page
 from climate.compute import granting
 from climate.compute.flavor import Flavor
@@ -173,8 +173,7 @@ def _listed() -> tuple[list[Flavor], Body]:
         found = [flavor for flavor in found if flavor.usable_by(caller().project_id)]
     found = flavor_body.sorted_and_large(found)
     shown, more = cut(found, wanted, lambda flavor: flavor.id)
-    url = f"{deployment().settings.base_url}{request.path}"
-    return shown, {"flavors_links": next_links(url, shown[-1].id, wanted)} if more else {}
+    return shown, {"flavors_links": next_links(here(), shown[-1].id, wanted)} if more else {}
 
 
 def _public() -> bool | None:

@@ -9,7 +9,7 @@ from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.servers import compute
-from api.current import deployment
+from api.current import here
 from api.paging import cut, next_links, page
 from climate.compute import lending
 from climate.compute.host import Node
@@ -101,8 +101,7 @@ def _listed() -> tuple[list[Node], Body]:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
     wanted = page()
     shown, more = cut(found, wanted, _id)
-    url = f"{deployment().settings.base_url}{request.path}"
-    return shown, {"hypervisors_links": next_links(url, _id(shown[-1]), wanted)} if more else {}
+    return shown, {"hypervisors_links": next_links(here(), _id(shown[-1]), wanted)} if more else {}
 
 
 def _find(node_id: str) -> Node:

@@ -9,7 +9,7 @@ from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.servers import compute
-from api.current import caller, deployment
+from api.current import caller, here
 from api.paging import MOST, Page, cut, next_links, page
 from climate.compute import keypair
 from climate.compute.errors import QuotaExceeded
@@ -31,8 +31,7 @@ def listing() -> Body:
         found = keypairs.listed(conn, _whose(request.args.get("user_id")))
     shown, more = cut(found, wanted, lambda row: str(row["name"]))
     body: Body = {"keypairs": [{"keypair": _view(row)} for row in shown]}
-    url = f"{deployment().settings.base_url}{request.path}"
-    return body | ({"keypairs_links": next_links(url, shown[-1]["name"], wanted)} if more and since(35) else {})
+    return body | ({"keypairs_links": next_links(here(), shown[-1]["name"], wanted)} if more and since(35) else {})
 
 
 @blueprint.post("/os-keypairs")

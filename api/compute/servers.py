@@ -4,15 +4,13 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from flask import request
-
 from api.body import read_object
 from api.compute import asked, server_body, server_query, server_view
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_body import Wanted
 from api.compute.server_view import Behind
-from api.current import caller, climate, deployment, request_id
+from api.current import caller, climate, deployment, here, request_id
 from api.paging import next_links, page, unknown_marker
 from climate.compute import Compute, asking, lending, services, upkeep
 from climate.compute import boot as compute_boot
@@ -145,8 +143,7 @@ def _listed() -> tuple[list[Server], Body]:
                 raise unknown_marker(wanted.marker)
         found = server_lists.listed(conn, query)
     more, found = len(found) > wanted.limit, found[: wanted.limit]
-    url = f"{deployment().settings.base_url}{request.path}"
-    return found, {"servers_links": next_links(url, found[-1].id, wanted)} if more else {}
+    return found, {"servers_links": next_links(here(), found[-1].id, wanted)} if more else {}
 
 
 def _behind(found: Sequence[Server]) -> Behind:

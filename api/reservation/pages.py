@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flask import request
 from marshmallow import fields, validate
 
+from api.current import here
 from api.paging import next_links, page
 from api.reservation.operations import Strict
 
@@ -50,5 +50,5 @@ def listing(key: str, rows: Sequence[T], part: Wanted, body_of: Callable[[T], di
     more = len(rows) > part.limit
     if more or part.asked:
         last = str(shown[-1].get("id") or shown[-1].get("resource_id")) if more else ""
-        answer[f"{key}_links"] = next_links(request.base_url, last, page()) if more else []
+        answer[f"{key}_links"] = next_links(here(), last, page()) if more else []
     return answer
