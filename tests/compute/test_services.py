@@ -217,7 +217,7 @@ def test_who_is_at_the_deletion_is_left_to_it(here: Place) -> None:
     asking.ask(here.compute, server.id, DELETE)
     silent(here, SERVICE)
     with here.compute.engine.begin() as conn:
-        conn.execute(text("UPDATE compute_servers SET worker_until = now() + interval '5 seconds'"))
+        conn.execute(text("UPDATE compute_servers SET worker_until = now() + interval '60 seconds'"))
     abandoned.forget(here.compute)
     assert here.look(server.id).task == DELETE
 
