@@ -1,6 +1,7 @@
 """Fixtures for all: a real Postgres, a database of its own for each test, a clock that only moves when told."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -47,7 +48,8 @@ def server_url() -> Iterator[str]:
         return
     # In memory where that is possible: what survives a crash is for the tests of the stores themselves.
     memory = Path("/dev/shm")
-    with TemporaryDirectory(prefix="climate-test-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
+    with TemporaryDirectory(prefix="climate-test-", dir=memory if roomy else None) as folder:
         Path(folder).chmod(0o755)
         home = Path(folder) / "stores"
         with embedded.run(home, Settings(home=home, redis_url="redis://unused")) as stores:
