@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from flask import Flask
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from api import (
     auth,
@@ -50,5 +51,6 @@ def create_app(deployment: "Deployment") -> Flask:
     auth.install(app)
     for room in ROOMS:
         room.register(app)
-    app.wsgi_app = Paths(app.wsgi_app)  # type: ignore[method-assign]
+    known = ProxyFix(app.wsgi_app, x_for=deployment.settings.trusted_proxies, x_proto=0)
+    app.wsgi_app = Paths(known)  # type: ignore[method-assign]
     return app

@@ -231,6 +231,12 @@ class Settings:
     max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)
+    trusted_proxies: int = _setting(
+        0,
+        "Reverse proxies before the web process, each of which adds to X-Forwarded-For; 0: it is not believed.",
+        0,
+        10,
+    )
     requests_per_second: float = _setting(
         0.0, "Requests that a user may make in a second of each web process; 0: as many as he likes."
     )
