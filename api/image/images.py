@@ -9,7 +9,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from api.body import read_json, read_object
 from api.compute import asked
-from api.current import caller, deployment
+from api.current import caller, deployment, here
 from api.image import image_body, image_query
 from api.image.image_view import view
 from api.negotiation import answers
@@ -43,8 +43,7 @@ def listing() -> Body:
         found = store.listed(conn, replace(query, marker=wanted.marker))
     more, found = len(found) > wanted.limit, found[: wanted.limit]
     body: Body = {"images": [view(image) for image in found], "schema": "/v2/schemas/images", "first": "/v2/images"}
-    url = f"{deployment().settings.base_url}{request.path}"
-    return body | ({"next": next_links(url, found[-1].id, wanted)[0]["href"]} if more else {})
+    return body | ({"next": next_links(here(), found[-1].id, wanted)[0]["href"]} if more else {})
 
 
 @blueprint.post("/images")
@@ -80,11 +79,12 @@ def change(image_id: str) -> Body:
 
 @blueprint.delete("/images/<image_id>")
 def delete(image_id: str) -> tuple[str, int]:
-    """Forget an image and its content; one that is protected stays."""
+    """Forget an image and its content; one that is protected stays, and one that a server is shelved in."""
     _own(image_id)
     with compute().engine.begin() as conn:
         if _locked(conn, image_id).protected:
             raise Forbidden(f"Image {image_id} is protected and cannot be deleted.")
+        images.check_unused(conn, image_id)
         images.drop(conn, image_id)
     images.forget(compute(), image_id)
     return "", 204

@@ -1,5 +1,7 @@
 """Servers as their drivers need to know them."""
 
+from pathlib import Path
+
 from climate.compute import images
 from climate.compute.context import Compute
 from climate.compute.flavor import Flavor, recorded
@@ -14,7 +16,6 @@ def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest
     It has no interfaces yet: those are known when they are plugged in.
     """
     flavor = _flavor(server)
-    content = images.place(compute, image.id) if image is not None and image.status == ACTIVE and image.size else None
     return Guest(
         id=server.id,
         name=server.name,
@@ -22,9 +23,17 @@ def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest
         vcpus=flavor.vcpus,
         ram_mb=flavor.ram_mb,
         disk_gb=flavor.disk_gb,
-        image=content,
+        image=_content(compute, server, image),
         properties={key: str(value) for key, value in image.properties.items()} if image else {},
     )
+
+
+def _content(compute: Compute, server: Server, image: Image | None) -> Path | None:
+    """The file to begin with; None: there is none.  Of an image that was deleted it is not there any more."""
+    image_id = source(server)
+    if image_id is None or (image is not None and not (image.status == ACTIVE and image.size)):
+        return None
+    return images.place(compute, image_id)
 
 
 def source(server: Server) -> str | None:

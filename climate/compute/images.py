@@ -84,15 +84,28 @@ def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, oc
 
     Conflict when that one is gone.
     """
-    kept = images.get(conn, server.shelved_image or "", lock=True)
-    if kept is None or not place(compute, kept.id).exists():
-        raise Conflict(f"The image that instance {server.id} is shelved in is gone.")
+    kept = shelved(conn, compute, server)
     made = begin(conn, server, name, occasion)
     images.settle(
         conn, made.id, ACTIVE, compute.now(conn), Content(kept.size or 0, kept.sha512 or "", kept.disk_format)
     )
     place(compute, made.id).hardlink_to(place(compute, kept.id))
     return made
+
+
+def shelved(conn: Connection, compute: Compute, server: Server) -> Image:
+    """The image that a server is shelved in, locked.  Conflict when it is gone."""
+    kept = images.get(conn, server.shelved_image or "", lock=True)
+    if kept is None or not place(compute, kept.id).exists():
+        raise Conflict(f"The image that instance {server.id} is shelved in is gone.")
+    return kept
+
+
+def check_unused(conn: Connection, image_id: str) -> None:
+    """Return when nothing is lost with an image, whose row is locked; Conflict when it is all there is of a server."""
+    server_id = images.shelved_in(conn, image_id)
+    if server_id is not None:
+        raise Conflict(f"Image {image_id} cannot be deleted: instance {server_id} is shelved in it.")
 
 
 def give_up(conn: Connection, image_id: str, now: datetime) -> None:

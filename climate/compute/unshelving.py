@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from climate.compute import asking, claims, decisions, groups, lookup
+from climate.compute import asking, claims, decisions, groups, images, lookup
 from climate.compute.asking import Asked, By
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
@@ -20,7 +20,7 @@ def unshelve(
 ) -> None:
     """Find a node for a shelved server and ring for it; `zone`: in that availability zone, not in its own.
 
-    Raises NotFound, Conflict, and NoValidHost when there is no room for it now:
+    Raises NotFound, Conflict, also when its image is gone, and NoValidHost when there is no room for it now:
     then it stays shelved.
     """
     asked = (server_id, project_id, zone)
@@ -35,6 +35,7 @@ def _placed(compute: Compute, attempt: Attempt, asked: tuple[str, str | None, st
     server = asking.locked(conn, server_id, project_id)
     asking.check_lock(server, project_id)
     asking.idle(server, UNSHELVE)
+    images.shelved(conn, compute, server)
     spec = replace(replacement(server, ()), group=group, build_id=server.build_id, server_ids=(server.id,))
     if zone is not None:
         spec = replace(spec, zone=zone, force_hosts=(), force_nodes=(), destination=None)

@@ -7,9 +7,11 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from climate.compute import asking, boot, drivers, nodes, reconcile
+from climate.compute import asking, boot, drivers, images, nodes, reconcile
 from climate.compute.errors import VirtError
-from climate.compute.server import ACTIVE, DELETE, RESERVED, SHUTOFF, STOP, SUSPEND, SUSPENDED, WAKE
+from climate.compute.image import Image
+from climate.compute.server import ACTIVE, DELETE, ERROR, RESERVED, SHUTOFF, STOP, SUSPEND, SUSPENDED, WAKE
+from climate.compute.store import images as store
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
@@ -107,6 +109,42 @@ def test_a_reserved_server_whose_gate_died_is_woken_all_the_same(real: Place, dr
     real.settle()
     assert real.look(server.id).status == ACTIVE
     assert driver.states() == {server.id: State.RUNNING}
+
+
+def image(here: Place) -> str:
+    """The id of an image that holds something."""
+    made = Image(str(uuid4()), "i", "demo", "active", "private", "raw", "bare", 5, None)
+    images.place(here.compute, made.id).write_bytes(b"bytes")
+    with here.compute.engine.begin() as conn:
+        store.insert(conn, made)
+    return made.id
+
+
+def drop(here: Place, image_id: str) -> None:
+    with here.compute.engine.begin() as conn:
+        images.drop(conn, image_id)
+    images.forget(here.compute, image_id)
+
+
+def test_a_server_whose_image_was_deleted_before_it_was_made_is_an_error(real: Place, driver: ProcessDriver) -> None:
+    made = image(real)
+    server = real.boot(image_id=made)[0]
+    drop(real, made)
+    real.settle()
+    found = real.look(server.id)
+    assert (found.status, driver.states()) == (ERROR, {})
+    assert "the image" in str(found.fault)
+
+
+def test_a_reserved_server_outlives_the_image_that_it_was_made_from(real: Place, driver: ProcessDriver) -> None:
+    made = image(real)
+    server_id = boot.reserve(real.compute, request(image_id=made), str(uuid4())).id
+    real.settle()
+    drop(real, made)
+    assert end_all(driver) == 1
+    reconcile.put_right(real.compute)
+    real.settle()
+    assert (real.look(server_id).status, driver.states()) == (RESERVED, {server_id: State.HELD})
 
 
 def test_what_belongs_to_no_server_is_cleared_away(real: Place, driver: ProcessDriver) -> None:

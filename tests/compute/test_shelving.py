@@ -70,6 +70,19 @@ def test_without_room_it_stays_shelved(here: Place) -> None:
     assert here.look(server.id) == server
 
 
+def test_a_server_whose_image_is_gone_is_not_made_of_nothing(here: Place) -> None:
+    server = shelved(here, here.boot_one())
+    image = here.compute.images / str(server.shelved_image)
+    image.rename(image.with_name("elsewhere"))
+    with pytest.raises(Conflict, match="shelved in is gone"):
+        unshelving.unshelve(here.compute, server.id)
+    assert here.look(server.id) == server
+    image.with_name("elsewhere").rename(image)
+    unshelving.unshelve(here.compute, server.id)
+    here.settle()
+    assert here.look(server.id).status == ACTIVE
+
+
 def test_the_image_outlives_a_worker_that_dies_with_the_guest_gone(here: Place) -> None:
     server = here.boot_one()
     delete = here.driver.delete

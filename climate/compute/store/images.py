@@ -92,6 +92,13 @@ _EDIT = text("""
     WHERE id = CAST(:id AS uuid)
 """)
 
+# One that is being shelved has it as `task_image` until its guest is gone.
+_SHELVED_IN = text("""
+    SELECT id::text FROM compute_servers
+    WHERE shelved_image = CAST(:id AS uuid) OR (task_image = CAST(:id AS uuid) AND task = 'shelving')
+    LIMIT 1
+""")
+
 _DELETE = text("DELETE FROM compute_images WHERE id = CAST(:id AS uuid) RETURNING id")
 
 
@@ -166,6 +173,12 @@ def edit(conn: Connection, image: Image, now: datetime) -> None:
 def delete(conn: Connection, image_id: str) -> bool:
     """Drop an image; False when there is none."""
     return conn.execute(_DELETE, {"id": image_id}).first() is not None
+
+
+def shelved_in(conn: Connection, image_id: str) -> str | None:
+    """The server that is shelved in this image, or about to be; None: there is none."""
+    found: str | None = conn.execute(_SHELVED_IN, {"id": image_id}).scalar_one_or_none()
+    return found
 
 
 def _is_uuid(text: str) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, archive, dhcp_client
-from climate.compute.virt.homes import MARK, Homes
+from climate.compute.virt.homes import MARK, Homes, image_of
 from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
 
 PROGRAM = "bwrap"
@@ -70,8 +70,9 @@ class Bubble:
         return f"{PROGRAM} cannot work here: {tried.stderr.strip()}" if tried.returncode else None
 
     def build(self, disk: Path, guest: Guest) -> None:
-        if guest.image is not None:
-            archive.unpack(guest.image, disk, guest.disk_gb)
+        image = image_of(guest)
+        if image is not None:
+            archive.unpack(image, disk, guest.disk_gb)
         if not _has_programs(disk):
             for name in ("root", "home"):
                 (disk / name).mkdir(exist_ok=True)

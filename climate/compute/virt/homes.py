@@ -13,6 +13,7 @@ from uuid import UUID
 
 from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.virt import Guest
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -40,6 +41,13 @@ def as_virt_error(verb: Callable[_P, _R]) -> Callable[_P, _R]:
             raise VirtError(f"{verb.__name__}: {error.strerror or error}") from error
 
     return asked
+
+
+def image_of(guest: Guest) -> Path | None:
+    """What a guest begins with; None: nothing.  VirtError when its image is not there any more."""
+    if guest.image is not None and not guest.image.exists():
+        raise VirtError(f"the image {guest.image.name} that it is made from is gone")
+    return guest.image
 
 
 @dataclass(frozen=True)

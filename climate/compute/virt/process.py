@@ -17,7 +17,7 @@ from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, gate
-from climate.compute.virt.homes import CONSOLE, MARK, PID, Homes, as_virt_error
+from climate.compute.virt.homes import CONSOLE, MARK, PID, Homes, as_virt_error, image_of
 
 PAUSE_SECONDS = 5.0
 """Longest time that the system may take to stop a process or let it go on."""
@@ -67,8 +67,9 @@ class Plain:
         return None
 
     def build(self, disk: Path, guest: Guest) -> None:
-        if guest.image is not None and archive.is_archive(guest.image):
-            archive.unpack(guest.image, disk, guest.disk_gb)
+        image = image_of(guest)
+        if image is not None and archive.is_archive(image):
+            archive.unpack(image, disk, guest.disk_gb)
 
     def start(self, homes: Homes, guest: Guest, source: int, *, held: bool) -> pids.Pid:
         argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]

@@ -19,7 +19,7 @@ from climate.compute import pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, backup, cables, disks, qmp
-from climate.compute.virt.homes import CONSOLE, MARK, Homes, as_virt_error
+from climate.compute.virt.homes import CONSOLE, MARK, Homes, as_virt_error, image_of
 from climate.compute.virt.machine import AUTO, DISK, Machine, accelerator, command
 
 PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
@@ -213,7 +213,7 @@ class QemuDriver:
         if (home / DISK).exists():
             disks.grow(_path(DISK_PROGRAM), home / DISK, guest.disk_gb)
         else:
-            disks.make(_path(DISK_PROGRAM), guest.image, home / DISK, guest.disk_gb, self.work_seconds)
+            disks.make(_path(DISK_PROGRAM), image_of(guest), home / DISK, guest.disk_gb, self.work_seconds)
         cables.write_file(home, guest)
         self._spawn(guest, home, memory)
         try:

@@ -68,6 +68,9 @@ def test_shelved_and_unshelved(there: World, member: Person, admin: Person) -> N
     images = member.get("/image/v2/images?name=s1-shelved")["images"]
     assert [image["instance_uuid"] for image in images] == [server_id]
     assert images[0]["base_image_ref"] == IMAGE_ID
+    for who in (member, admin):
+        told = message(who("DELETE", f"/image/v2/images/{images[0]['id']}"), 409, "error")
+        assert f"instance {server_id} is shelved in it" in told
     assert message(member.act(server_id, "unshelve", {"availability_zone": "mars"}), 400, "badRequest")
     assert message(member.act(server_id, "unshelve", {"host": "x"}), 400, "badRequest")
     acted(there, member, server_id, "unshelve")

@@ -182,6 +182,17 @@ def test_there_is_no_snapshot_of_nothing(real: Subject, tmp_path: Path) -> None:
     assert not (tmp_path / "image").exists()
 
 
+def test_an_image_that_is_gone_is_missed_where_there_is_no_guest_yet(real: Subject, tmp_path: Path) -> None:
+    made = real.guest()
+    real.driver.hold(made)
+    real.driver.run(replace(made, image=tmp_path / "gone"))
+    assert real.state(made) is State.RUNNING
+    lost = real.guest(image=tmp_path / "gone")
+    with pytest.raises(VirtError, match="the image gone that it is made from is gone"):
+        real.driver.run(lost)
+    assert real.state(lost) in (None, State.DEAD)
+
+
 def test_sizes_may_change_between_stop_and_run(subject: Subject) -> None:
     guest = subject.guest()
     subject.driver.run(guest)
