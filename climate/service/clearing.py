@@ -21,12 +21,14 @@ WHY = "a host of it is worked on"
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """What is wanted: with `force` leases are moved, and do without where there is no other host."""
+    """What is wanted: with `force` leases are moved, but not to those `without`, or do without any."""
 
     window: Window
     author: Caller
     force: bool
     now: datetime
+    without: frozenset[int] = frozenset()
+    """Other hosts that are to be worked on just as well."""
 
 
 def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
@@ -41,7 +43,8 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
     if found and force:
         locked = leases.lock(conn, found)
         _refuse_stubborn(window, locked, now)
-        cases = [Case(one, now, wanted.author, WHY, given_up=frozenset({window.host})) for one in locked]
+        gone = frozenset({window.host})
+        cases = [Case(one, now, wanted.author, WHY, given_up=gone, without=wanted.without) for one in locked]
         outcomes = tuple(cure(climate, conn, case) for case in cases)
     availability.take_pool_lock(conn)
     places.get(conn, window.host, lock=True)

@@ -1,5 +1,6 @@
 """Times in which hosts are worked on: nothing is promised across them, and what was is moved out of their way."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -22,7 +23,7 @@ from climate.service.objections import clash
 from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
-from climate.store import ailing, claims, places, windows
+from climate.store import ailing, claims, leases, places, windows
 from climate.store.windows import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Wanted, Window
 
 GRACE = timedelta(minutes=1)
@@ -59,29 +60,45 @@ class Planned:
 
 
 def plan(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> Planned:
-    """Keep a host free to be worked on.
+    """Keep a host free to be worked on."""
+    return plan_all(climate, caller, [order], dry_run=dry_run)[0]
 
-    Conflict lists the leases that hold it then, or with `force` says which of
+
+def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_run: bool = False) -> list[Planned]:
+    """Keep hosts free to be worked on: all of them, or none.
+
+    Conflict lists the leases that hold one then, or with `force` says which of
     them cannot be moved; another window at that time is in the way too.
     """
     require(caller, "maintenances:post")
 
-    def act(conn: Connection, patient: bool) -> Planned:
+    def act(conn: Connection, patient: bool) -> list[Planned]:
         now = climate.now(conn)
-        place = places.get(conn, number(order.host_id))
-        _refuse_moved(order, place)
-        window = Window(
-            uuid4(), place.host, place.name, _period(order, now), _reason(order.reason), PLANNED, caller.user_id, now
-        )
-        moved = clear(climate, conn, Clearing(window, caller, order.force, now))
-        if not moved:  # else it was its lease that let go of it
-            _refuse_moved(order, places.get(conn, place.host, lock=True))
-        windows.add(conn, window)
-        notices.tell(conn, now, _notice(window, f"is worked on {when(window.during)}"))
-        return Planned(window, moved)
+        asked = [(order, _window(caller, order, places.get(conn, number(order.host_id)), now)) for order in orders]
+        held = {one for order, w in asked if order.force for one in ailing.holding(conn, w.host, w.during)}
+        leases.lock(conn, held)  # all of them before the pool and any host: the engine's order
+        hosts = frozenset(window.host for _, window in asked)
+        return [
+            _planned(climate, conn, order, Clearing(window, caller, order.force, now, hosts)) for order, window in asked
+        ]
 
     planned = work(climate, act, keep=not dry_run)
-    return _followed(climate, planned, dry_run)
+    return [_followed(climate, one, dry_run) for one in planned]
+
+
+def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Window:
+    _refuse_moved(order, place)
+    during, reason = _period(order, now), _reason(order.reason)
+    return Window(uuid4(), place.host, place.name, during, reason, PLANNED, caller.user_id, now)
+
+
+def _planned(climate: Climate, conn: Connection, order: Order, wanted: Clearing) -> Planned:
+    window, moved = wanted.window, clear(climate, conn, wanted)
+    if not moved:  # else it was its lease that let go of it
+        _refuse_moved(order, places.get(conn, window.host, lock=True))
+    windows.add(conn, window)
+    notices.tell(conn, wanted.now, _notice(window, f"is worked on {when(window.during)}"))
+    return Planned(window, moved)
 
 
 def _refuse_moved(order: Order, place: HostPlace) -> None:

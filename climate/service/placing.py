@@ -193,16 +193,9 @@ def _follow(climate: Climate, order: Order, done: Sequence[Moved], cured: Sequen
 def _maintain(climate: Climate, asked: Asked, dry_run: bool) -> list[Moved]:
     """A window for each host, from now on and without an end."""
     lost = work(climate, lambda conn, patient: objections.lost_by(conn, asked))
-    made: list[UUID] = []
-    try:
-        for place in asked.moving:
-            reason = asked.order.reason or UNSAID
-            wanted = maintenance.Order(str(place.host), None, None, reason, asked.order.force, place.version)
-            made.append(maintenance.plan(climate, asked.caller, wanted, dry_run=dry_run).window.id)
-    except ClimateError:
-        for window_id in () if dry_run else made:
-            maintenance.end(climate, asked.caller, window_id)
-        raise
+    reason, force = asked.order.reason or UNSAID, asked.order.force
+    wanted = [maintenance.Order(str(p.host), None, None, reason, force, p.version) for p in asked.moving]
+    maintenance.plan_all(climate, asked.caller, wanted, dry_run=dry_run)
     if not dry_run:
         maintenance.tend(climate)
     after = work(climate, lambda conn, patient: places.of(conn, [place.host for place in asked.seen]))

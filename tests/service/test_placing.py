@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from threading import Barrier, local
 from typing import Any
 
@@ -88,6 +89,20 @@ def test_maintenance_of_many_is_planned_for_all_or_none(climate: Climate, clock:
         move(climate, ADMIN, Order(ALL, Pool.MAINTENANCE, "floor"))
     assert where(climate) == {"reservation": set(range(1, 9))}
     assert make(climate, clock, hosts_wanted(8), start=50), "no window is left behind"
+
+
+def test_maintenance_of_many_by_force_leaves_leases_alone_where_it_comes_to_nothing(
+    climate: Climate, clock: Clock
+) -> None:
+    only = hosts_wanted(1, hypervisor_properties='["in", "$hypervisor_hostname", ["h1", "h2"]]')
+    lease = make(climate, clock, only, start=5)
+    later = maintenance.Order("8", clock.time + timedelta(hours=50), None, "fans")
+    window = maintenance.plan(climate, ADMIN, later).window
+    with pytest.raises(Conflict, match=str(window.id)):
+        move(climate, ADMIN, Order(["1", "2", "8"], Pool.MAINTENANCE, "floor", force=True))
+    assert get(climate, lease) == lease
+    move(climate, ADMIN, Order(["1", "2"], Pool.MAINTENANCE, "floor", force=True))
+    assert get(climate, lease).reservations[0].missing == 1, "it is not moved from one of them to the other"
 
 
 def test_nothing_moves_where_it_is_already(climate: Climate, cloud: FakeCloud) -> None:
