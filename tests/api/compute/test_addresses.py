@@ -11,7 +11,7 @@ from tests.compute import nets
 
 C = "/compute/v2.1"
 
-SLEEPS = {"reserved": "True", "lease_params": {"name": "nap", "start_date": hours_away(1), "end_date": hours_away(2)}}
+SLEEPS = {"reserved": "True", "lease_params": {"name": "nap", "start_date": hours_away(24), "end_date": hours_away(25)}}
 
 
 @pytest.fixture
