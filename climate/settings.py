@@ -12,8 +12,12 @@ class SettingError(Exception):
     """A setting has a value that cannot be used."""
 
 
+FLAG = ("true", "false")
+
+
 def _setting(default: Any, says: str, least: float = 0, most: float = 10**9, words: tuple[str, ...] = ()) -> Any:
     """A setting; numbers lie between `least` and `most`, texts are one of `words` where there are any."""
+    words = FLAG if isinstance(default, bool) else words
     return field(default=default, metadata={"says": says, "least": least, "most": most, "words": words})
 
 
@@ -76,9 +80,7 @@ class Settings:
     limit_period_days: int = _setting(30, "Days over which the host-hours of a project are summed up.", 1, 3650)
     notify_url: str = _setting("", "Where notices are posted to, as Standard Webhooks; when empty, nowhere.")
     notify_secret: str = _secret("What they are signed with: whsec_ and 24 to 64 bytes in base64.")
-    notify_private: str = _setting(
-        "false", "Whether that may be this machine or a private network.", words=("true", "false")
-    )
+    notify_private: bool = _setting(False, "Whether that may be this machine or a private network.")
     notify_seconds: float = _setting(10.0, "Longest time that posting one may take, in seconds.", 0.1, 30)
     notify_tries: int = _setting(15, "How often posting one is tried, over some hours.", 1, 100)
     notice_days: int = _setting(90, "Days for which notices are kept.", 1, 3650)
@@ -87,9 +89,7 @@ class Settings:
     )
     enforcement_token: str = _secret("Sent to it as X-Auth-Token.")
     enforcement_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
-    enforcement_open: str = _setting(
-        "false", "Whether leases are granted when it gives no usable answer.", words=("true", "false")
-    )
+    enforcement_open: bool = _setting(False, "Whether leases are granted when it gives no usable answer.")
     minutes_before_end: int = _setting(
         60, "Default distance of before_end_lease from the end, in minutes; 0: no event."
     )
@@ -137,16 +137,14 @@ class Settings:
         10.0, "Weight of their absence, for a soft-anti-affinity group.", -(10**6)
     )
     metrics_weight_setting: str = _setting("", "name=ratio of the metrics that count, by commas.")
-    metrics_required: str = _setting(
-        "true", "Whether a node without one of these metrics is an error.", words=("true", "false")
-    )
+    metrics_required: bool = _setting(True, "Whether a node without one of these metrics is an error.")
     metrics_weight_of_unavailable: float = _setting(-10000.0, "Weight of a node that lacks a metric.", -(10**9))
     max_io_ops_per_host: int = _setting(8, "IoOpsFilter: servers being built or moved on one node.", 1)
     max_instances_per_host: int = _setting(50, "NumInstancesFilter: servers on one node.", 1)
     isolated_images: str = _setting("", "IsolatedHostsFilter: ids of images, by commas.")
     isolated_hosts: str = _setting("", "IsolatedHostsFilter: service hosts, by commas.")
-    restrict_isolated_hosts_to_isolated_images: str = _setting(
-        "true", "Whether isolated hosts take isolated images only.", words=("true", "false")
+    restrict_isolated_hosts_to_isolated_images: bool = _setting(
+        True, "Whether isolated hosts take isolated images only."
     )
     aggregate_image_properties_isolation_namespace: str = _setting(
         "", "AggregateImagePropertiesIsolation: only keys of aggregates with this prefix count; when empty, all."
@@ -195,9 +193,7 @@ class Settings:
     flat_network_bridge: str = _setting("br100", "Bridge of flat networks that name none.")
     flat_interface: str = _setting("", "Interface that this bridge is attached to; when empty, none.")
     flat_network_dns: str = _setting("8.8.4.4", "Name servers of flat networks that name none, by commas.")
-    flat_injected: str = _setting(
-        "true", "Whether guests of flat networks are injected theirs.", words=("true", "false")
-    )
+    flat_injected: bool = _setting(True, "Whether guests of flat networks are injected theirs.")
     vlan_interface: str = _setting("", "Interface on which the VLANs are.")
     vlan_start: int = _setting(100, "First VLAN of networks that name none.", 1, 4094)
     vpn_ip: str = _setting("", "Address at which the cloudpipes of this host's networks are reached; when empty, none.")
@@ -213,20 +209,16 @@ class Settings:
     dhcp_lease_time: int = _setting(120, "Life of a DHCP lease, in seconds.", 120)
     dns_server: str = _setting("", "Name servers asked about other names, by commas; when empty, none.")
     fixed_ip_timeout: int = _setting(600, "Seconds after which an address that was given up and not released is free.")
-    force_dhcp_release: str = _setting(
-        "true", "Whether leases of servers that are gone are released for them.", words=("true", "false")
-    )
-    use_ipv6: str = _setting("false", "Whether new networks have IPv6 prefixes.", words=("true", "false"))
+    force_dhcp_release: bool = _setting(True, "Whether leases of servers that are gone are released for them.")
+    use_ipv6: bool = _setting(False, "Whether new networks have IPv6 prefixes.")
     fixed_range_v6: str = _setting("fd00::/48", "Of which they are.")
     ipv6_backend: str = _setting("rfc2462", "How addresses follow from MACs.", words=("rfc2462", "account_identifier"))
     floating_range: str = _setting("", "Floating addresses that a fresh cloud is furnished with; when empty, none.")
     floating_cidr: str = _setting("", "Network that they are of; when empty, the same.")
     floating_pool: str = _setting("public", "Pool that they are in, and that is taken where none is named.")
-    auto_assign_floating_ip: str = _setting(
-        "false", "Whether each server gets a floating address at its boot.", words=("true", "false")
-    )
-    route_between_projects: str = _setting(
-        "false", "Whether network hosts route between networks of different projects.", words=("true", "false")
+    auto_assign_floating_ip: bool = _setting(False, "Whether each server gets a floating address at its boot.")
+    route_between_projects: bool = _setting(
+        False, "Whether network hosts route between networks of different projects."
     )
     max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
@@ -273,15 +265,15 @@ def _read(setting: "Field[Any]", text: str) -> Any:
     if issubclass(kind, Path):
         return Path(text)
     try:
-        value = kind(text)
+        value = text if kind is bool else kind(text)
     except ValueError:
         raise SettingError(f"{name}={text!r} is not a number") from None
     bounds, words = setting.metadata, setting.metadata["words"]
-    if kind is not str and not bounds["least"] <= value <= bounds["most"]:
+    if kind not in (str, bool) and not bounds["least"] <= value <= bounds["most"]:
         raise SettingError(f"{name}={text!r} must lie between {bounds['least']} and {bounds['most']}")
     if words and value not in words:
         raise SettingError(f"{name}={text!r} must be one of {', '.join(words)}")
-    return value
+    return value == "true" if kind is bool else value
 
 
 def environment() -> Mapping[str, str]:

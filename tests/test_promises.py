@@ -17,7 +17,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def settings_table() -> str:
-    defaults = {field.name: f"`{field.default}`" if field.default != "" else "" for field in fields(Settings)}
+    spelled = {
+        f.name: str(f.default).lower() if isinstance(f.default, bool) else str(f.default) for f in fields(Settings)
+    }
+    defaults = {name: f"`{text}`" if text else "" for name, text in spelled.items()}
     rows = [f"| `CLIMATE_{f.name.upper()}` | {defaults[f.name]} | {f.metadata['says']} |" for f in fields(Settings)]
     return "\n".join(["| variable | default | what it is |", "|---|---|---|", *rows]) + "\n"
 

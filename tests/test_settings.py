@@ -14,6 +14,11 @@ def test_variables_are_read_in_the_type_of_their_setting() -> None:
     assert settings.home == Path("/srv/c")
 
 
+@pytest.mark.parametrize(("text", "is_on"), [("true", True), ("false", False)])
+def test_a_flag_is_true_or_false(text: str, is_on: bool) -> None:
+    assert Settings.from_env({"CLIMATE_USE_IPV6": text}).use_ipv6 is is_on
+
+
 @pytest.mark.parametrize(
     ("variable", "text", "says"),
     [
@@ -21,6 +26,7 @@ def test_variables_are_read_in_the_type_of_their_setting() -> None:
         ("PORT", "70000", "between 1 and 65535"),
         ("POLL_SECONDS", "nan", "between 0.05 and 60"),
         ("CLEANING_TIME", "-1", "between 0"),
+        ("USE_IPV6", "yes", "one of true, false"),
         ("LOG_FORMAT", "xml", "one of console, json"),
     ],
 )

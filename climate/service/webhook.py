@@ -56,7 +56,7 @@ def parcel(settings: Settings, kept: Kept, now: datetime) -> Parcel:
             "User-Agent": "climate",
         },
         seconds=settings.notify_seconds,
-        private=settings.notify_private == "true",
+        private=settings.notify_private,
     )
 
 

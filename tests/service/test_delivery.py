@@ -39,7 +39,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def to(climate: Climate, receiver: Receiver, **more: Any) -> Climate:
-    known = {"notify_url": f"{receiver.url}/hook", "notify_secret": SECRET, "notify_private": "true"}
+    known = {"notify_url": f"{receiver.url}/hook", "notify_secret": SECRET, "notify_private": True}
     return replace(climate, settings=replace(climate.settings, **{**known, "notify_seconds": 2.0, **more}))
 
 
@@ -197,7 +197,7 @@ def test_no_transaction_is_open_meanwhile_and_the_cost_is_by_the_batch(
 def test_a_private_address_is_not_posted_to_unless_that_is_allowed(
     receiver: Receiver, climate: Climate, engine: Engine
 ) -> None:
-    sending = to(climate, receiver, notify_private="false")
+    sending = to(climate, receiver, notify_private=False)
     say(sending, "one")
     assert deliver(sending) == 0
     assert receiver.got == []

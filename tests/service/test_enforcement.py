@@ -129,7 +129,7 @@ def test_neither_yes_nor_no_is_no_unless_the_operator_wants_it_otherwise(
         make(closed, clock)
     assert rows(engine) == before
     assert paths(receiver) == ["/v1/check-create"]
-    assert make(asking(climate, receiver, enforcement_seconds=0.3, enforcement_open="true"), clock)
+    assert make(asking(climate, receiver, enforcement_seconds=0.3, enforcement_open=True), clock)
     assert TOKEN not in caplog.text + str(raised.value) + repr(closed.settings)
 
 
