@@ -74,7 +74,7 @@ def cure(climate: Climate, conn: Connection, case: Case) -> Outcome:
     lease = case.lease
     story = journal.of_lease(journal.read(conn, lease.id)) if _lacks(lease) else []
     held = places.of(conn, {host for r in lease.reservations for host in r.hosts})
-    avoided, kept = ailing.unfit(conn), frozenset(quarantine.hosts(conn))
+    avoided, kept = ailing.unfit(conn), frozenset(quarantine.hosts(conn, case.now))
     changed: list[ReservationChanged] = []
     for reservation in lease.reservations:
         if reservation.holds or reservation.missing:

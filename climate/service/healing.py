@@ -42,7 +42,7 @@ def heal_all(climate: Climate) -> list[UUID]:
     """
     found, now = work(climate, lambda conn, patient: _suffering(climate, conn))
     healed = [lease_id for lease_id in found if _healed(climate, lease_id, frozenset(), FAILED)]
-    kept = work(climate, lambda conn, patient: quarantine.hosts(conn))
+    kept = work(climate, lambda conn, patient: quarantine.hosts(conn, now))
     return healed + heal(climate, kept, now + AHEAD) if kept else healed
 
 

@@ -134,13 +134,23 @@ def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool
 
 
 def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
-    """Ask for the deletion of every server, again and again until they are gone."""
+    """Ask for the deletion of every server, again and again until they are gone.
+
+    The next lease does not wait for what does not go: when half of the lead is
+    over it gets another host, where there is one.
+    """
     taken = [server for server in servers if _is_taken(climate, case, server)]
     asked = [server for server in taken if not server.busy]
     if asked:
         log.warning("servers on a recycling host are deleted", host=case.place.name, servers=len(asked))
         work(climate, lambda conn, patient: notices.tell(conn, climate.now(conn), *_deleted(case, asked)))
-    return _leave(climate, case, ()) if not climate.cloud.servers_on(case.place.name) else None
+    if not climate.cloud.servers_on(case.place.name):
+        return _leave(climate, case, ())
+    if case.stay.needed_at:
+        late = timedelta(seconds=climate.settings.recycle_lead / 2 + climate.settings.cleaning_time)
+        now = work(climate, lambda conn, patient: climate.now(conn))
+        healing.heal(climate, [case.place.host], now + late)
+    return None
 
 
 def _is_taken(climate: Climate, case: _Case, server: CloudServer) -> bool:

@@ -1,23 +1,31 @@
 """Hosts that an ended lease could not give back, and the leases that wait for them."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, and_, or_, select
 
+from climate.domain.schedule import LONGEST_DELAY
 from climate.domain.status import EventKind
 from climate.store.tables import allocations, events, has, in_force, leases, reservations
 
+PATIENCE = timedelta(minutes=10)
+"""How long an end may be tried, as by then its servers should be gone, before others had better not count on it."""
 
-def hosts(conn: Connection) -> tuple[int, ...]:
-    """Hosts still held by leases whose end was given up."""
+
+def hosts(conn: Connection, now: datetime) -> tuple[int, ...]:
+    """Hosts still held by leases whose end was given up, or may be: it has been tried again and again for a while."""
     a, e = allocations, events
+    # By its next try, which is soon, it is found among all that is still to be done.
+    tried_for_long = and_(
+        has(e.c.status, "UNDONE"), e.c.run_at <= now + LONGEST_DELAY, e.c.first_claimed_at <= now - PATIENCE
+    )
     query = (
         select(a.c.host)
         .join(reservations, reservations.c.id == a.c.reservation_id)
         .join(e, e.c.lease_id == reservations.c.lease_id)
-        .where(in_force(a), e.c.kind == EventKind.END, has(e.c.status, "ERROR"))
+        .where(in_force(a), e.c.kind == EventKind.END, or_(has(e.c.status, "ERROR"), tried_for_long))
         .distinct()
         .order_by(a.c.host)
     )

@@ -154,6 +154,26 @@ def test_where_there_is_no_other_host_the_servers_go(climate: Climate, clock: Cl
     assert get(climate, lease).status is LeaseStatus.ACTIVE
 
 
+def test_the_next_lease_does_not_wait_for_servers_that_cannot_be_deleted(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    _, number, server = ended(climate, clock, cloud)
+    alike = number % 8 + 1
+    lease = spread(climate, clock, number, minutes=5, alike=f"h{alike}")
+    cloud.looks_until_gone = 10**6
+    clock.forward(seconds=300 - 120)
+    recycling.tend(climate)
+    assert held(get(climate, lease)) == {number}, "they may go yet"
+    clock.forward(seconds=60)
+    recycling.tend(climate)
+    assert held(get(climate, lease)) == {alike}
+    clock.time = lease.period.start
+    run_due(climate)
+    assert (get(climate, lease).status, get(climate, lease).degraded) == (LeaseStatus.ACTIVE, False)
+    assert cloud.server(server) is not None
+    assert pool_of(climate, number) is Pool.RECYCLING
+
+
 def test_a_released_host_goes_with_its_servers(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     _, number, server = ended(climate, clock, cloud, on_end="release")
     assert (pool_of(climate, number), in_cloud(cloud, number)) == (Pool.MULTI_TENANT, None)

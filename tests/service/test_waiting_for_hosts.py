@@ -10,6 +10,7 @@ from climate.service import healing, leases, replay
 from climate.service.leases import Order
 from tests.conftest import MEMBER, Clock
 from tests.service.acts import get, held, hosts_wanted, make, run_due
+from tests.service.test_recycling import spread
 
 
 def stuck(climate: Climate, clock: Clock, cloud: FakeCloud, count: int) -> set[int]:
@@ -59,3 +60,23 @@ def test_a_lease_that_was_begun_keeps_its_hosts(climate: Climate, clock: Clock, 
     stuck(climate, clock, cloud, 3)
     assert healing.heal_all(climate) == []
     assert held(get(climate, lease)) == held(lease)
+
+
+def test_an_end_that_takes_too_long_is_not_waited_for(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    first = make(climate, clock, hosts_wanted(1), start=0, hours=1)
+    run_due(climate)
+    (number,) = held(first)
+    cloud.boot("project", f"h{number}")
+    cloud.looks_until_gone = 10**6
+    lease = spread(climate, clock, number, minutes=65, alike=f"h{number % 8 + 1}")
+    clock.time = first.period.end
+    run_due(climate)
+    clock.forward(minutes=10)
+    run_due(climate)
+    assert get(climate, lease).status is LeaseStatus.PENDING
+    assert healing.heal_all(climate) == [lease.id]
+    run_due(climate)
+    after = get(climate, lease)
+    assert (after.status, held(after), after.degraded) == (LeaseStatus.ACTIVE, {number % 8 + 1}, False)
+    assert get(climate, first).status is LeaseStatus.TERMINATING
+    assert replay.differences(climate) == []
