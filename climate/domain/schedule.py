@@ -156,11 +156,15 @@ def fall_short(lease: Lease, event_id: UUID, now: datetime, reason: str, chance:
 def wait(lease: Lease, event_id: UUID, now: datetime, reason: str, limit: timedelta) -> Fact | None:
     """The cloud is at it: look again soon.  None when it has had longer than `limit`."""
     event = lease.event(event_id)
-    begun = event.first_claimed_at or now
-    if now - begun > limit:
+    if has_waited(event, now, limit):
         return None
+    begun = event.first_claimed_at or now
     pause = min(timedelta(seconds=10), max(timedelta(seconds=0.2), (now - begun) / 4))
     return _put_back(lease, event, now, now + pause, reason, spent=False)
+
+
+def has_waited(event: Event, now: datetime, limit: timedelta) -> bool:
+    return event.first_claimed_at is not None and now - event.first_claimed_at > limit
 
 
 def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reason: str, *, spent: bool) -> Fact:

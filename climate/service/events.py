@@ -198,11 +198,11 @@ def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace
     if kind is EventKind.PREPARE:
         preparing.bring_up(begun.climate, held)
         return []
-    out = readiness.lacking(reservation, held) if kind in HANDS_OVER else []
-    if held and len(out) == len(held):
-        raise CloudError(f"none of the hosts is ready: {readiness.told(out)}")
-    if kind in HANDS_OVER:
-        preparing.bring_up(begun.climate, [place for place in held if place not in out])
+    limit = timedelta(seconds=begun.climate.settings.wait_seconds)
+    patient = not schedule.has_waited(begun.event, begun.begun, limit)
+    out = readiness.bring_up(begun.climate, reservation, held, patient=patient) if kind in HANDS_OVER else []
+    if held and len(out) == len(held):  # healing hands over to the degraded lease what it finds, or what comes back
+        return out
     hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin that knows no grace period has no `close`
     hook(steps, _lent(begun, reservation, tuple(place.name for place in held if place not in out)))
     return out

@@ -6,22 +6,40 @@ from datetime import datetime
 from uuid import UUID
 
 from climate.cloud import NotYet
+from climate.context import Climate
 from climate.domain.facts import Fact, ReservationChanged
 from climate.domain.healing import weight
 from climate.domain.lease import Lease, Reservation
-from climate.domain.pools import HostPlace, Pool
+from climate.domain.pools import READY, HostPlace, Pool
 from climate.domain.status import HoldState
+from climate.service import preparing
 
 ON_THEIR_WAY = frozenset({Pool.CLEANING, Pool.RECYCLING, Pool.LENT})
 """Pools that a host leaves by itself: its last lease is being ended."""
 
 
-def lacking(reservation: Reservation, held: Sequence[HostPlace]) -> list[HostPlace]:
-    """The hosts to do without for now; NotYet while others are still busy with the lease before."""
+def bring_up(
+    climate: Climate, reservation: Reservation, held: Sequence[HostPlace], *, patient: bool
+) -> list[HostPlace]:
+    """The hosts to do without for now; all others are up.  NotYet while they are not, and as `lacking` says."""
+    out = lacking(reservation, held, patient=patient)
+    preparing.bring_up(climate, [place for place in held if place not in out])
+    return out
+
+
+def lacking(reservation: Reservation, held: Sequence[HostPlace], *, patient: bool) -> list[HostPlace]:
+    """The hosts to do without for now.
+
+    With patience NotYet while some are still busy with the lease before, or
+    none at all is ready: others may be found for it.
+    """
     waited_for = [place for place in held if place.pool in ON_THEIR_WAY and place.reservation_id != reservation.id]
-    if waited_for:
+    if waited_for and patient:
         raise NotYet(f"not ready yet: {told(waited_for)}")
-    return [place for place in held if place.pool not in (Pool.RESERVATION, Pool.LENT) or place.removed]
+    out = [place for place in held if place.pool not in READY or place.removed or place in waited_for]
+    if held and len(out) == len(held) and patient:
+        raise NotYet(f"none of the hosts is ready: {told(out)}")
+    return out
 
 
 def told(found: Sequence[HostPlace]) -> str:

@@ -17,9 +17,10 @@ FATE = {
 
 
 def of_lease(turn: Turn) -> Iterator[Notice]:
-    """To the owner, about what has just been done: the work ahead of the end, the beginning of grace, the end."""
+    """To the owner, about what has just been done: a start without hosts, work ahead of the end, grace, the end."""
     lease = turn.after
     started = lease.event(EventKind.START).carried_out
+    yield from _degraded(turn)
     if turn.did(EventKind.BEFORE_END) and started and _wanted(lease):
         ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
@@ -32,6 +33,15 @@ def of_lease(turn: Turn) -> Iterator[Notice]:
         yield _notice(lease, "lease.grace", over)
     if turn.did(EventKind.END) and started:
         yield _notice(lease, "lease.ended", f"Lease {lease.name} has ended")
+
+
+def _degraded(turn: Turn) -> Iterator[Notice]:
+    lease = turn.after
+    for r in lease.reservations:
+        if r.missing > turn.before.reservation(r.id).missing:
+            lacks = f"Lease {lease.name} lacks {r.missing} of what it reserved: its hosts were not ready in time"
+            body = {"reservation_id": str(r.id), "missing": r.missing}
+            yield Notice("lease.degraded", lacks, lease.project_id, lease.user_id, lease.id, body=body)
 
 
 def of_hosts(moves: Iterable[Move]) -> Iterator[Notice]:

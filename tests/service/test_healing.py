@@ -290,3 +290,50 @@ def test_servers_that_one_lease_left_on_a_shared_host_cost_the_others_none(
     pass_time(climate, clock, seconds=1)
     assert pool_of(climate, host) == {FREEPOOL}
     assert get(climate, everywhere).reservations[0].missing == 0
+
+
+def test_a_lease_none_of_whose_hosts_is_ready_starts_with_others_as_soon_as_there_are_some(
+    climate: Climate, clock: Clock
+) -> None:
+    before = make(climate, clock, hosts_wanted(7), start=0, hours=1.1)
+    lease = make(climate, clock, hosts_wanted(1), start=1, hours=5)
+    run_due(climate)
+    fall_ill(climate, clock, *held(lease))
+    clock.time = lease.period.start
+    rounds(climate)
+    waits = get(climate, lease)
+    assert (waits.status, waits.reservations[0].missing) == (LeaseStatus.STARTING, 1)
+    assert "none of the hosts is ready: 1 host failed" in str(waits.reason)
+    clock.time = before.period.end
+    run_due(climate)
+    pass_time(climate, clock, seconds=10)
+    after = get(climate, lease)
+    assert (after.status, after.degraded) == (LeaseStatus.ACTIVE, False)
+    assert not held(after) & held(lease)
+    assert replay.differences(climate) == []
+
+
+def test_a_lease_that_had_no_host_for_long_is_degraded_and_gets_what_comes_back(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    hurried = replace(climate, settings=replace(climate.settings, wait_seconds=60, healing_seconds=1))
+    lease = make(hurried, clock, hosts_wanted(8), start=2, hours=24)
+    fall_ill(hurried, clock, *held(lease))
+    clock.time = lease.period.start
+    run_due(hurried)
+    clock.forward(seconds=61)
+    run_due(hurried)
+    without = get(climate, lease)
+    assert (without.status, without.reservations[0].missing) == (LeaseStatus.ACTIVE, 8)
+    assert len(told(climate, "lease.degraded")) == 1
+    pass_time(hurried, clock, hours=10)
+    recover(hurried, clock, *held(lease))
+    rounds(hurried)
+    after = get(climate, lease)
+    assert (after.reservations[0].missing, after.degraded) == (0, False)
+    assert cloud.pools()[reservation(lease)] == {f"h{number}" for number in range(1, 9)}
+    clock.time = lease.period.end
+    run_due(hurried)
+    assert get(climate, lease).status is LeaseStatus.TERMINATED
+    assert len(cloud.pools()[FREEPOOL]) == 8
+    assert replay.differences(climate) == []
