@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 from flask import current_app, g, request
 
+from climate.compute import Compute
 from climate.context import Climate
 from climate.domain.policy import Caller
 from climate.identity import Identity
@@ -24,6 +25,11 @@ def climate() -> Climate:
     """The engine's context."""
     engine: Climate = deployment().climate
     return engine
+
+
+def compute() -> Compute:
+    """The bundled cloud's context."""
+    return deployment().compute
 
 
 def identity() -> Identity:

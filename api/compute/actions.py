@@ -9,7 +9,8 @@ from werkzeug.exceptions import NotImplemented as NoSuchThing
 from api.body import read_object
 from api.compute import asked, reserved, server_addresses, server_changes
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import by, compute, find
+from api.compute.servers import by, find
+from api.current import compute
 from climate.compute import asking, guests
 from climate.compute.errors import Conflict
 from climate.compute.server import PAUSE, REBOOT, REBOOT_HARD, RESUME, REVERT, START, STOP, SUSPEND, UNPAUSE

@@ -7,7 +7,7 @@ from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers import compute
+from api.current import compute
 from climate.compute import aggregates
 from climate.compute.aggregate import Aggregate
 from climate.domain.errors import InvalidInput, NotFound

@@ -9,8 +9,7 @@ from api.body import read_object
 from api.compute import asked, flavor_body, flavor_view
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers import compute
-from api.current import caller, here
+from api.current import caller, compute, here
 from api.paging import cut, next_links, page
 from climate.compute import granting
 from climate.compute.flavor import Flavor

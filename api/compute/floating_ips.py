@@ -12,8 +12,7 @@ from api.body import read_object
 from api.compute import asked, ip
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied
-from api.compute.servers import compute
-from api.current import caller
+from api.current import caller, compute
 from climate.compute.errors import NoMoreFloatingAddresses
 from climate.compute.network import floating
 from climate.compute.store import floating as rows

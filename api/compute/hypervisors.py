@@ -8,8 +8,7 @@ from flask import request
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers import compute
-from api.current import here
+from api.current import compute, here
 from api.paging import cut, next_links, page
 from climate.compute import lending
 from climate.compute.host import Node

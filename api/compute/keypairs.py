@@ -8,8 +8,7 @@ from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers import compute
-from api.current import caller, here
+from api.current import caller, compute, here
 from api.paging import MOST, Page, cut, next_links, page
 from climate.compute import keypair
 from climate.compute.errors import QuotaExceeded

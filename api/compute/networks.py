@@ -8,8 +8,7 @@ from api.body import read_object
 from api.compute import asked, network_body
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied
-from api.compute.servers import compute
-from api.current import caller
+from api.current import caller, compute
 from climate.compute.network import managers, networks
 from climate.compute.network.model import Network
 from climate.compute.store import networks as rows

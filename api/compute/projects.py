@@ -9,8 +9,7 @@ from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers import compute
-from api.current import caller
+from api.current import caller, compute
 from climate.compute import quotas
 from climate.compute.quotas import Standing
 from climate.compute.store.projects import DEFAULT_LIMITS

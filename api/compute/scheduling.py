@@ -5,7 +5,8 @@ from typing import Any
 
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import compute, find
+from api.compute.servers import find
+from api.current import compute
 from climate.compute import decisions
 from climate.compute.decisions import Decision
 from climate.compute.server import Server

@@ -9,7 +9,8 @@ from werkzeug.exceptions import UnprocessableEntity
 from api.body import read_object
 from api.compute import asked, ip, server_view
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import by, compute, find
+from api.compute.servers import by, find
+from api.current import compute
 from climate.compute import addressing
 from climate.compute.addressing import Who
 from climate.compute.errors import Conflict, NoMoreAddresses, NotFound

@@ -7,8 +7,8 @@ from flask import Response, jsonify
 
 from api.compute import asked, server_body, server_view
 from api.compute.microversion import since
-from api.compute.servers import by, compute, find
-from api.current import deployment
+from api.compute.servers import by, find
+from api.current import compute, deployment
 from climate.compute import asking, rebuilding, resizing, unshelving, upkeep
 from climate.compute.errors import Conflict
 from climate.compute.rebuilding import Rebuilt

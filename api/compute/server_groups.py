@@ -8,8 +8,7 @@ from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers import compute
-from api.current import caller
+from api.current import caller, compute
 from api.paging import page
 from climate.compute import groups
 from climate.compute.groups import ServerGroup

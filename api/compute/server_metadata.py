@@ -6,7 +6,8 @@ from typing import Any
 from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import compute, find
+from api.compute.servers import find
+from api.current import compute
 from climate.compute import upkeep
 from climate.compute.upkeep import Changed
 from climate.domain.errors import InvalidInput, NotFound

@@ -10,9 +10,9 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_body import Wanted
 from api.compute.server_view import Behind
-from api.current import caller, climate, deployment, here, request_id
+from api.current import caller, climate, compute, here, request_id
 from api.paging import next_links, page, unknown_marker
-from climate.compute import Compute, asking, lending, services, upkeep
+from climate.compute import asking, lending, services, upkeep
 from climate.compute import boot as compute_boot
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
@@ -27,10 +27,6 @@ blueprint = compute_blueprint("servers")
 CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
 IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
 """What clients send and what changes nothing here."""
-
-
-def compute() -> Compute:
-    return deployment().compute
 
 
 def by() -> dict[str, str]:

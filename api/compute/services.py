@@ -9,8 +9,7 @@ from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.servers import compute
-from api.current import deployment
+from api.current import compute, deployment
 from climate.compute import maintenance, services
 from climate.compute.host import Service
 from climate.domain.errors import InvalidInput, NotFound

@@ -5,9 +5,8 @@ from typing import Any
 
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import compute
 from api.compute.services import BINARY
-from api.current import deployment
+from api.current import compute, deployment
 from climate.compute import lending, services
 from climate.compute.aggregate import INTERNAL
 from climate.compute.host import Node, Service

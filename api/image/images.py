@@ -9,12 +9,12 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from api.body import read_json, read_object
 from api.compute import asked
-from api.current import caller, deployment, here
+from api.current import caller, compute, deployment, here
 from api.image import image_body, image_query
 from api.image.image_view import view
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
-from climate.compute import Compute, images
+from climate.compute import images
 from climate.compute.image import ACTIVE, QUEUED, Image
 from climate.compute.store import images as store
 from climate.domain.errors import Conflict, Forbidden, NotFound
@@ -26,10 +26,6 @@ blueprint = Blueprint("image-images", __name__, url_prefix="/image/v2")
 OCTETS = "application/octet-stream"
 PATCH = "application/openstack-images-v2.1-json-patch"
 _BLOCK, _MB = 1 << 16, 1 << 20
-
-
-def compute() -> Compute:
-    return deployment().compute
 
 
 @blueprint.get("/images")

@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 
 from api.body import read_object
 from api.compute import asked, ip
-from api.current import caller
+from api.current import caller, compute
 from api.network import given, shown
-from api.network.networks import compute
 from api.network.picking import fitting, one
 from climate.compute.errors import Conflict, NotFound, QuotaExceeded
 from climate.compute.network import floating

@@ -6,10 +6,9 @@ from flask import Blueprint
 from sqlalchemy import Connection
 
 from api.compute import asked, ip
-from api.current import caller, deployment
+from api.current import caller, compute
 from api.network import given, shown
 from api.network.picking import fitting, one
-from climate.compute import Compute
 from climate.compute.network import floating, networks, outlines
 from climate.compute.network.model import FLAT_DHCP, VLAN
 from climate.compute.network.outlines import Drawn
@@ -28,10 +27,6 @@ OUTSIDE = "router:external"
 KNOWN = frozenset({"name", "shared", OUTSIDE, TYPE, SEGMENT, PHYSICAL, "project_id", "tenant_id"})
 IGNORED = frozenset({"admin_state_up", "port_security_enabled", "is_default", "description", "availability_zone_hints"})
 """What clients send and what changes nothing here."""
-
-
-def compute() -> Compute:
-    return deployment().compute
 
 
 @blueprint.get("/networks")

@@ -6,9 +6,8 @@ from uuid import NAMESPACE_URL, uuid5
 from flask import Blueprint
 
 from api.compute import asked
-from api.current import deployment
+from api.current import compute, deployment
 from api.network import shown
-from api.network.networks import compute
 from api.network.picking import fitting, one
 from climate.compute.store import network_figures, network_hosts
 

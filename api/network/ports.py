@@ -6,8 +6,8 @@ from uuid import UUID
 from flask import Blueprint, request
 
 from api.compute import asked
+from api.current import compute
 from api.network import shown
-from api.network.networks import compute
 from api.network.picking import fitting, one
 from climate.compute.store import addresses
 

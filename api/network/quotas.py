@@ -5,9 +5,8 @@ from typing import Any
 from flask import Blueprint
 
 from api.compute import asked
-from api.current import caller
+from api.current import caller, compute
 from api.network import given
-from api.network.networks import compute
 from climate.compute import quotas
 from climate.compute.store.projects import DEFAULT_LIMITS
 from climate.domain.errors import Forbidden

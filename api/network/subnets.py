@@ -8,8 +8,8 @@ from flask import Blueprint
 from sqlalchemy import Connection
 
 from api.compute import asked, ip
+from api.current import compute
 from api.network import given, shown
-from api.network.networks import compute
 from api.network.picking import fitting, one
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.network import outlines, pools
