@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
+from flask import request
+
+from api.compute import server_query
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_view import host_id
 from api.compute.servers import compute, find
-from api.current import caller
+from api.current import caller, here
+from api.paging import cut, next_links, page
 from climate.compute.server import Server
 from climate.compute.store import wishes
 from climate.domain.errors import NotFound
@@ -23,7 +28,13 @@ blueprint = compute_blueprint("instance-actions")
 def listing(server_id: str) -> Body:
     """What was asked of a server, newest first."""
     server = find(server_id)
-    return {"instanceActions": [_action(server, note) for note in _notes(server)]}
+    notes = _notes(server)
+    if not since(58):
+        return {"instanceActions": [_action(server, note) for note in notes]}
+    wanted = page()
+    notes, more = cut([note for note in notes if _changed_then(note)], wanted, itemgetter("request_id"))
+    links = {"links": next_links(here(), notes[-1]["request_id"], wanted)} if more else {}
+    return {"instanceActions": [_action(server, note) for note in notes]} | links
 
 
 @blueprint.get("/servers/<server_id>/os-instance-actions/<request_id>")
@@ -43,6 +54,14 @@ def show(server_id: str, request_id: str) -> Body:
 def _notes(server: Server) -> list[dict[str, Any]]:
     with compute().engine.connect() as conn:
         return wishes.notes(conn, server.id)
+
+
+def _changed_then(note: Note) -> bool:
+    """Whether something has come of it in the time that the query string asks for."""
+    moment, given = note["finished_at"] or note["started_at"], request.args
+    if given.get("changes-since") and moment < server_query.moment("changes-since"):
+        return False
+    return not (since(66) and given.get("changes-before") and moment > server_query.moment("changes-before"))
 
 
 def _action(server: Server, note: Note) -> Body:

@@ -84,13 +84,18 @@ def _locked(key: str) -> dict[str, Any]:
     return {"locked": asked.flag(request.args[key], key)} if since(73) else {}
 
 
-def _moment(key: str) -> dict[str, Any]:
+def moment(key: str) -> datetime:
+    """The time that the query string gives under this key."""
     text = request.args[key]
     try:
-        moment = datetime.fromisoformat(text.replace(" ", "+") if "+" not in text and text.count(" ") else text)
+        found = datetime.fromisoformat(text.replace(" ", "+") if "+" not in text and text.count(" ") else text)
     except ValueError:
         raise InvalidInput(f"{key} must be a time like 2030-01-31T17:00:00Z, not {text[:40]!r}") from None
-    return {key.replace("-", "_"): moment if moment.tzinfo else moment.replace(tzinfo=UTC)}
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _moment(key: str) -> dict[str, Any]:
+    return {key.replace("-", "_"): moment(key)}
 
 
 def _before(key: str) -> dict[str, Any]:

@@ -143,7 +143,9 @@ OPERATIONS = {
     ("GET", f"{METADATA}/<key>"): Operation({200: answer("meta")}),
     ("PUT", f"{METADATA}/<key>"): Operation({200: answer("meta")}, below("meta", texts(1)), refuses=(409,)),
     ("DELETE", f"{METADATA}/<key>"): Operation({204: None}, refuses=(409,)),
-    ("GET", ACTIONS): Operation({200: answer("instanceActions", "array")}),
+    ("GET", ACTIONS): Operation(
+        {200: answer("instanceActions", "array")}, query={**PAGE, "changes-since": text(40), "changes-before": text(40)}
+    ),
     ("GET", f"{ACTIONS}/<request_id>"): Operation({200: answer("instanceAction")}),
     ("GET", f"{ONE}/scheduling"): Operation({200: answer("scheduling")}),
 }

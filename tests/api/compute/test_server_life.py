@@ -178,6 +178,33 @@ def test_what_was_asked_tells_how_it_went(there: World, member: Person, admin: P
     assert message(member("GET", f"{path}/req-none"), 404, "itemNotFound")
 
 
+def test_what_was_asked_by_page_and_by_time_since_2_58(there: World, member: Person) -> None:
+    server_id = member.booted()
+    there.settle()
+    for action in ("pause", "unpause", "pause"):
+        acted(there, member, server_id, action)
+    path = f"{SERVERS}/{server_id}/os-instance-actions"
+    every = member.get(path, "2.79")["instanceActions"]
+    assert [one["action"] for one in every] == ["pause", "unpause", "pause", "create"]
+    first = member.get(f"{path}?limit=3", "2.58")
+    assert first["instanceActions"] == every[:3]
+    (link,) = first["links"]
+    rest = member.get(link["href"].removeprefix("http://here"), "2.58")
+    assert (rest["instanceActions"], "links" in rest) == (every[3:], False)
+    assert member.get(f"{path}?limit=1")["instanceActions"] == member.get(path)["instanceActions"]
+    moment = every[2]["updated_at"]
+    for version, query, found in (
+        ("2.58", f"changes-since={moment}", every[:3]),
+        ("2.66", f"changes-before={moment}", every[2:]),
+        ("2.65", f"changes-before={moment}", every),
+        ("2.66", f"changes-since={moment}&changes-before={moment}", every[2:3]),
+    ):
+        assert member.get(f"{path}?{query}", version)["instanceActions"] == found, query
+    for wrong in ("limit=x", "marker=req-none", "changes-since=then", "changes-before=then"):
+        headers = {"OpenStack-API-Version": "compute 2.66"}
+        assert message(member("GET", f"{path}?{wrong}", headers=headers), 400, "badRequest")
+
+
 def test_there_are_no_consoles(member: Person) -> None:
     server_id = member.booted()
     body = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
