@@ -36,6 +36,8 @@ class AddressHold:
 
 @dataclass(frozen=True, slots=True)
 class PlannedReservation:
+    """A reservation of a new lease, with what was chosen for it."""
+
     id: UUID
     resource_type: str
     spec: Mapping[str, Any]
@@ -48,6 +50,8 @@ class PlannedReservation:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEvent:
+    """An event of a lease, new or at a new time.  `kind` is an EventKind."""
+
     id: UUID
     kind: str
     due_at: datetime
@@ -55,6 +59,8 @@ class PlannedEvent:
 
 @dataclass(frozen=True, slots=True)
 class LeaseCreated:
+    """The first fact of every lease: what was asked for was granted."""
+
     lease_id: UUID
     at: datetime
     name: str
@@ -67,6 +73,8 @@ class LeaseCreated:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRenamed:
+    """The lease has another name."""
+
     at: datetime
     name: str
 
@@ -101,6 +109,8 @@ class ReservationChanged:
 
 @dataclass(frozen=True, slots=True)
 class EventClaimed:
+    """Its time has come, and a worker was rung for; only who knows the `token` may say how it went."""
+
     event_id: UUID
     at: datetime
     token: int

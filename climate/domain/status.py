@@ -16,19 +16,21 @@ class EventKind(StrEnum):
 
 
 class EventStatus(StrEnum):
-    UNDONE = "UNDONE"
-    IN_PROGRESS = "IN_PROGRESS"
-    DONE = "DONE"
-    ERROR = "ERROR"
+    UNDONE = "UNDONE"  # not begun, or put back to be tried again
+    IN_PROGRESS = "IN_PROGRESS"  # claimed: some worker has it, or will
+    DONE = "DONE"  # its work is done, or not needed any more
+    ERROR = "ERROR"  # given up: it waits for an operator
 
 
 class LeaseStatus(StrEnum):
+    """Nobody sets it: `LEASE_STATUS` says what it is."""
+
     PENDING = "PENDING"
     STARTING = "STARTING"
     ACTIVE = "ACTIVE"
     TERMINATING = "TERMINATING"
     TERMINATED = "TERMINATED"
-    DELETING = "DELETING"
+    DELETING = "DELETING"  # whatever it would be else but ERROR, once its deletion was asked for
     ERROR = "ERROR"
 
 
@@ -48,6 +50,8 @@ class HoldState(StrEnum):
 
 
 CANCELLED, SKIPPED = "CANCELLED", "SKIPPED"
+"""Outcomes of events that are DONE without having been run."""
+
 UNDONE, IN_PROGRESS, DONE, ERROR = EventStatus
 
 EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {
