@@ -11,8 +11,8 @@ from api.compute import server_query
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_view import host_id
-from api.compute.servers import compute, find
-from api.current import caller, here
+from api.compute.servers import find
+from api.current import caller, compute, here
 from api.paging import cut, next_links, page
 from climate.compute.server import Server
 from climate.compute.store import wishes
