@@ -22,7 +22,6 @@ from celery import Celery
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from climate import bootstrap, logs
 from climate.bootstrap import Deployment
@@ -42,7 +41,7 @@ LIFE_SECONDS = 2
 SILENT_SECONDS = 15.0
 """A poller that has not finished a beat for so long ends itself, to be started afresh."""
 
-DATABASE_IS_AWAY = (SQLAlchemyError, PoolTimeout, psycopg.Error, Unavailable)
+DATABASE_IS_AWAY = (SQLAlchemyError, psycopg.Error, Unavailable)
 
 UNHEARD = 20
 """Messages of a service that is down, after which it is not rung for any more until it takes some."""

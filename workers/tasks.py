@@ -1,4 +1,4 @@
-"""The tasks: two lines each, over the verbs of the engine and of the bundled cloud."""
+"""The tasks: a few lines each, over the verbs of the engine and of the bundled cloud."""
 
 import os
 import socket
