@@ -11,8 +11,8 @@ from api.compute import asked, reserved, server_addresses, server_changes
 from api.compute.blueprint import compute_blueprint
 from api.compute.servers import by, find
 from api.current import compute
-from climate.compute import asking, guests
-from climate.compute.errors import Conflict
+from climate.compute import asking, fault, guests
+from climate.compute.errors import Conflict, VirtError
 from climate.compute.server import PAUSE, REBOOT, REBOOT_HARD, RESUME, REVERT, START, STOP, SUSPEND, UNPAUSE
 from climate.domain.errors import InvalidInput
 
@@ -83,7 +83,11 @@ def _console(server_id: str, details: Any) -> Response:
     lines = None if length is None or length in (-1, "-1") else asked.count(length, "length")
     if server.node is None:
         return jsonify({"output": ""})
-    return jsonify({"output": compute().driver.console(guests.guest(compute(), server), lines)})
+    try:
+        return jsonify({"output": compute().driver.console(guests.guest(compute(), server), lines)})
+    except VirtError as error:
+        reason = fault.readable(server, str(error))
+        raise VirtError(f"The console log of instance {server.id} cannot be read: {reason}") from None
 
 
 def _no_console(server_id: str, details: Any) -> Response:

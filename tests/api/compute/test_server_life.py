@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from climate.compute.errors import VirtError
 from climate.compute.services import IMAGE_ID
+from climate.compute.virt import Guest
 from tests.api.compute.world import Person, World, done, hours_away, message
 
 SERVERS = "/compute/v2.1/servers"
@@ -203,6 +205,18 @@ def test_what_was_asked_by_page_and_by_time_since_2_58(there: World, member: Per
     for wrong in ("limit=x", "marker=req-none", "changes-since=then", "changes-before=then"):
         headers = {"OpenStack-API-Version": "compute 2.66"}
         assert message(member("GET", f"{path}?{wrong}", headers=headers), 400, "badRequest")
+
+
+def test_a_console_log_that_cannot_be_read_here_names_no_node(there: World, member: Person) -> None:
+    server_id = member.booted()
+    there.settle()
+
+    def elsewhere(guest: Guest, lines: int | None) -> str:
+        raise VirtError(f"The resource {guest.node} does not exist")
+
+    there.here.driver.console = elsewhere
+    told = message(member.act(server_id, "os-getConsoleOutput", {}), 503, "serviceUnavailable")
+    assert told == f"The console log of instance {server_id} cannot be read: The resource (its host) does not exist"
 
 
 def test_there_are_no_consoles(member: Person) -> None:
