@@ -13,7 +13,7 @@ from climate.compute.network.driver import Link
 from tests.netlab.guests import run, said
 
 HOST = "n1"
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until what should happen is given up."""
 
 SHORT = 1.0

@@ -7,6 +7,7 @@ import pytest
 from climate.sandbox import topology
 from climate.sandbox.topology import Lab
 from tests.netlab import traces
+from tests.netlab.bench import until
 from tests.netlab.sites import make_site
 
 __all__ = ["lab", "make_site"]
@@ -17,6 +18,8 @@ def lab() -> Iterator[Lab]:
     """The usual lab.  The module has to put everything back that it adds to it; what it leaves fails its last test."""
     lab = topology.described()
     topology.up(lab)
+    for host in lab.hosts:
+        until(lambda host=host: traces.at_rest(host), f"rest on {host}")  # type: ignore[misc]
     before = traces.seen()
     yield lab
     left = traces.seen() - before

@@ -20,7 +20,7 @@ NOT_THERE = 3
 REFUSED = 5
 
 
-def lease(place: str, folder: Path, tries: int = 5) -> dict[str, str]:
+def lease(place: str, folder: Path, tries: int = 20) -> dict[str, str]:
     """What the client was told, with its address on its interface; empty when nobody told it anything."""
     script = folder / f"{place}.sh"
     told = folder / f"{place}.sh.told"
@@ -55,7 +55,7 @@ def ask(place: str, server: str, name: str, kind: int = 1) -> tuple[int, list[st
 
     def asked() -> bytes:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-            asker.settimeout(5)
+            asker.settimeout(20)
             asker.sendto(query, (server, 53))
             return asker.recv(4096)
 

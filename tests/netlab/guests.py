@@ -12,7 +12,7 @@ from climate.compute.network.driver import Kind, Link, Plug
 GUEST = "guest-"
 """What the names of their namespaces begin with."""
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 """Seconds until what should come is given up."""
 
 

@@ -16,7 +16,7 @@ from tests.system.stack import Stack, await_so
 
 COMPUTE = "/compute/v2.1"
 LATEST = {"OpenStack-API-Version": "compute 2.79"}
-PATIENCE = 60.0
+PATIENCE = 90.0
 """Seconds until something that is asked for is there."""
 
 

@@ -10,6 +10,8 @@ from climate.compute import netns
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Link
 from climate.compute.network.linux import rtnl
+from tests.netlab import traces
+from tests.netlab.bench import until
 from tests.netlab.guests import guest, reaches, run, said
 from tests.netlab.hosts import On, on
 
@@ -32,8 +34,14 @@ def mac(host: str, interface: str) -> str:
     return said(host, "ip", "-o", "link", "show", interface).split("link/ether ")[1].split()[0]
 
 
+def rest(*places: str) -> None:
+    for place in places:
+        until(lambda place=place: traces.at_rest(place), f"rest in {place}")  # type: ignore[misc]
+
+
 def everything(host: str) -> str:
-    """All that there is on a host, but for what changes by itself."""
+    """All that there is on a host when it is at rest, but for what changes by itself."""
+    rest(host)
     words = ("ip address", "ip route", "ip -6 route", "nft list ruleset", "tc qdisc", "tc filter show dev eth1 ingress")
     text = "\n".join(said(host, *command.split()) for command in words)
     return re.sub(r"(?m)^\d+: |@if\d+|@\w+|valid_lft .*|link-netns\S* \S+| tentative", "", text)
@@ -154,6 +162,7 @@ def test_a_second_time_changes_nothing(on: On) -> None:
     on("c1").ensure(BLUE)
     on("c1").plug(made.plug)
     words = ("ip", "link")
+    rest("c1", made.plug.netns)
     before = said("c1", *words), said(made.plug.netns, *words), everything("c1")
     on("c1").ensure(BLUE)
     on("c1").plug(made.plug)

@@ -14,7 +14,7 @@ from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Forward, Link, Nat, Vpn
 from climate.compute.network.linux.nat import IptablesNat, NftNat
 from climate.sandbox.topology import Lab
-from tests.netlab.bench import HOST, SHORT, Bench, connected, listen, refused, seen_as
+from tests.netlab.bench import HOST, PATIENCE, SHORT, Bench, connected, listen, refused, seen_as, until
 from tests.netlab.guests import reaches, run, said
 
 pytestmark = pytest.mark.netlab("nft", "iptables", "conntrack", "ping")
@@ -94,13 +94,13 @@ def test_a_floating_address_that_is_taken_away_is_gone_at_once(nat: Way, one: st
         assert refused(OUTSIDE, str(F1), 8080)
         for here, there, _ in (inwards, outwards):
             with here, there:
-                assert not _hears(here, there)
+                assert not _hears(here, there, SHORT)
     assert str(F1) not in said(HOST, "ip", "address", "show", "eth0")
     assert not [line for line in said(HOST, "conntrack", "-L").splitlines() if str(F1) in line and str(X1) in line]
 
 
-def _hears(here: socket.socket, there: socket.socket) -> bool:
-    there.settimeout(SHORT)
+def _hears(here: socket.socket, there: socket.socket, patience: float = PATIENCE) -> bool:
+    there.settimeout(patience)
     try:
         here.sendall(b"still there?")
         return there.recv(64) == b"still there?"
@@ -124,7 +124,7 @@ def test_a_floating_address_that_leads_elsewhere_takes_no_connection_with_it(nat
         here, there, _ = connected(OUTSIDE, str(F1), server, 8080)
         nat.apply(replace(NAT, forwards=(forward(F1, X2),)))
         with here, there:
-            assert not _hears(here, there)
+            assert not _hears(here, there, SHORT)
     assert seen_as(OUTSIDE, str(F1), two, 8080) == WORLD
 
 
@@ -184,7 +184,7 @@ def test_cloudpipe_is_reached_by_its_port(nat: Way, one: str) -> None:
 
     with netns.inside(one, opened) as server, netns.inside(OUTSIDE, opened) as client:
         server.bind((str(X1), 1194))
-        server.settimeout(5)
+        server.settimeout(PATIENCE)
         client.sendto(b"hello", (PUBLIC, 1000))
         assert server.recvfrom(64)[0] == b"hello"
 
@@ -260,7 +260,7 @@ def test_neighbours_hear_who_has_an_address_now(nat: Way, lab: Lab) -> None:
     said(OUTSIDE, "ip", "neighbour", "replace", str(F1), "lladdr", "02:00:00:00:00:99", "dev", "eth0", "nud", "stale")
     nat.apply(replace(NAT, forwards=(forward(F1, X1),)))
     mac = _mac()
-    assert mac in said(OUTSIDE, "ip", "neighbour", "show", str(F1))
+    until(lambda: mac in said(OUTSIDE, "ip", "neighbour", "show", str(F1)), "word of the new neighbour")
 
 
 def _mac() -> str:

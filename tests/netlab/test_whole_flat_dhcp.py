@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -61,7 +62,7 @@ def resolved(server_id: str, name: str) -> str:
 
 
 def test_a_reserved_server_has_its_address_and_answers_when_its_lease_has_begun(place: Region) -> None:
-    start = time.time() + 8
+    start = time.time() + 20
     params = json.dumps({"start": moment(start), "end": moment(start + 3600)})
     (sleeper,) = place.boot("sleeper", hints={"reserved": "True", "lease_params": params})
     try:
@@ -131,7 +132,10 @@ def test_running_servers_stay_connected_while_everything_is_started_anew(place: 
             made += again
             ping.send_signal(signal.SIGINT)
             told = ping.communicate()[0]
-        assert " 0% packet loss" in told, told
+        heard = [int(number) for number in re.findall(r"icmp_seq=(\d+) ", told)]
+        sent = int(re.findall(r"(\d+) packets transmitted", told)[0])
+        assert heard == [*range(1, len(heard) + 1)], "none is lost, but perhaps the one that was on its way in the end"
+        assert len(heard) >= sent - 1 > 5, told
         assert place.reaches(made[2], other)
     finally:
         place.delete(*made)

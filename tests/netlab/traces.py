@@ -1,5 +1,6 @@
 """What there is in the sandbox: interfaces and rules of each network, namespaces, processes that nobody waits for."""
 
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,17 @@ def seen() -> frozenset[tuple[str, str, str]]:
     rules = {("rule", place, line) for place in places for line in _rules(place)}
     spaces = {("namespace", MACHINE, place) for place in places[1:]}
     return frozenset(links | rules | spaces | set(_processes()))
+
+
+def at_rest(place: str) -> bool:
+    """Whether the kernel has drawn all conclusions from what was set: who has a carrier is in use a moment later."""
+    links = json.loads("".join(_said("ip", *_at(place), "-json", "link", "show")))
+    return all(_settled(set(link["flags"]), link.get("qdisc", "")) for link in links)
+
+
+def _settled(flags: set[str], queue: str) -> bool:
+    carrier = "LOWER_UP" in flags
+    return "UP" not in flags or (carrier != ("NO-CARRIER" in flags) and not (carrier and queue == "noop"))
 
 
 def end_processes(left: Iterable[tuple[str, str, str]]) -> None:

@@ -9,9 +9,10 @@ from climate.compute.network.linux.driver import LinuxNetwork
 from climate.sandbox.features import Found
 from climate.sandbox.topology import Lab
 from climate.settings import Settings
+from tests.netlab import guests
 from tests.netlab.region import Region
 from tests.system.caller import Api
-from tests.system.stack import Stack
+from tests.system.stack import Stack, await_so
 
 _STACKS_OWN = ("CLIMATE_HOME", "CLIMATE_PORT", "CLIMATE_HOST", "CLIMATE_PUBLIC_URL")
 
@@ -25,6 +26,7 @@ def region(lab: Lab, home: Path, manager: str, more: Mapping[str, str] | None = 
     lab_command.furnish(home, Found(frozenset({"bwrap"})))
     try:
         stack.start()
+        await_so(lambda: _tended(lab, home, manager), 60, "the first look at the network host")
         admin, member = Api(home, "climate"), Api(home, "climate-demo")
         yield Region(lab, stack, admin, member)
         admin.close()
@@ -34,3 +36,10 @@ def region(lab: Lab, home: Path, manager: str, more: Mapping[str, str] | None = 
         for host in lab.hosts:
             LinuxNetwork(host, home / "networks" / host).clear()
     assert stack.left() == [], stack.tail()
+
+
+def _tended(lab: Lab, home: Path, manager: str) -> bool:
+    """Whether the network host has what is there before any server: so that it is not taken for what one has left."""
+    translated = "table inet climate\n" in guests.said(lab.network, "nft", "list", "tables")
+    serves = manager == "flat_dhcp"
+    return translated and bool(LinuxNetwork(lab.network, home / "networks" / lab.network).standing().served) >= serves
