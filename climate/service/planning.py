@@ -12,13 +12,16 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain import schedule
-from climate.domain.errors import InvalidInput
+from climate.domain.errors import ClimateError, InvalidInput, NotEnoughAddresses, NotEnoughHosts
 from climate.domain.facts import PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.plugin import Ask, ResourcePlugin
 from climate.service import refusals
+
+MOST_ORDERS = 6
+"""How often the reservations of a lease choose anew, each time in another order, before there is not enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +75,48 @@ def reserve(
 ) -> tuple[PlannedReservation, ...]:
     """One after the other, none taking what was chosen for those before: that is not in the database yet.
 
-    `common` is what is the same for all, `liked` the hosts that each takes first, by its place.
+    One for which too little is left chooses before all others then, and these
+    choose anew: what fits on few hosts only may be asked for last.  `common` is
+    what is the same for all, `liked` the hosts that each takes first, by its place.
     """
-    planned: list[PlannedReservation] = []
-    for place, part in enumerate(asked):
-        ask = replace(
-            common,
-            spec=part.spec,
-            liked=liked(place),
-            taken=tuple(hold.host for one in planned for hold in one.holds),
-            taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
-            beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
-            new_id=uuid4(),
-        )
-        got = part.plugin.reserve(conn, ask)
-        planned.append(
-            PlannedReservation(
-                id=ask.new_id,
-                resource_type=part.plugin.resource_type,
-                spec=got.spec,
-                resource_id=got.resource_id,
-                holds=got.holds,
-                exists_before_start=got.exists_before_start,
-                addresses=got.addresses,
-            )
-        )
-    return tuple(planned)
+    order = list(range(len(asked)))
+    refusal: ClimateError | None = None
+    for _ in range(MOST_ORDERS):
+        planned: dict[int, PlannedReservation] = {}
+        for place in order:
+            ask = _beside(replace(common, spec=asked[place].spec, liked=liked(place)), list(planned.values()))
+            try:
+                planned[place] = _reserved(conn, asked[place].plugin, ask)
+            except (NotEnoughHosts, NotEnoughAddresses) as error:
+                refusal = refusal or error
+                break
+        else:
+            return tuple(planned[place] for place in range(len(asked)))
+        if place == order[0]:
+            break
+        order = [place, *(other for other in order if other != place)]
+    assert refusal is not None
+    raise refusal
+
+
+def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
+    return replace(
+        ask,
+        taken=tuple(hold.host for one in planned for hold in one.holds),
+        taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
+        beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
+        new_id=uuid4(),
+    )
+
+
+def _reserved(conn: Connection, plugin: ResourcePlugin, ask: Ask) -> PlannedReservation:
+    got = plugin.reserve(conn, ask)
+    return PlannedReservation(
+        id=ask.new_id,
+        resource_type=plugin.resource_type,
+        spec=got.spec,
+        resource_id=got.resource_id,
+        holds=got.holds,
+        exists_before_start=got.exists_before_start,
+        addresses=got.addresses,
+    )

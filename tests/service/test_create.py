@@ -36,6 +36,19 @@ def test_max_takes_what_is_left_over(climate: Climate, clock: Clock) -> None:
     assert held(first) | held(second) == set(range(1, 9))
 
 
+def test_it_does_not_matter_which_of_its_reservations_is_asked_for_first(climate: Climate, clock: Clock) -> None:
+    make(climate, clock, hosts_wanted(3, hypervisor_properties='["<", "$vcpus", "8"]'))
+    gpus = hosts_wanted(1, 4, resource_properties='[">", "$gpu_count", "1"]')
+    one = hosts_wanted(1, hypervisor_properties='["==", "$hypervisor_hostname", "h5"]')
+    lease = make(climate, clock, hosts_wanted(1, 8), gpus, one)
+    anything, some, this = (set(r.hosts) for r in lease.reservations)
+    assert this == {5}
+    assert some | anything == {6, 7, 8, *anything - {5, 6, 7, 8}}
+    assert len(anything - {5, 6, 7, 8}) == 1
+    with pytest.raises(NotEnoughHosts, match="8 wanted, 7 match, 7 of them free"):
+        make(climate, clock, hosts_wanted(1), hosts_wanted(8), start=50)
+
+
 def test_reservations_of_one_lease_never_share_a_host(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock, hosts_wanted(3), hosts_wanted(2), hosts_wanted(1, 8))
     assert [len(r.hosts) for r in lease.reservations] == [3, 2, 3]
