@@ -1,0 +1,119 @@
+"""Every route of identity, asked about others by nobody and by an ordinary user."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.identity.place import Asker, Place, app_of
+
+V3 = "/identity/v3"
+USER, PROJECT = f"{V3}/users/<user_id>", f"{V3}/projects/<project_id>"
+CREDENTIALS = f"{USER}/application_credentials"
+CREDENTIAL = f"{CREDENTIALS}/<credential_id>"
+ROLES = f"{PROJECT}/users/<user_id>/roles"
+ROLE, TOKENS = f"{ROLES}/<role>", f"{V3}/auth/tokens"
+
+FOR_ALL, FOR_ADMINS = (401, 200), (401, 403)
+
+MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
+    ("GET", f"{V3}/auth/catalog"): FOR_ALL,
+    ("GET", f"{V3}/auth/domains"): FOR_ALL,
+    ("GET", f"{V3}/auth/projects"): FOR_ALL,
+    ("GET", f"{V3}/auth/system"): FOR_ALL,
+    ("GET", TOKENS): FOR_ADMINS,
+    ("DELETE", TOKENS): FOR_ADMINS,
+    ("GET", f"{V3}/domains"): FOR_ALL,
+    ("GET", f"{V3}/domains/<domain_id>"): FOR_ALL,
+    ("GET", f"{V3}/endpoints"): FOR_ALL,
+    ("GET", f"{V3}/projects"): FOR_ALL,
+    ("POST", f"{V3}/projects"): FOR_ADMINS,
+    ("GET", PROJECT): (401, 404),
+    ("PATCH", PROJECT): FOR_ADMINS,
+    ("GET", ROLES): FOR_ADMINS,
+    ("GET", ROLE): FOR_ADMINS,
+    ("PUT", ROLE): FOR_ADMINS,
+    ("DELETE", ROLE): FOR_ADMINS,
+    ("GET", f"{V3}/regions"): FOR_ALL,
+    ("GET", f"{V3}/role_assignments"): FOR_ADMINS,
+    ("GET", f"{V3}/roles"): FOR_ALL,
+    ("GET", f"{V3}/roles/<role>"): FOR_ALL,
+    ("GET", f"{V3}/services"): FOR_ALL,
+    ("GET", f"{V3}/services/<service_id>"): FOR_ALL,
+    ("GET", f"{V3}/users"): FOR_ADMINS,
+    ("POST", f"{V3}/users"): FOR_ADMINS,
+    ("GET", USER): FOR_ADMINS,
+    ("PATCH", USER): FOR_ADMINS,
+    ("DELETE", USER): FOR_ADMINS,
+    ("GET", f"{USER}/projects"): FOR_ADMINS,
+    ("POST", f"{USER}/password"): FOR_ADMINS,
+    ("GET", CREDENTIALS): FOR_ADMINS,
+    ("POST", CREDENTIALS): FOR_ADMINS,
+    ("GET", CREDENTIAL): FOR_ADMINS,
+    ("DELETE", CREDENTIAL): FOR_ADMINS,
+}
+"""Route -> the answers to nobody and to an ordinary user, about the administrator."""
+
+BODIES: Mapping[tuple[str, str], Any] = {
+    ("POST", f"{V3}/projects"): {"project": {"name": "more"}},
+    ("PATCH", PROJECT): {"project": {"enabled": False}},
+    ("POST", f"{V3}/users"): {"user": {"name": "more"}},
+    ("PATCH", USER): {"user": {"enabled": False}},
+    ("POST", f"{USER}/password"): {"user": {"original_password": "x", "password": "another-password"}},
+    ("POST", CREDENTIALS): {"application_credential": {"name": "more"}},
+}
+
+
+def test_nobody_learns_or_changes_anything_of_others(here: Place, admin: Asker, demo: Asker) -> None:
+    names = _furnish(admin, demo)
+    secrets = {"hidden-", *(names[mark] for mark in ("<user_id>", "<project_id>", "<credential_id>"))}
+    before = _seen(admin, names)
+    assert set(MATRIX) == _routes(demo)
+    for place, asker in enumerate((Asker(app_of(here)), demo)):
+        found = {}
+        for route in MATRIX:
+            path = _path(route[1], names)
+            subject = {"X-Subject-Token": admin.token} if route[1] == TOKENS else {}
+            answer = asker.ask(route[0], path, json=BODIES.get(route), headers=subject)
+            found[route] = answer.status_code
+            assert not [text for text in secrets if text in answer.text and text not in path], route
+        assert found == {route: statuses[place] for route, statuses in MATRIX.items()}
+    assert _seen(admin, names) == before
+
+
+def _routes(asker: Asker) -> set[tuple[str, str]]:
+    """Method and path of all that needs a token."""
+    app = asker.client.application
+    return {
+        (method, rule.rule)
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith(f"{V3}/") and not getattr(app.view_functions[rule.endpoint], "public", False)
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+
+
+def _furnish(admin: Asker, demo: Asker) -> dict[str, str]:
+    """The names of what the administrator is and has."""
+    token: Any = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json
+    me, project = token["token"]["user"]["id"], token["token"]["project"]["id"]
+    wanted = {"application_credential": {"name": "hidden-credential"}}
+    made: Any = admin.ask("POST", f"{V3}/users/{me}/application_credentials", json=wanted).json
+    services: Any = demo.ask("GET", f"{V3}/services").json
+    return {
+        "<user_id>": me,
+        "<project_id>": project,
+        "<credential_id>": made["application_credential"]["id"],
+        "<role>": "member",
+        "<domain_id>": "default",
+        "<service_id>": services["services"][0]["id"],
+    }
+
+
+def _path(rule: str, names: Mapping[str, str]) -> str:
+    for mark, name in names.items():
+        rule = rule.replace(mark, name)
+    return rule
+
+
+def _seen(admin: Asker, names: Mapping[str, str]) -> list[Any]:
+    """What there is of users, projects, roles and the administrator's credentials."""
+    lists = (f"{V3}/users", f"{V3}/projects", f"{V3}/role_assignments", CREDENTIALS)
+    return [admin.ask("GET", _path(rule, names)).json for rule in lists]
