@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from uuid import UUID
 
 from climate.cloud import CloudError, Refused
@@ -33,7 +32,7 @@ def explained(climate: Climate) -> Iterator[None]:
     except Short as short:
         wanted = short.wanted
         found = work(climate, lambda conn, patient: availability.shortage(conn, wanted))
-        raise NotEnoughHosts(_say(found, wanted, climate)) from None
+        raise NotEnoughHosts(_say(found, wanted)) from None
     except Cramped as cramped:
         room = cramped.wanted
         left = work(climate, lambda conn, patient: capacity.shortage(conn, room))
@@ -55,14 +54,13 @@ def of_the_cloud() -> Iterator[None]:
         raise Unavailable(f"The cloud cannot do this now: {error}") from error
 
 
-def _say(found: Shortage, wanted: Wanted, climate: Climate) -> str:
+def _say(found: Shortage, wanted: Wanted) -> str:
     told = f"Not enough hosts available: {wanted.least} wanted, {found.matching} match, {found.free} of them free"
     if found.matching < wanted.least:
         return told
     if found.fits_from is None:
         return f"{told}; no later start is known to fit"
-    start = found.fits_from.start + timedelta(seconds=climate.settings.cleaning_time)
-    return f"{told}; it would fit from {start:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{told}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _say_of_room(left: capacity.Shortage, wanted: capacity.Wanted) -> str:

@@ -13,7 +13,7 @@ CLEANING = timedelta(minutes=10)
 
 @pytest.fixture
 def cleaned(climate: Climate) -> Climate:
-    """The engine, with ten minutes of cleaning time on both sides of a lease."""
+    """The engine, with ten minutes of cleaning time after a lease."""
     return replace(climate, settings=replace(climate.settings, cleaning_time=int(CLEANING.total_seconds())))
 
 

@@ -11,12 +11,15 @@ from climate.context import Climate
 from climate.domain.errors import Forbidden, InvalidInput, InvalidPeriod, InvalidRequirements, NotEnoughHosts, NotFound
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
-from climate.service import leases, replay
+from climate.service import changes, leases, replay
+from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.acts import held, hosts_wanted, make, rows
 from tests.service.conftest import CLEANING
+
+DAY = timedelta(days=1)
 
 
 def test_it_takes_free_matching_hosts(climate: Climate, clock: Clock) -> None:
@@ -45,6 +48,11 @@ def test_it_does_not_matter_which_of_its_reservations_is_asked_for_first(climate
     assert this == {5}
     assert some | anything == {6, 7, 8, *anything - {5, 6, 7, 8}}
     assert len(anything - {5, 6, 7, 8}) == 1
+    moved = changes.update(
+        climate, MEMBER, lease.id, Changes(start=lease.period.start + DAY, end=lease.period.end + DAY)
+    )
+    assert held(moved) == set(range(1, 9))
+    assert moved.reservations[2].hosts == (5,)
     with pytest.raises(NotEnoughHosts, match="8 wanted, 7 match, 7 of them free"):
         make(climate, clock, hosts_wanted(1), hosts_wanted(8), start=50)
 
@@ -109,6 +117,13 @@ def test_when_it_would_fit_it_fits(climate: Climate, clock: Clock) -> None:
     with pytest.raises(NotEnoughHosts, match="would fit from 2030-01-01 18:30:00"):
         make(climate, clock, hosts_wanted(8), start=1, hours=1)
     assert make(climate, clock, hosts_wanted(8), start=6.5, hours=1)
+
+
+def test_it_fits_as_soon_as_the_hosts_are_cleaned_and_no_later(cleaned: Climate, clock: Clock) -> None:
+    make(cleaned, clock, hosts_wanted(8), start=1, hours=2)
+    with pytest.raises(NotEnoughHosts, match="would fit from 2030-01-01 15:10:00"):
+        make(cleaned, clock, start=2, hours=1)
+    assert make(cleaned, clock, start=3 + CLEANING / timedelta(hours=1), hours=1)
 
 
 SPECS: list[tuple[dict[str, Any], type[Exception]]] = [
