@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(600)
 
 PRIVATE = ("admin-password", "clouds.yaml", "demo-password", "keys", "stores.json", "valkey")
 OPEN = ("/healthz", "/readyz", "/openapi.json", "/identity", "/compute", "/reservation", "/image", "/network")
-AWAY = 12
+AWAY = 16
 """Seconds until the lease that is missed would have started: by then the stack has been stopped."""
 
 
@@ -86,8 +86,8 @@ def _first_life(told: Story, pages: Path) -> None:
 def _let_a_stranger_work(told: Story, api: Api, pages: Path) -> None:
     now = int(time.time())
     page = {"resource_type": "test:ledger", "folder": str(pages)}
-    body = {"name": "stranger", "start_date": moment(now + 1), "end_date": moment(now + 4), "reservations": [page]}
-    made = _make(api, {**body, "before_end_date": moment(now + 2), "events": []})
+    body = {"name": "stranger", "start_date": moment(now + 3), "end_date": moment(now + 6), "reservations": [page]}
+    made = _make(api, {**body, "before_end_date": moment(now + 4), "events": []})
     told.stranger = await_so(lambda: _if_over(api, made), 60, "the end of a stranger's lease")
     lines = (pages / made["reservations"][0]["id"]).read_text(encoding="utf-8").splitlines()
     told.page = [json.loads(line) for line in lines]
