@@ -6,12 +6,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from climate.cloud import Capacity, Cloud, NotYet
-from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.errors import Conflict
 from climate.domain.facts import Hold
 from climate.domain.lease import Reservation
 from climate.domain.requirements import Requirement
 from climate.domain.slots import Order, Size, Use, group_id
-from climate.plugin import Allocation, Ask, Lent
+from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.store import capacity
 from climate.store.capacity import Wanted
 
@@ -24,7 +24,7 @@ TERMINATE = "terminate"
 
 def reserve(conn: Connection, ask: Ask, requirement: Requirement) -> Allocation:
     """Slots for `amount` servers of the spec's size; Cramped where there is no room for them."""
-    spec = {**_agreed(ask), **_named(ask)}
+    spec = {"on_end": TERMINATE, **with_grace(ask), **_named(ask)}
     without = _elsewhere(ask)
     order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
     present = ask.present.hosts if ask.present else ()
@@ -85,16 +85,6 @@ def take_back(cloud: Cloud, lent: Lent) -> None:
         if cloud.servers_in(pool):
             raise NotYet(f"{len(servers)} servers are still being deleted")
     cloud.revoke(pool, lent.hosts, lent.token)
-
-
-def _agreed(ask: Ask) -> Mapping[str, Any]:
-    """The spec with its terms; InvalidInput for a grace that the operator does not leave to owners."""
-    before = ask.present.spec.get("grace_period") if ask.present else None
-    wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
-    if wanted > longest and wanted != before and not ask.caller.is_admin:
-        raise InvalidInput(f"grace_period may be {longest} seconds at most here, not {wanted}")
-    agreed = {"grace_period": int(ask.terms.get("grace_period") or 0), "on_end": TERMINATE}
-    return {**agreed, **ask.spec}
 
 
 def _named(ask: Ask) -> Mapping[str, Any]:

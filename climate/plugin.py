@@ -19,6 +19,7 @@ from marshmallow import Schema
 from sqlalchemy import Connection
 
 from climate.cloud import CLEANING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
+from climate.domain.errors import InvalidInput
 from climate.domain.facts import AddressHold, Hold
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
@@ -98,6 +99,15 @@ class Ask:
     def shared_window(self) -> Period:
         """The time for which slots of shared hosts have to be free: such hosts are not cleaned."""
         return self.period.longer(max(self.grace, self.grace_of_lease))
+
+
+def with_grace(ask: Ask) -> dict[str, Any]:
+    """The spec with the grace that is agreed; InvalidInput for one that the operator does not leave to owners."""
+    before = ask.present.spec.get("grace_period") if ask.present else None
+    wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
+    if wanted > longest and wanted != before and not ask.caller.is_admin:
+        raise InvalidInput(f"grace_period may be {longest} seconds at most here, not {wanted}")
+    return {"grace_period": int(ask.terms.get("grace_period") or 0), **ask.spec}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.cloud import Cloud
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
-from climate.plugin import Allocation, Ask, Lent
+from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.spec import Count, grace_period
 from climate.store import floating_choice
 from climate.store.floating_choice import Wanted
@@ -63,15 +63,6 @@ def _check_required(spec: Mapping[str, Any]) -> None:
         raise InvalidInput(TOO_MANY_REQUIRED.format(given=len(required), amount=spec["amount"]))
 
 
-def _agreed(ask: Ask) -> dict[str, Any]:
-    """The spec with its terms; InvalidInput for a grace that the operator does not leave to owners."""
-    before = ask.present.spec.get("grace_period") if ask.present else None
-    wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
-    if wanted > longest and wanted != before and not ask.caller.is_admin:
-        raise InvalidInput(f"grace_period may be {longest} seconds at most here, not {wanted}")
-    return {"grace_period": int(ask.terms.get("grace_period") or 0), **ask.spec}
-
-
 def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
     """What cannot be other than it was (reservation.md 1.5 P4)."""
     for name in sorted(set(ask.spec) - CHANGEABLE):
@@ -97,7 +88,7 @@ class FloatingIp:
         """Nothing: the addresses that can be reserved are in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        spec = _agreed(ask)
+        spec = with_grace(ask)
         present = tuple(hold.number for hold in ask.present.addresses) if ask.present else ()
         if ask.present:
             _refuse_changes(ask, ask.present.spec)
