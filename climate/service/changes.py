@@ -19,7 +19,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.schedule import Times
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Ask
-from climate.service import enforcement, granting, preparing, refusals
+from climate.service import enforcement, granting, planning, preparing, refusals
 from climate.service.enforcement import Gate
 from climate.service.leases import limited, scope, wake_if_soon
 from climate.service.unit import work
@@ -107,15 +107,26 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
     period = limited(schedule.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
     specs = {present.id: _spec(present, changes) for present in lease.reservations}
     wish = replace(wish, specs=specs, period=period)
-    replanned: list[ReservationChanged] = []
-    for present in lease.reservations:
-        taken = tuple(hold.host for fact in replanned for hold in fact.holds)
-        numbers = tuple(hold.number for fact in replanned for hold in fact.addresses or ())
-        beside = tuple(fold(replanned, lease).reservation(fact.reservation_id) for fact in replanned)
-        fact = _replanned(climate, conn, replace(wish, taken=taken, taken_addresses=numbers, beside=beside), present)
-        replanned += [fact] if fact else []
+    replanned = _all_replanned(climate, conn, wish)
     moved = _moved(climate, conn, wish, replanned)
     return [*facts, *moved, *replanned]
+
+
+def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[ReservationChanged]:
+    """In turn, none taking what was chosen for those before."""
+    lease = wish.lease
+
+    def choose(place: int, before: Sequence[ReservationChanged | None]) -> ReservationChanged | None:
+        known = [fact for fact in before if fact]
+        ahead = replace(
+            wish,
+            taken=tuple(hold.host for fact in known for hold in fact.holds),
+            taken_addresses=tuple(hold.number for fact in known for hold in fact.addresses or ()),
+            beside=tuple(fold(known, lease).reservation(fact.reservation_id) for fact in known),
+        )
+        return _replanned(climate, conn, ahead, lease.reservations[place])
+
+    return [fact for fact in planning.in_turn(len(lease.reservations), choose) if fact]
 
 
 def _seen(lease: Lease, now: datetime) -> list[Fact]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from marshmallow import Schema
@@ -19,6 +19,8 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.plugin import Ask, ResourcePlugin
 from climate.service import refusals
+
+T = TypeVar("T")
 
 MOST_ORDERS = 6
 """How often the reservations of a lease choose anew, each time in another order, before there is not enough."""
@@ -70,33 +72,44 @@ def _knows_grace(schema: type[Schema]) -> bool:
     return "grace_period" in schema().fields
 
 
-def reserve(
-    conn: Connection, asked: Sequence[Part], common: Ask, liked: Callable[[int], tuple[int, ...]]
-) -> tuple[PlannedReservation, ...]:
-    """One after the other, none taking what was chosen for those before: that is not in the database yet.
+def in_turn(count: int, choose: Callable[[int, Sequence[T]], T]) -> list[T]:
+    """What `choose(place, before)` answers for each of so many places, one after the other; in order of the places.
 
     One for which too little is left chooses before all others then, and these
-    choose anew: what fits on few hosts only may be asked for last.  `common` is
-    what is the same for all, `liked` the hosts that each takes first, by its place.
+    choose anew: what fits on few hosts only may be asked for last.
     """
-    order = list(range(len(asked)))
+    order = list(range(count))
     refusal: ClimateError | None = None
     for _ in range(MOST_ORDERS):
-        planned: dict[int, PlannedReservation] = {}
+        chosen: dict[int, T] = {}
         for place in order:
-            ask = _beside(replace(common, spec=asked[place].spec, liked=liked(place)), list(planned.values()))
             try:
-                planned[place] = _reserved(conn, asked[place].plugin, ask)
+                chosen[place] = choose(place, list(chosen.values()))
             except (NotEnoughHosts, NotEnoughAddresses) as error:
                 refusal = refusal or error
                 break
         else:
-            return tuple(planned[place] for place in range(len(asked)))
+            return [chosen[place] for place in range(count)]
         if place == order[0]:
             break
         order = [place, *(other for other in order if other != place)]
     assert refusal is not None
     raise refusal
+
+
+def reserve(
+    conn: Connection, asked: Sequence[Part], common: Ask, liked: Callable[[int], tuple[int, ...]]
+) -> tuple[PlannedReservation, ...]:
+    """In turn, none taking what was chosen for those before: that is not in the database yet.
+
+    `common` is what is the same for all, `liked` the hosts that each takes first, by its place.
+    """
+
+    def choose(place: int, before: Sequence[PlannedReservation]) -> PlannedReservation:
+        ask = replace(common, spec=asked[place].spec, liked=liked(place))
+        return _reserved(conn, asked[place].plugin, _beside(ask, before))
+
+    return tuple(in_turn(len(asked), choose))
 
 
 def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
