@@ -6,7 +6,7 @@ host, and never looks into the database.  All its verbs are "make it so".
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Protocol
@@ -65,6 +65,14 @@ class Served:
     dhcp: Dhcp | None = None
     prefix_v6: IPv6Network | None = None
     """Announced by router advertisements, for addresses that guests make themselves; None: no IPv6."""
+
+    @property
+    def timeless(self) -> "Served":
+        """The same without when entries have changed, which only a server that starts asks for."""
+        if self.dhcp is None:
+            return self
+        entries = tuple(replace(entry, since=0) for entry in self.dhcp.entries)
+        return replace(self, dhcp=replace(self.dhcp, entries=entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +217,10 @@ class NetworkDriver(Protocol):
 
     def serve(self, served: Served) -> IPv6Address | None:
         """Ensure its link, hand out its addresses, announce its prefix.  The bridge's link-local address, with IPv6."""
+
+    def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
+        """Ids of the networks that are served like this, as far as one look at the host tells: each by itself may
+        still lack what only `serve` finds."""
 
     def unserve(self, network_id: str) -> None:
         """Stop handing out and announcing, and take the gateway's address off the bridge."""

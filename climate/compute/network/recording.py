@@ -72,6 +72,11 @@ class RecordingNetwork:
         self.serving[served.link.network_id] = served
         return _LINK_LOCAL if served.prefix_v6 is not None else None
 
+    def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
+        self.fails("unchanged")
+        before = {network_id: one.timeless for network_id, one in self.serving.items()}
+        return frozenset(one.link.network_id for one in served if before.get(one.link.network_id) == one.timeless)
+
     def unserve(self, network_id: str) -> None:
         self.fails("unserve")
         self.serving.pop(network_id, None)

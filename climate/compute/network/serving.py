@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError
 from climate.compute.network import claiming, fixed, managers
-from climate.compute.network.driver import Entry, Forward, Nat, NetworkDriver
+from climate.compute.network.driver import Entry, Forward, Nat, NetworkDriver, Served
 from climate.compute.network.hostnames import hostname
 from climate.compute.network.model import Network
 from climate.compute.store import addresses, network_hosts
@@ -45,7 +45,8 @@ def tend(compute: Compute, *, thorough: bool = False) -> None:
     """One beat: be heard of, claim a network, write down what DHCP clients did, and serve what has changed.
 
     One process of a host does so at a time, which is for the caller to see to.
-    `thorough`: look at the whole host though nothing is known to have changed.
+    `thorough`: look at the whole host though nothing is known to have changed; otherwise a network that is served as
+    it should be costs no more than a glance, however many there are.
     """
     driver = compute.wires.on(compute.network_netns)
     claiming.beat(compute)
@@ -56,7 +57,7 @@ def tend(compute: Compute, *, thorough: bool = False) -> None:
         timed_out = _time_out(compute, conn)
     if not (thorough or calls or timed_out):
         return
-    trouble = _serve(compute, driver)
+    trouble = _serve(compute, driver, thorough=thorough)
     if trouble:
         log.error("the networks of this host are not as they should be", host=compute.network_host, reason=trouble)
     # Who is called and fails is called again, and so is who dies before this.
@@ -95,13 +96,15 @@ def _time_out(compute: Compute, conn: Connection) -> bool:
     return bool(stale)
 
 
-def _serve(compute: Compute, driver: NetworkDriver) -> str:
+def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
     """Bring the host to what the database says; why that is not possible.  What fails keeps nothing else from it."""
     wanted = _wanted(compute)
     # Translation first: what it lets the host do, and keeps apart, no network is served without.
     reason = _tried("translation", partial(driver.translate, _translation(compute, wanted)))
-    served, trouble = {}, [reason] if reason else []
-    for place, network in enumerate(wanted.networks, 1):
+    trouble = [reason] if reason else []
+    served = {} if thorough else _unchanged(compute, driver, wanted)
+    left = [network for network in wanted.networks if network.id not in served]
+    for place, network in enumerate(left, 1):
         reason = _tried(f"network {network.label}", partial(_serve_one, compute, driver, network, wanted))
         if reason is None:
             served[network.id] = network
@@ -156,8 +159,19 @@ def _named(found: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
     return named
 
 
+def _served(compute: Compute, network: Network, wanted: Wanted) -> Served | None:
+    return managers.of(network).served(network, compute.network, wanted.entries.get(network.id, ()))
+
+
+def _unchanged(compute: Compute, driver: NetworkDriver, wanted: Wanted) -> dict[str, Network]:
+    """The networks that are served as they should be."""
+    asked = [made for network in wanted.networks if (made := _served(compute, network, wanted)) is not None]
+    found = _found(partial(driver.unchanged, asked), "all networks of this host are looked at", compute)
+    return {network.id: network for network in wanted.networks if network.id in (found or ())}
+
+
 def _serve_one(compute: Compute, driver: NetworkDriver, network: Network, wanted: Wanted) -> None:
-    served = managers.of(network).served(network, compute.network, wanted.entries.get(network.id, ()))
+    served = _served(compute, network, wanted)
     if served is None:
         return
     link_local = driver.serve(served)

@@ -62,7 +62,9 @@ def test_what_is_called_for_is_served_and_a_quiet_beat_touches_nothing(cloud: Cl
     assert fails.asked == ["happened", "translate", "serve", "standing"]
 
 
-@pytest.mark.parametrize("verb", ["happened", "forget", "serve", "unserve", "standing", "translate", "release"])
+@pytest.mark.parametrize(
+    "verb", ["happened", "forget", "serve", "unserve", "standing", "translate", "release", "unchanged"]
+)
 def test_a_fault_keeps_nothing_else_from_being_done_and_is_mended(cloud: Cloud, verb: str) -> None:
     there = cloud(manager="vlan")
     keeps, loses = there.served("net", "10.0.0.0/27", count=2, size=16)
@@ -92,6 +94,37 @@ def test_a_fault_keeps_nothing_else_from_being_done_and_is_mended(cloud: Cloud, 
     there.tend()
     assert there.place.count("compute_addresses", "server_id IS NOT NULL AND vif_id IS NULL") == 0
     assert (there.wire().events, there.wrong()) == ({}, [])
+
+
+def test_a_call_costs_no_more_than_the_networks_that_have_changed(cloud: Cloud) -> None:
+    there = cloud(manager="vlan")
+    one, other, idle = there.served("net", "10.0.0.0/26", count=3, size=16)
+    mine = there.boot(project_id="p1")[0]
+    there.boot(project_id="p2")
+    there.settle()
+    there.wire().fails = fails = Fails()
+
+    def served() -> int:
+        asked = fails.asked.count("serve")
+        fails.asked.clear()
+        return asked
+
+    there.boot(project_id="p2")
+    there.tend()
+    assert (served(), told(there, other.id)) == (1, known(there, other.id))
+    held = there.vifs(mine.id)[0]
+    there.forward(30)
+    there.tell(What.RENEWED, one.id, str(held.addresses[0]), held.mac)
+    there.boot(project_id="p2")
+    there.tend()
+    assert served() == 1, "that a client is still there changes nothing"
+    there.wire().unserve(idle.id)
+    there.delete(mine.id)
+    there.tend()
+    assert (served(), set(there.wire().serving)) == (2, {one.id, other.id, idle.id})
+    assert there.row(str(held.addresses[0])) == (False, False, False), "freed though its network was only looked at"
+    there.tend(thorough=True)
+    assert (served(), there.wrong()) == (3, [])
 
 
 def test_a_network_that_cannot_be_served_leaves_the_others_served(cloud: Cloud) -> None:

@@ -1,5 +1,6 @@
 """The network of one Linux host, in a network namespace or in the machine's own network."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv6Address
@@ -28,6 +29,7 @@ class LinuxNetwork:
         self._dhcp = DhcpServers(namespace, folder / "dhcp")
         self._adverts = RouterAdverts(namespace, folder / "ra")
         self._translating = folder / "nat"
+        self._served = folder / "served"
         ways: tuple[NftNat | IptablesNat, ...] = (NftNat(namespace), IptablesNat(namespace))
         self._nat, self._former = ways if nat == "nft" else ways[::-1]
         self._alone = False
@@ -78,6 +80,27 @@ class LinuxNetwork:
 
     def serve(self, served: Served) -> IPv6Address | None:
         """Ensure its link, hand out its addresses, announce its prefix.  The bridge's link-local address, with IPv6."""
+        mark = self._served / served.link.network_id
+        with files.alone(self._served):
+            mark.unlink(missing_ok=True)
+        router = self._brought_up(served)
+        with files.alone(self._served):
+            files.write(mark, _sign(served))
+        return router
+
+    def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
+        """Ids of the networks that were served like this, and whose bridge and programs are there."""
+        gateways = {network_id for network_id, gateway in self._ground.marked().items() if gateway}
+        handed_out, announced = gateways & self._dhcp.running(), self._adverts.running()
+        return frozenset(
+            one.link.network_id
+            for one in served
+            if one.link.network_id in (gateways if one.dhcp is None else handed_out)
+            and (one.prefix_v6 is None or one.link.network_id in announced)
+            and files.read(self._served / one.link.network_id) == _sign(one)
+        )
+
+    def _brought_up(self, served: Served) -> IPv6Address | None:
         self._ground.ensure(served.link)
         link = replace(served.link, mtu=self._ground.mtu(served.link))
         if served.dhcp is None:
@@ -93,6 +116,7 @@ class LinuxNetwork:
 
     def unserve(self, network_id: str) -> None:
         """Stop handing out and announcing, and take the gateway's address off the bridge."""
+        (self._served / network_id).unlink(missing_ok=True)
         self._dhcp.stop(network_id)
         self._adverts.stop(network_id)
         self._ground.let_go(network_id)
@@ -139,6 +163,11 @@ class LinuxNetwork:
             self.remove(network_id)
         self._nat.clear()
         self._former.forget()
+
+
+def _sign(served: Served) -> str:
+    """What tells one way to serve a network from all others."""
+    return hashlib.sha256(repr(served.timeless).encode()).hexdigest()
 
 
 def _rights() -> int:
