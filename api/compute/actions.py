@@ -13,7 +13,7 @@ from api.compute.servers import by, find
 from api.current import compute
 from climate.compute import asking, fault, guests
 from climate.compute.errors import Conflict, VirtError
-from climate.compute.server import PAUSE, REBOOT, REBOOT_HARD, RESUME, REVERT, START, STOP, SUSPEND, UNPAUSE
+from climate.compute.server import DELETE, PAUSE, REBOOT, REBOOT_HARD, RESUME, REVERT, START, STOP, SUSPEND, UNPAUSE
 from climate.domain.errors import InvalidInput
 
 Action = Callable[[str, Any], Response]
@@ -28,6 +28,7 @@ WISHES = {
     "suspend": SUSPEND,
     "resume": RESUME,
     "revertResize": REVERT,
+    "forceDelete": DELETE,
 }
 """Actions that only want a server to become something."""
 

@@ -37,7 +37,7 @@ REBUILD = thing(
 
 ACTION: Schema = {
     "anyOf": [
-        *(below(wish, NOTHING) for wish in (*WISHES, "shelveOffload", "unlock")),
+        *(below(wish, NOTHING) for wish in (*WISHES, "shelveOffload", "unlock", "forceDelete")),
         below("reboot", below("type", one_of("SOFT", "HARD"))),
         below("createImage", thing(("name",), name=name(), metadata=texts())),
         below("resize", below("flavorRef", name())),

@@ -108,6 +108,7 @@ def test_a_lock_keeps_everybody_out_but_administrators(there: World, member: Per
         member("POST", f"{path}/metadata", {"metadata": {"a": "b"}}),
     ):
         assert "is locked" in message(refused, 409, "conflictingRequest")
+    assert "is locked" in message(member.act(server_id, "forceDelete"), 409, "conflictingRequest")
     acted(there, admin, server_id, "os-stop")
     acted(there, member, server_id, "unlock")
     acted(there, admin, server_id, "lock")
@@ -115,6 +116,8 @@ def test_a_lock_keeps_everybody_out_but_administrators(there: World, member: Per
     acted(there, admin, server_id, "unlock")
     assert member.get(path, "2.79")["server"]["locked"] is False
     assert message(member.act(server_id, "lock", {"reason": "x"}), 400, "badRequest")
+    acted(there, member, server_id, "forceDelete")
+    assert message(member("GET", path), 404, "itemNotFound")
 
 
 def test_a_state_by_decree(there: World, member: Person, admin: Person) -> None:

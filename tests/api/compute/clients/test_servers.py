@@ -162,7 +162,7 @@ def test_who_finds_no_host_reads_why(demo: Person) -> None:
     assert "No valid host was found" in fault
     assert "RamFilter" in fault
     assert not any(node in fault for node in NODES)
-    demo("server delete lost")
+    demo("server delete --force lost")
 
 
 @pytest.mark.parametrize(
