@@ -39,6 +39,13 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def hang_up() -> None:
+    """Programs that tests start are to hear when the terminal is gone, also where `nohup` keeps the tests from it."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
     """A database server: that of CLIMATE_TEST_DATABASE_URL, or one that is started for this run."""
