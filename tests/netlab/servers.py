@@ -28,7 +28,7 @@ PATIENCE = 90.0
 MAKERS: dict[str, Callable[[Path], VirtDriver]] = {
     "process": lambda folder: ProcessDriver(folder / "servers", stop_seconds=2, wired=True),
     "container": lambda folder: ProcessDriver(folder / "containers", Bubble(), stop_seconds=2, wired=True),
-    "qemu": lambda folder: QemuDriver(folder / "machines", accel="tcg", stop_seconds=5, wired=True),
+    "qemu": lambda folder: QemuDriver(folder / "machines", accel="tcg", stop_seconds=60, wired=True),
 }
 
 
