@@ -1,6 +1,7 @@
 """Servers and leases together: who may boot on what is lent, and servers that wait for their lease."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,6 +29,9 @@ LEASE_PARAMS = {"name", "start", "end", "before_end", "start_date", "end_date", 
 """What a client may say of the lease it wants a server for: the historic words and those of the API."""
 
 ORPHAN_AFTER = timedelta(seconds=60)
+
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+"""What the database does not store, and what JSON inside a text can still bring."""
 
 
 def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
@@ -124,8 +128,8 @@ def _order(lease_params: object) -> tuple[Order, Mapping[str, Any]]:
             f"lease_params: {', '.join(unknown)} cannot be set; known are {', '.join(sorted(LEASE_PARAMS))}"
         )
     name = params.get("name", f"lease-{uuid4().hex[:6]}")
-    if not isinstance(name, str) or not 1 <= len(name) <= 80 or "\0" in name:
-        raise InvalidInput("lease_params: name must be a text of 1 to 80 characters")
+    if not isinstance(name, str) or not name.strip() or len(name) > 80 or _UNUSABLE.search(name):
+        raise InvalidInput("lease_params: name must be a text of 1 to 80 characters that are not only blanks")
     end = _date(params, "end")
     if end is None:
         raise InvalidInput("lease_params: Missing parameter end")

@@ -93,6 +93,14 @@ HINTS: list[tuple[dict[str, Any], int, str]] = [
         "project_id cannot be set",
     ),
     ({"reserved": "True", "lease_params": f'{{"end": "{hours_away(-2)}"}}'}, 400, "End date must be later"),
+    *(
+        (
+            {"reserved": "True", "lease_params": f'{{"name": "{name}", "end": "2030-01-01 10:00"}}'},
+            400,
+            "lease_params: name must be a text of 1 to 80 characters",
+        )
+        for name in ("", "  ", "a\\ud800", "a\\u0000", "n" * 81)
+    ),
     ({"lease_params": '{"end": "2030-01-01 10:00"}'}, 400, "for a server with the hint reserved=True"),
     ({"reservation": "no uuid"}, 400, "'no uuid' is not a UUID"),
     ({"reservation": NOBODY}, 404, NOBODY),
