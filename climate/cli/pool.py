@@ -13,7 +13,7 @@ from climate.cli.session import current
 
 POOLS = ("name", "hosts", "reservable", "promised_now", "promised_next_day", "drifted")
 HOSTS = ("id", "name", "since", "reason", "until", "lease_id", "next_start", "servers", "reservable", "drift")
-BACKLOG = ("id", "name", "kind", "start", "end", "lease_id", "lease_name", "project_id", "reason")
+BACKLOG = ("id", "name", "pool", "kind", "start", "end", "lease_id", "lease_name", "project_id", "reason")
 MOVES = ("id", "name", "from", "pool", "moved", "leases")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,17 +89,23 @@ def _plain(value: Any) -> Any:
 
 @group.command("backlog")
 @click.argument("pool", default="reservation")
+@click.option("--all", "all_", is_flag=True, help="Of all pools: hosts that are lent now may be promised again.")
 @click.option("--from", "start", type=MomentType(), help="From this time; now without it.")
 @click.option("--to", "end", type=MomentType(), help="To this time; a week later without it.")
 @listed
-def backlog(pool: str, start: Moment | None, end: Moment | None) -> None:
+def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> None:
     """Tell which hosts of a pool are promised when: to leases, to maintenance, or as they are cleaned."""
     session = current()
     client = session.client
     between = {"from": start, "to": end}
     query = {name: wire(moment.when(client.now())) for name, moment in between.items() if moment}
-    rows = client.pages("reservation", f"/pools/{found.part(pool)}/backlog", "backlog", query)
-    flat = [{"id": row["id"], "name": row["name"], **promise} for row in rows for promise in row["promises"]]
+    names = [one["name"] for one in client.json("reservation", "GET", "/pools")["pools"]] if all_ else [pool]
+    flat = [
+        {"id": row["id"], "name": row["name"], "pool": name, **promise}
+        for name in names
+        for row in client.pages("reservation", f"/pools/{found.part(name)}/backlog", "backlog", query)
+        for promise in row["promises"]
+    ]
     session.show_all(flat, BACKLOG)
 
 

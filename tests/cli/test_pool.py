@@ -30,6 +30,12 @@ def test_the_backlog_is_one_line_a_promise(cli: Cli, wire: Wire) -> None:
     assert (query["from"][:10], query["to"][:10]) == ("2030-01-01", "2030-01-03")
 
 
+def test_the_backlog_of_all_pools_names_them(cli: Cli) -> None:
+    pools = cli("pool", "list", "-f", "value", "-c", "name").out.split()
+    ran = cli("pool", "backlog", "--all", "-f", "value", "-c", "pool", "-c", "name")
+    assert ran.out == "".join(f"{name} h7\n" * 2 for name in pools)
+
+
 @pytest.mark.parametrize(
     ("arguments", "body"),
     [
