@@ -95,11 +95,11 @@ def test_pools_and_floating_addresses(boss: Person, demo: Person, dhcp: str) -> 
 
 
 def test_fixed_addresses(demo: Person, dhcp: str) -> None:
-    demo("server create --flavor m1.tiny --image demo --network private a9")
+    demo("server create --flavor m1.tiny --image demo --nic net-id=private,v4-fixed-ip=10.10.0.50 a9")
     demo.sees("a9", "ACTIVE")
     demo(f"server add fixed ip a9 {dhcp} --fixed-ip-address 10.20.0.9")
     demo.sees("a9", "ACTIVE")
-    assert demo.read("server show a9")["addresses"]["dhcp"] == ["10.20.0.9"]
+    assert demo.read("server show a9")["addresses"] == {"private": ["10.10.0.50"], "dhcp": ["10.20.0.9"]}
     demo("server remove fixed ip a9 10.20.0.9")
     demo.sees("a9", "ACTIVE")
     assert "dhcp" not in demo.read("server show a9")["addresses"]
