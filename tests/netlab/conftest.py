@@ -22,7 +22,7 @@ def lab() -> Iterator[Lab]:
         until(lambda host=host: traces.at_rest(host), f"rest on {host}")  # type: ignore[misc]
     before = traces.seen()
     yield lab
-    left = traces.seen() - before
+    left = traces.left_since(before)
     traces.end_processes(left)
     topology.down(lab)
     assert not left, f"the module has left behind: {', '.join(map(str, sorted(left)))}"

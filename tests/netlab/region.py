@@ -104,6 +104,11 @@ class Region:
         """Whether the guest reaches an address."""
         return guests.reaches(netns_of(server_id), address)
 
+    def resolved(self, server_id: str, name: str, server: str) -> str:
+        """What the DNS server of a network says that a name is, asked from inside the guest."""
+        asked = guests.run(netns_of(server_id), "busybox", "nslookup", "-type=a", name, server).stdout
+        return asked.rsplit("Address:", 1)[-1].split()[0]
+
     def reached(self, address: str, place: str | None = None) -> bool:
         """Whether an address answers soon, seen from a host: without one from outside."""
         words = ("ping", "-c", "1", "-W", "1", address)

@@ -64,5 +64,6 @@ def test_the_next_service_goes_on_from_there(lab: Lab, tmp_path: Path, steps: in
     assert host.standing().plugs == {GUEST.name}
     for step in STEPS[3:]:
         step(host)
+    assert traces.left_since(before) == frozenset()
     assert traces.seen() == before
     assert said("n1", "ip", "route") == routes

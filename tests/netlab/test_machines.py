@@ -142,4 +142,4 @@ def test_nothing_is_left_of_a_deleted_machine(site: Site, state: str) -> None:
     if state == "suspended":
         site.driver.suspend(one.guest)
     site.delete(one)
-    assert traces.seen() - before == frozenset()
+    assert traces.left_since(before) == frozenset()

@@ -168,6 +168,7 @@ def test_a_container_asks_the_server_that_dhcp_named(make_site: Callable[..., Si
 def test_nothing_is_left_of_a_deleted_server(site: Site, lab: Lab, state: str) -> None:
     other = site.place("c1")
     site.run(other)
+    answering(other)
     before = traces.seen()
     one = site.place("c1")
     site.connect(one, up=state != "held")
@@ -179,6 +180,6 @@ def test_nothing_is_left_of_a_deleted_server(site: Site, lab: Lab, state: str) -
     elif state == "dead":
         pids.send(site.driver.homes.pid(one.guest.id), pids.signal.SIGKILL)  # type: ignore[attr-defined]
     site.delete(one)
-    assert traces.seen() - before == frozenset()
+    assert traces.left_since(before) == frozenset()
     answering(other)
     assert LINK.network_id in site.hosts["c1"].standing().networks

@@ -50,15 +50,9 @@ def test_two_servers_on_two_hosts_reach_each_other_by_name_and_address(place: Re
         assert {place.host_of(one) for one in made} == {"c1", "c2"}
         assert place.reaches(made[0], place.addresses(made[1])[0])
         names = [place.server(one)["name"] for one in made]
-        assert resolved(made[0], f"{names[1]}.novalocal") == place.addresses(made[1])[0]
+        assert place.resolved(made[0], f"{names[1]}.novalocal", "10.10.0.1") == place.addresses(made[1])[0]
     finally:
         place.delete(*made)
-
-
-def resolved(server_id: str, name: str) -> str:
-    """What the DNS server of the network says that a name is, asked from inside the guest."""
-    asked = guests.run(netns_of(server_id), "busybox", "nslookup", "-type=a", name, "10.10.0.1").stdout
-    return asked.rsplit("Address:", 1)[-1].split()[0]
 
 
 def test_a_reserved_server_has_its_address_and_answers_when_its_lease_has_begun(place: Region) -> None:

@@ -25,7 +25,10 @@ def test_a_project_reaches_its_own_servers_on_other_hosts_and_no_other_project(p
     theirs = place.running("theirs", place.admin, count=2)
     try:
         assert {place.host_of(one) for one in ours} == {"c1", "c2"}
-        assert place.reaches(ours[0], place.addresses(ours[1])[0])
+        other = place.addresses(ours[1])[0]
+        assert place.reaches(ours[0], other)
+        name = f"{place.server(ours[1])['name']}.novalocal"
+        assert place.resolved(ours[0], name, f"{other.rpartition('.')[0]}.1") == other
         assert place.reaches(theirs[0], place.addresses(theirs[1], place.admin)[0])
         for stranger in theirs:
             address = place.addresses(stranger, place.admin)[0]

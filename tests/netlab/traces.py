@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 from climate.compute import netns
 
 MACHINE = "the machine"
+ENDING_SECONDS = 10
+"""A script that a DHCP client has begun outlives the client by moments."""
 
 
 def seen() -> frozenset[tuple[str, str, str]]:
@@ -20,6 +23,14 @@ def seen() -> frozenset[tuple[str, str, str]]:
     rules = {("rule", place, line) for place in places for line in _rules(place)}
     spaces = {("namespace", MACHINE, place) for place in places[1:]}
     return frozenset(links | rules | spaces | set(_processes()))
+
+
+def left_since(before: frozenset[tuple[str, str, str]]) -> frozenset[tuple[str, str, str]]:
+    """What there is now and was not then, once whatever is just ending has had the time for it."""
+    deadline = time.monotonic() + ENDING_SECONDS
+    while (left := seen() - before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
 
 
 def at_rest(place: str) -> bool:
