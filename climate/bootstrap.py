@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
+import structlog
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, func, select
@@ -16,6 +17,7 @@ from climate.compute.errors import VirtError
 from climate.compute.host import NodeDefaults
 from climate.compute.virt.cluster import ClusterDriver
 from climate.context import Climate
+from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity
 from climate.identity.keys import KeyRing
@@ -24,6 +26,8 @@ from climate.settings import SettingError, Settings
 from climate.store.claims import CHANNEL
 from climate.store.engine import connect
 from climate.vault import Vault
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
         identity.first_start(deployment.identity, settings, print)
         services.furnish(deployment.compute)
         if demo:
-            _make_demo(deployment)
+            make_demo(deployment)
     finally:
         deployment.climate.engine.dispose()
 
@@ -177,7 +181,7 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
 DEMO_HOST_PREFIX = "gpu-"
 
 
-def _make_demo(deployment: Deployment) -> None:
+def make_demo(deployment: Deployment) -> None:
     """A small cloud to play with; what is there already is left alone."""
     home, file = deployment.settings.home, deployment.settings.nodes_file
     if not nodes.read(home, file):
@@ -190,7 +194,15 @@ def _make_demo(deployment: Deployment) -> None:
     wanted = [node.name for node in nodes.demo_nodes() if node.name.startswith(DEMO_HOST_PREFIX)]
     for name in wanted:
         if name not in known and deployment.climate.cloud.find_hosts(name):
-            hosts.register(deployment.climate, admin, name, {"gpu_count": "4"})
+            _register(deployment, admin, name)
+
+
+def _register(deployment: Deployment, admin: Caller, name: str) -> None:
+    """Let a host of the demo be reserved; one that somebody has put to another use stays in that."""
+    try:
+        hosts.register(deployment.climate, admin, name, {"gpu_count": "4"})
+    except Conflict as refusal:
+        log.warning("a host of the demo is not registered", host=name, reason=str(refusal))
 
 
 def _database(settings: Settings) -> str:
