@@ -26,6 +26,13 @@ def part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     return value
 
 
+def details(action: str, value: Any) -> dict[str, Any]:
+    """What stands below the key of an action that wants an object there."""
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{action} must be an object")
+    return value
+
+
 def name(value: Any, field: str = "name") -> str:
     """A name: 1 to 255 characters, not only blanks, no control characters, no way out of a folder."""
     if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH:

@@ -102,7 +102,7 @@ def remove_fixed(server_id: str, details: Any) -> Response:
 def add_floating(server_id: str, details: Any) -> Response:
     """A floating address of the project stands for one of the server's, its first unless one is named."""
     asked.may_write()
-    given = _object("addFloatingIp", details)
+    given = asked.details("addFloatingIp", details)
     address = str(ip.address(given.get("address"), "address"))
     named = given.get("fixed_address")
     fixed_address = None if named is None else str(ip.address(named, "fixed_address"))
@@ -117,7 +117,7 @@ def add_floating(server_id: str, details: Any) -> Response:
 def remove_floating(server_id: str, details: Any) -> Response:
     """A floating address stands for the server no more."""
     asked.may_write()
-    address = str(ip.address(_object("removeFloatingIp", details).get("address"), "address"))
+    address = str(ip.address(asked.details("removeFloatingIp", details).get("address"), "address"))
     server = find(server_id)
     with compute().engine.begin() as conn:
         there = floating.by_address(conn, address, asked.own_project())
@@ -177,9 +177,3 @@ def _key(action: str, details: Any, key: str) -> Any:
     if not isinstance(details, dict) or key not in details:
         raise UnprocessableEntity(f"{action}: there is no {key}")
     return details[key]
-
-
-def _object(action: str, details: Any) -> Body:
-    if not isinstance(details, dict):
-        raise InvalidInput(f"{action} must be an object")
-    return details

@@ -1,6 +1,5 @@
 """Actions that make another server of one: resized, rebuilt, shelved, locked, imaged."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from flask import Response, jsonify
@@ -26,7 +25,7 @@ STATES = {"active": ACTIVE, "error": ERROR}
 def create_image(server_id: str, details: Any) -> Response:
     """An image of the server as it is."""
     asked.may_write()
-    given = _object("createImage", details)
+    given = asked.details("createImage", details)
     name = asked.name(given.get("name"), "createImage.name")
     metadata = asked.metadata(given.get("metadata") or {}, "createImage.metadata")
     made = asking.create_image(compute(), server_id, name, metadata, project_id=asked.own_project(), by=by())
@@ -39,7 +38,7 @@ def create_image(server_id: str, details: Any) -> Response:
 def resize(server_id: str, details: Any) -> Response:
     """Another flavor, to be confirmed."""
     asked.may_write()
-    flavor = server_body.flavor(_object("resize", details).get("flavorRef"))
+    flavor = server_body.flavor(asked.details("resize", details).get("flavorRef"))
     resizing.resize(compute(), server_id, flavor, project_id=asked.own_project(), by=by())
     return Response(status=202)
 
@@ -54,7 +53,7 @@ def confirm(server_id: str, details: Any) -> Response:
 def rebuild(server_id: str, details: Any) -> Response:
     """The server anew, from an image."""
     asked.may_write()
-    given = _object("rebuild", details)
+    given = asked.details("rebuild", details)
     unknown = sorted(set(given) - REBUILD_KEYS)
     if unknown:
         raise InvalidInput(f"rebuild: {', '.join(unknown)[:200]} cannot be set")
@@ -91,7 +90,7 @@ def offload(server_id: str, details: Any) -> Response:
 def unshelve(server_id: str, details: Any) -> Response:
     """Back onto a host."""
     asked.may_write()
-    given = {} if details is None else _object("unshelve", details)
+    given = {} if details is None else asked.details("unshelve", details)
     if set(given) - {"availability_zone"}:
         raise InvalidInput('unshelve must be null or like {"availability_zone": "nova"}')
     zone = given.get("availability_zone")
@@ -103,7 +102,7 @@ def unshelve(server_id: str, details: Any) -> Response:
 def lock(server_id: str, details: Any) -> Response:
     """Nobody but administrators changes it any more."""
     asked.may_write()
-    given = {} if details is None else _object("lock", details)
+    given = {} if details is None else asked.details("lock", details)
     reason = given.get("locked_reason")
     if set(given) - {"locked_reason"}:
         raise InvalidInput('lock must be null or like {"locked_reason": "why"}')
@@ -122,14 +121,8 @@ def unlock(server_id: str, details: Any) -> Response:
 def reset(server_id: str, details: Any) -> Response:
     """A state by decree (administrator)."""
     asked.may_administer()
-    state = _object("os-resetState", details).get("state")
+    state = asked.details("os-resetState", details).get("state")
     if state not in STATES:
         raise InvalidInput(f"os-resetState: state must be {' or '.join(STATES)}")
     upkeep.reset(compute(), server_id, STATES[state], by=by())
     return Response(status=202)
-
-
-def _object(action: str, details: Any) -> Mapping[str, Any]:
-    if not isinstance(details, dict):
-        raise InvalidInput(f"{action} must be an object")
-    return details

@@ -136,16 +136,6 @@ def free_slots(capacity: Size, taken: Size | None, order: Order) -> int:
     return max(0, min([order.amount, *fits]))
 
 
-def rooms_of(
-    capacities: Mapping[int, Size], uses: Mapping[int, Sequence[Use]], order: Order, window: Period
-) -> list[Room]:
-    """The rooms of hosts, of which `uses` are known."""
-    return [
-        Room(host, free_slots(capacity, peak(uses.get(host, ()), window), order))
-        for host, capacity in capacities.items()
-    ]
-
-
 def by_host(uses: Iterable[Use]) -> dict[int, list[Use]]:
     found: dict[int, list[Use]] = {}
     for use in uses:

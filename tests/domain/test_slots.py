@@ -22,7 +22,6 @@ from climate.domain.slots import (
     free_slots,
     lasts_until,
     peak,
-    rooms_of,
 )
 
 ZERO = datetime(2030, 1, 1, tzinfo=UTC)
@@ -35,6 +34,14 @@ def during(start: int, end: int) -> Period:
 
 def use(start: int, end: int, count: int = 1, host: int = 1) -> Use:
     return Use(host, during(start, end), ONE.times(count))
+
+
+def rooms_of(capacities: Mapping[int, Size], uses: Mapping[int, list[Use]], order: Order, window: Period) -> list[Room]:
+    """The rooms of hosts, of which `uses` are known; the store counts them in SQL."""
+    return [
+        Room(host, free_slots(capacity, peak(uses.get(host, ()), window), order))
+        for host, capacity in capacities.items()
+    ]
 
 
 spans = st.tuples(st.integers(0, 12), st.integers(1, 6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
