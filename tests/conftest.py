@@ -34,9 +34,14 @@ settings.load_profile("climate")
 
 
 def pytest_configure() -> None:
-    """Programs that tests start are to hear Ctrl-C, also where the tests run in the background of a script."""
+    """Programs that tests start are to hear Ctrl-C, also where the tests run in the background of a script.
+
+    And nobody asks a proxy for what is on this machine, as the clients of others do where one is set.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in ("NO_PROXY", "no_proxy"):
+        os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1", "localhost")))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -61,7 +61,7 @@ def play(wire: Wire) -> Play:
 
 
 def quiet() -> Screen:
-    return Screen(Console(file=io.StringIO(), width=200))
+    return Screen(Console(file=io.StringIO(), width=200, force_terminal=False))
 
 
 def said(screen: Screen) -> str:
