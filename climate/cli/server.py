@@ -33,14 +33,25 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
 def boot(name: str, **given: Any) -> None:
     """Boot a server: now, on the hosts of a lease, or reserved until a lease starts."""
     session = current()
-    client = session.client
-    body = _body(session, name, given)
-    made = client.json("compute", "POST", "/servers", json=body)["server"]
-    if not given["wait"]:
-        session.show(flat(found.server_by_id(client, made["id"])))
-        return
-    wanted = ("RESERVED", "ACTIVE") if given["reserved"] else ("ACTIVE",)
-    session.show(flat(_wait(session, made["id"], wanted, seconds(given["timeout"]))))
+    made = _ids(session, _body(session, name, given))
+    if given["wait"]:
+        wanted = ("RESERVED", "ACTIVE") if given["reserved"] else ("ACTIVE",)
+        servers = [_wait(session, server_id, wanted, seconds(given["timeout"])) for server_id in made]
+    else:
+        servers = [found.server_by_id(session.client, server_id) for server_id in made]
+    if given["count"] == 1:
+        session.show(flat(servers[0]))
+    else:
+        session.show_all(map(flat, servers), SERVER_COLUMNS)
+
+
+def _ids(session: Session, body: Mapping[str, Any]) -> list[str]:
+    """Ask for servers; several are told apart by the build that they are of."""
+    made = session.client.json("compute", "POST", "/servers", json=body)
+    if "server" in made:
+        return [made["server"]["id"]]
+    build = {"reservation_id": made["reservation_id"]}
+    return [server["id"] for server in session.client.pages("compute", "/servers/detail", "servers", build)]
 
 
 def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,6 +66,8 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
         "min_count": given["count"],
         "max_count": given["count"],
     }
+    if given["count"] > 1:
+        server["return_reservation_id"] = True
     if given["metadata"]:
         server["metadata"] = dict(given["metadata"])
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": wanted} if wanted else {})}

@@ -42,6 +42,14 @@ def test_boot_finds_things_by_name_and_waits(cli: Cli, wire: Wire) -> None:
     assert sent.headers["Openstack-Api-Version"] == "compute 2.79"
 
 
+def test_all_of_several_servers_are_waited_for_and_shown(cli: Cli, wire: Wire) -> None:
+    cli(*BOOT)
+    ran = cli(*BOOT, "--count", "3", "--wait", "-f", "json")
+    assert [row["status"] for row in ran.data] == ["ACTIVE"] * 3
+    assert {row["id"] for row in ran.data} == set(list(wire.servers)[1:])
+    assert len(cli(*BOOT, "--count", "2", "-f", "value", "-c", "id").out.splitlines()) == 2
+
+
 def test_boot_into_several_networks(cli: Cli, wire: Wire) -> None:
     assert cli(*BOOT, "--network", "outside", "--network", "net").code == 0
     assert wire.sent("POST", SERVERS).body["server"]["networks"] == [{"uuid": "n2"}, {"uuid": "n1"}]

@@ -241,16 +241,11 @@ class Wire:
         if path[0].startswith("os-"):
             return self._inside(request, path, body)
         if request.method == "POST" and len(path) == 1:
-            server_id = str(uuid4())
-            addresses = {"net": [{"addr": "10.0.0.5"}]}
-            self.servers[server_id] = {"id": server_id, **body["server"], "status": "BUILD", "addresses": addresses}
-            self.becoming[server_id] = [
-                "BUILD",
-                "RESERVED" if "reserved" in body.get("OS-SCH-HNT:scheduler_hints", ()) else "ACTIVE",
-            ]
-            return _json(202, {"server": {"id": server_id}})
+            return self._boot(body)
         if path[1] == "detail":
-            return _json(200, {"servers": self._page(list(self.servers.values()), request)})
+            build = request.args.get("reservation_id")
+            servers = [one for one in self.servers.values() if build in (None, one["build"])]
+            return _json(200, {"servers": self._page(servers, request)})
         server = self.servers.get(path[1])
         if server is None or self.step(server) is None:
             return _json(404, {"itemNotFound": {"code": 404, "message": "no such server"}})
@@ -265,6 +260,18 @@ class Wire:
         if path[2:] == ["scheduling"]:
             return _json(200, {"scheduling": {"server_id": path[1], **self.scheduling}})
         return _json(200, {"server": server})
+
+    def _boot(self, body: Any) -> Response:
+        build = f"r-{len(self.servers)}"
+        status = "RESERVED" if "reserved" in body.get("OS-SCH-HNT:scheduler_hints", ()) else "ACTIVE"
+        ids = [str(uuid4()) for _ in range(body["server"]["min_count"])]
+        for server_id in ids:
+            held = {"status": "BUILD", "addresses": {"net": [{"addr": "10.0.0.5"}]}, "build": build}
+            self.servers[server_id] = {"id": server_id, **body["server"], **held}
+            self.becoming[server_id] = ["BUILD", status]
+        if body["server"].get("return_reservation_id"):
+            return _json(202, {"reservation_id": build})
+        return _json(202, {"server": {"id": ids[0]}})
 
     def _inside(self, request: Request, path: list[str], body: Any) -> Response:
         if path[0] == "os-hypervisors":
