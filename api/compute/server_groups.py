@@ -27,7 +27,9 @@ def listing() -> Body:
     asked.may_read()
     everybody = asked.query_flag("all_projects") and caller().is_admin
     offset = asked.count(request.args.get("offset", "0"), "offset")
-    found = groups.listed(compute(), None if everybody else caller().project_id, page().limit, offset)
+    wanted = page()
+    marker = None if wanted.marker is None else asked.uuid(wanted.marker, "marker")
+    found = groups.listed(compute(), None if everybody else caller().project_id, wanted.limit, offset, marker)
     return {"server_groups": [_view(group) for group in found]}
 
 

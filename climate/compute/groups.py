@@ -76,11 +76,15 @@ def get(compute: Compute, group_id: str, project_id: str | None = None) -> Serve
 
 
 def listed(
-    compute: Compute, project_id: str | None = None, limit: int = MOST_LISTED, offset: int = 0
+    compute: Compute,
+    project_id: str | None = None,
+    limit: int = MOST_LISTED,
+    offset: int = 0,
+    marker: str | None = None,
 ) -> list[ServerGroup]:
-    """The groups of a project, or of all projects, oldest first; at most MOST_LISTED of them."""
+    """The groups of a project, or of all projects, oldest first, after the one with the id `marker`."""
     with compute.engine.connect() as conn:
-        return [_group(row) for row in rows.listed(conn, project_id, min(limit, MOST_LISTED), offset)]
+        return [_group(row) for row in rows.listed(conn, project_id, min(limit, MOST_LISTED), offset, marker)]
 
 
 def delete(compute: Compute, group_id: str, project_id: str | None = None) -> None:

@@ -25,7 +25,10 @@ _GET = text(f"SELECT {_COLUMNS} FROM compute_server_groups g WHERE g.id = CAST(:
 
 _LIST = text(f"""
     SELECT {_COLUMNS} FROM compute_server_groups g
-    WHERE CAST(:project_id AS text) IS NULL OR g.project_id = :project_id
+    WHERE (CAST(:project_id AS text) IS NULL OR g.project_id = :project_id)
+      AND (CAST(:marker AS uuid) IS NULL
+           OR (g.created_at, g.id) >
+              (SELECT m.created_at, m.id FROM compute_server_groups m WHERE m.id = CAST(:marker AS uuid)))
     ORDER BY g.created_at, g.id LIMIT :limit OFFSET :offset
 """)
 
@@ -65,9 +68,12 @@ def get(conn: Connection, group_id: str) -> RowMapping | None:
     return conn.execute(_GET, {"id": group_id}).mappings().one_or_none()
 
 
-def listed(conn: Connection, project_id: str | None, limit: int, offset: int) -> Sequence[RowMapping]:
-    """The groups of a project, or of all, oldest first."""
-    return conn.execute(_LIST, {"project_id": project_id, "limit": limit, "offset": offset}).mappings().all()
+def listed(
+    conn: Connection, project_id: str | None, limit: int, offset: int, marker: str | None
+) -> Sequence[RowMapping]:
+    """The groups of a project, or of all, oldest first; those after the one with the id `marker`."""
+    given = {"project_id": project_id, "limit": limit, "offset": offset, "marker": marker}
+    return conn.execute(_LIST, given).mappings().all()
 
 
 def count(conn: Connection, project_id: str) -> int:

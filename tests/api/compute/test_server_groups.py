@@ -37,6 +37,8 @@ def test_a_group_in_the_old_and_the_new_shape(member: Person) -> None:
     assert done(member("POST", GROUPS, body, **NEW))["server_group"]["policy"] == "affinity"
     assert [one["name"] for one in member.get(GROUPS)["server_groups"]] == ["group-1", "two"]
     assert [one["name"] for one in member.get(f"{GROUPS}?limit=1&offset=1")["server_groups"]] == ["two"]
+    assert [one["name"] for one in member.get(f"{GROUPS}?limit=1&marker={made['id']}")["server_groups"]] == ["two"]
+    assert member.get(f"{GROUPS}?limit=1&marker={uuid4()}") == {"server_groups": []}
     assert done(member("DELETE", f"{GROUPS}/{made['id']}"), 204) is None
     assert message(member("DELETE", f"{GROUPS}/{made['id']}"), 404, "itemNotFound")
 
@@ -132,5 +134,5 @@ def test_rules_are_for_the_new_shape(member: Person) -> None:
     assert member.get(f"{GROUPS}/{made['id']}", "2.64")["server_group"]["rules"] == made["rules"]
     assert "rules" not in member.get(f"{GROUPS}/{made['id']}")["server_group"]
     assert message(member("POST", GROUPS, body), 400, "badRequest")
-    for path in (f"{GROUPS}?limit=-1", f"{GROUPS}?offset=x", f"{GROUPS}?all_projects=perhaps"):
+    for path in (f"{GROUPS}?limit=-1", f"{GROUPS}?offset=x", f"{GROUPS}?marker=x", f"{GROUPS}?all_projects=perhaps"):
         assert message(member("GET", path), 400, "badRequest")
