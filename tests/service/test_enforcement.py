@@ -33,7 +33,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def asking(climate: Climate, receiver: Receiver, **more: Any) -> Climate:
-    known = {"enforcement_url": f"{receiver.url}/v1/", "enforcement_token": TOKEN, "enforcement_seconds": 2.0}
+    known = {"enforcement_url": f"{receiver.url}/v1/", "enforcement_token": TOKEN, "enforcement_seconds": 20.0}
     return replace(climate, settings=replace(climate.settings, **{**known, **more}))
 
 
@@ -123,13 +123,14 @@ def test_neither_yes_nor_no_is_no_unless_the_operator_wants_it_otherwise(
     climate: Climate, receiver: Receiver, clock: Clock, engine: Engine, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.answer = NEITHER[name]
-    closed = asking(climate, receiver, enforcement_seconds=0.3)
+    seconds = 0.6 if name in ("hangs", "drips") else 20.0
+    closed = asking(climate, receiver, enforcement_seconds=seconds)
     before = rows(engine)
     with pytest.raises(NoVerdict) as raised:
         make(closed, clock)
     assert rows(engine) == before
     assert paths(receiver) == ["/v1/check-create"]
-    assert make(asking(climate, receiver, enforcement_seconds=0.3, enforcement_open=True), clock)
+    assert make(asking(climate, receiver, enforcement_seconds=seconds, enforcement_open=True), clock)
     assert TOKEN not in caplog.text + str(raised.value) + repr(closed.settings)
 
 
