@@ -1,5 +1,6 @@
 """A whole climate in the lab: `climate up` with real networks, spoken to by its APIs, looked at from all sides."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,22 @@ class Region:
         for server_id in made:
             await_so(lambda one=server_id: self.configured(one), PATIENCE, f"the address of {server_id}")  # type: ignore[misc]
         return made
+
+    def sleeper(self, name: str) -> str:
+        """A server that is RESERVED for an hour later, and plugged in."""
+        start = time.time() + 3600
+        params = json.dumps({"start": moment(start), "end": moment(start + 3600)})
+        (made,) = self.boot(name, hints={"reserved": "True", "lease_params": params})
+        await_so(lambda: netns.exists(netns_of(made)), PATIENCE, "the interface of a RESERVED server")
+        return made
+
+    def wake(self, server_id: str) -> None:
+        """Have the lease of a RESERVED server start at once; returns when the server is ACTIVE."""
+        leases = self.member.read("/v1/leases")["leases"]
+        lease = next(one for one in leases if one["reservations"][0]["resource_id"] == server_id)
+        answer = self.member.ask("PUT", f"/v1/leases/{lease['id']}", {"start_date": moment(time.time() + 2)})
+        assert answer.status_code == 200, answer.text
+        self.await_status(server_id, "ACTIVE")
 
     def server(self, server_id: str, who: Api | None = None) -> dict[str, Any]:
         found: dict[str, Any] = (who or self.member).read(f"{COMPUTE}/servers/{server_id}")["server"]

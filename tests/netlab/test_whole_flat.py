@@ -9,7 +9,7 @@ from climate.sandbox import topology
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, traces
 from tests.netlab.region import Region
-from tests.netlab.whole import region
+from tests.netlab.whole import region, silent_until_woken
 from tests.system.stack import await_so
 
 pytestmark = [pytest.mark.netlab("nft", "ping", "bwrap"), pytest.mark.timeout(300)]
@@ -49,6 +49,10 @@ def test_an_address_that_is_not_its_own_does_not_get_through(place: Region) -> N
         assert place.configured(one) == guest
     finally:
         place.delete(one, two)
+
+
+def test_a_reserved_server_has_its_address_and_answers_when_its_lease_has_begun(place: Region) -> None:
+    silent_until_woken(place)
 
 
 def test_a_lease_on_the_operators_bridges(place: Region) -> None:

@@ -1,6 +1,5 @@
 """Leases and servers on one network for everybody: DHCP, names, floating addresses, and nothing left in the end."""
 
-import json
 import os
 import re
 import signal
@@ -17,8 +16,7 @@ from climate.compute.plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, traces
 from tests.netlab.region import COMPUTE, Region
-from tests.netlab.whole import region
-from tests.system.caller import moment
+from tests.netlab.whole import region, silent_until_woken
 from tests.system.stack import await_so
 
 pytestmark = [pytest.mark.netlab("dnsmasq", "nft", "udhcpc", "ping", "bwrap"), pytest.mark.timeout(300)]
@@ -56,19 +54,7 @@ def test_two_servers_on_two_hosts_reach_each_other_by_name_and_address(place: Re
 
 
 def test_a_reserved_server_has_its_address_and_answers_when_its_lease_has_begun(place: Region) -> None:
-    start = time.time() + 20
-    params = json.dumps({"start": moment(start), "end": moment(start + 3600)})
-    (sleeper,) = place.boot("sleeper", hints={"reserved": "True", "lease_params": params})
-    try:
-        address = place.addresses(sleeper)[0]
-        assert place.server(sleeper)["status"] == "RESERVED"
-        await_so(lambda: netns.exists(netns_of(sleeper)), 30, "the interface of a RESERVED server")
-        assert place.server(sleeper)["status"] == "RESERVED"
-        assert not place.reached(address, place.lab.network)
-        place.await_status(sleeper, "ACTIVE")
-        await_so(lambda: place.reached(address, place.lab.network), 30, "an answer of the one that was woken")
-    finally:
-        place.delete(sleeper)
+    silent_until_woken(place)
 
 
 def test_a_floating_address_is_reached_from_outside_until_it_is_taken_away(place: Region) -> None:

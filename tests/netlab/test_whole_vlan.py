@@ -8,7 +8,7 @@ from climate.compute.plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, traces
 from tests.netlab.region import Region
-from tests.netlab.whole import region
+from tests.netlab.whole import region, silent_until_woken
 from tests.system.stack import await_so
 
 pytestmark = [pytest.mark.netlab("dnsmasq", "nft", "udhcpc", "ping", "bwrap"), pytest.mark.timeout(300)]
@@ -36,6 +36,10 @@ def test_a_project_reaches_its_own_servers_on_other_hosts_and_no_other_project(p
     finally:
         place.delete(*ours)
         place.delete(*theirs, who=place.admin)
+
+
+def test_a_reserved_server_has_its_address_and_answers_when_its_lease_has_begun(place: Region) -> None:
+    silent_until_woken(place)
 
 
 def test_each_project_has_one_network_and_keeps_it(place: Region) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from climate.cli import lab as lab_command
 from climate.compute.network.linux.driver import LinuxNetwork
+from climate.compute.plugging import netns_of
 from climate.sandbox.features import Found
 from climate.sandbox.topology import Lab
 from climate.settings import Settings
@@ -43,3 +44,18 @@ def _tended(lab: Lab, home: Path, manager: str) -> bool:
     translated = "table inet climate\n" in guests.said(lab.network, "nft", "list", "tables")
     serves = manager == "flat_dhcp"
     return translated and bool(LinuxNetwork(lab.network, home / "networks" / lab.network).standing().served) >= serves
+
+
+def silent_until_woken(place: Region) -> None:
+    """The promise of a RESERVED server: its address from the boot call on, and no answer before its lease has begun."""
+    (awake,) = place.running("awake")
+    sleeper = place.sleeper("sleeper")
+    try:
+        address = place.addresses(sleeper)[0]
+        assert place.server(sleeper)["status"] == "RESERVED"
+        assert guests.silent(netns_of(awake), address)
+        place.wake(sleeper)
+        await_so(lambda: place.reaches(awake, address), 60, "an answer of the one that was woken")
+        await_so(lambda: place.configured(sleeper) == address, 60, "the address that was promised")
+    finally:
+        place.delete(sleeper, awake)
