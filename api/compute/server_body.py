@@ -16,6 +16,7 @@ from climate.domain.errors import Forbidden, InvalidInput, NotFound
 
 HINTS = ("OS-SCH-HNT:scheduler_hints", "os:scheduler_hints")
 LONGEST_USER_DATA = 65535
+LONGEST_PASSWORD = 255
 
 KNOWN = frozenset(HINTS) | {
     *("name", "imageRef", "flavorRef", "min_count", "max_count", "networks", "block_device_mapping_v2", "metadata"),
@@ -25,6 +26,9 @@ KNOWN = frozenset(HINTS) | {
     *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
 }
 """What may stand below `server`; some of it changes nothing here, but clients send it."""
+
+KEPT_NOWHERE = ("personality", "tags", "trusted_image_certificates")
+"""What clients may send empty: anything in it would be lost, and its owner would count on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Wanted:
     reservations: tuple[str, ...]
     build_id_only: bool
     """Answer with the id of the request instead of a server."""
+    password: str
+    """What the client wants to be told as the administrator's password, empty for any; no guest is given one."""
 
 
 def read(body: dict[str, Any]) -> Wanted:
@@ -45,12 +51,17 @@ def read(body: dict[str, Any]) -> Wanted:
     unknown = sorted(set(server) - KNOWN)
     if unknown:
         raise InvalidInput(f"server: {', '.join(unknown)[:200]} cannot be set")
+    if lost := [key for key in KEPT_NOWHERE if server.get(key)]:
+        raise InvalidInput(f"server: {', '.join(lost)} must be empty: this cloud does not keep it")
     hints = _hints(body, server)
     reserved = asked.flag(hints["reserved"], "reserved") if "reserved" in hints else False
     request = _request(server, hints)
     _check_hints(hints, reserved, request)
     build_id_only = asked.flag(server.get("return_reservation_id", False), "return_reservation_id")
-    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only)
+    password = server.get("adminPass", "")
+    if not isinstance(password, str) or len(password) > LONGEST_PASSWORD:
+        raise InvalidInput(f"adminPass must be a text of at most {LONGEST_PASSWORD} characters")
+    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, password)
 
 
 def _request(server: dict[str, Any], hints: dict[str, Any]) -> BootRequest:

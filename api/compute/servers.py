@@ -48,7 +48,7 @@ def create() -> tuple[Body, int]:
         "links": server_view.links(f"servers/{first.id}"),
         "OS-DCF:diskConfig": "MANUAL",
         "security_groups": [server_view.DEFAULT_GROUP],
-        "adminPass": secrets.token_urlsafe(9),
+        "adminPass": wanted.password or secrets.token_urlsafe(9),
     }
     return {"server": answer}, 202
 

@@ -40,10 +40,10 @@ UNHEEDED: Schema = {
     "adminPass": text(),
     "config_drive": flag(),
     "hostname": name(),
-    "personality": listing({"type": "object"}, 4),
+    "personality": listing({"type": "object"}, 0),
     "security_groups": listing(below("name", name()), 4),
-    "tags": listing(name(60), 4),
-    "trusted_image_certificates": listing(name(), 4),
+    "tags": listing(name(60), 0),
+    "trusted_image_certificates": listing(name(), 0),
 }
 """What clients send, and what changes nothing here."""
 

@@ -13,6 +13,7 @@ SERVERS = "/compute/v2.1/servers"
 def test_a_server_from_asking_to_gone(there: World, member: Person) -> None:
     made = done(member.boot(metadata={"a": "b"}), 202)["server"]
     assert made.keys() == {"id", "links", "OS-DCF:diskConfig", "security_groups", "adminPass"}
+    assert done(member.boot(adminPass="chosen", tags=[]), 202)["server"]["adminPass"] == "chosen" != made["adminPass"]
     assert member.status(made["id"]) == "BUILD"
     there.settle()
     shown = member.get(f"{SERVERS}/{made['id']}")["server"]
