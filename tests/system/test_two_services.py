@@ -67,4 +67,4 @@ def test_a_worker_that_dies_while_it_boots_a_server_is_replaced_and_there_is_one
         assert len({os.getsid(pid.number) for pid in guests}) == 1
         assert admin.ask("DELETE", f"{C}/servers/{server_id}").status_code == 204
         await_so(lambda: admin.ask("GET", f"{C}/servers/{server_id}").status_code == 404, 30, "the end of the server")
-        assert list(pids.carrying(MARK, server_id)) == []
+        await_so(lambda: not list(pids.carrying(MARK, server_id)), 30, "the end of its guest")

@@ -27,6 +27,9 @@ T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds after which a test gives up waiting for what a guest does."""
 
+ENDING = 5.0
+"""Seconds in which what has been killed is gone."""
+
 HOSTILE = "web\n../../x; $(reboot) ,id=y,format=raw '\"\\ \u202e"
 
 
@@ -69,11 +72,12 @@ class Subject:
         assert pids.wait_gone(pid, PATIENCE)
 
     def left(self, guest: Guest) -> list[str]:
-        """What there still is of a guest: processes and files."""
+        """What there still is of a guest, processes and files, but for what is just ending."""
         if self.homes is None:
             return []
-        home = self.homes.of(guest.id)
-        return [*map(str, pids.carrying(MARK, guest.id)), *([str(home)] if home.exists() else [])]
+        home, ending = self.homes.of(guest.id), list(pids.carrying(MARK, guest.id))
+        lasting = [pid for pid in ending if not pids.wait_gone(pid, ENDING)]
+        return [*map(str, lasting), *([str(home)] if home.exists() else [])]
 
     def said(self, guest: Guest, words: str = "boot finished") -> str:
         """The console, once it has these words."""
