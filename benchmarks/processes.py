@@ -45,18 +45,25 @@ def _child(settings: Settings, name: str) -> Iterator["subprocess.Popen[bytes]"]
     logs.mkdir(parents=True, exist_ok=True)
     with (logs / f"{name}.log").open("ab") as output:
         argv = [sys.executable, "-m", "climate", name]
-        child = subprocess.Popen(argv, env=_environ(settings), stdout=output, stderr=output)
+        child = subprocess.Popen(argv, env=environ(settings), stdout=output, stderr=output)
     try:
         yield child
+        if child.poll() is not None:
+            raise RuntimeError(f"climate {name} has ended by itself: {(logs / f'{name}.log').read_text()[-2000:]}")
     finally:
         child.terminate()
         child.wait(PATIENCE)
 
 
-def _environ(settings: Settings) -> dict[str, str]:
-    own = {f"CLIMATE_{f.name.upper()}": str(getattr(settings, f.name)) for f in fields(settings)}
+def environ(settings: Settings) -> dict[str, str]:
+    """The environment in which a process has these settings."""
+    own = {f"CLIMATE_{f.name.upper()}": _word(getattr(settings, f.name)) for f in fields(settings)}
     root = str(Path(__file__).parent.parent)
     return {**os.environ, **{name: value for name, value in own.items() if value}, "PYTHONPATH": root}
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _await_web(settings: Settings, children: "list[subprocess.Popen[bytes]]") -> None:
