@@ -32,6 +32,9 @@ NOTED = (
 )
 """Who came first: both are written under the row lock of the host."""
 
+ROUNDS = 12
+"""Of bookings beside rounds of power, at least; as many more as it takes until each was first."""
+
 
 def many_at_once(climate: Climate, clock: Clock, tmp_path: Path) -> Machines:
     """With a cloud that does not mind that others have transactions open while it works for one."""
@@ -56,7 +59,10 @@ def test_never_off_with_a_need_inside_the_lead(climate: Climate, clock: Clock, t
             return False
 
     orders: set[tuple[str, ...]] = set()
-    for _ in range(12):
+    first: set[str] = set()
+    rounds = 0
+    while rounds < ROUNDS or (first != {"booked", "off"} and rounds < 20 * ROUNDS):
+        rounds += 1
         clock.forward(seconds=900)
         starts = [dice.uniform(0.05, 0.3) for _ in range(4)]
         with ThreadPoolExecutor(6) as pool:
@@ -74,7 +80,8 @@ def test_never_off_with_a_need_inside_the_lead(climate: Climate, clock: Clock, t
             conn.exec_driver_sql("UPDATE hosts SET switched_on = true")
         for number in range(1, 9):
             room.by_itself(number, ON)
-    assert {("booked",), ("off",)} <= orders, "both came first at times"
+        first = {order[0] for order in orders if order}
+    assert first == {"booked", "off"}, "both came first at times"
     assert ("booked", "off") not in orders
 
 
