@@ -6,13 +6,15 @@ anything, what it was sent included.
 
 import asyncio
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
 import httpx
+
+from climate import causes
 
 MOST_BYTES = 64 * 1024
 """Longest answer that is read."""
@@ -148,18 +150,12 @@ def is_public(address: Address) -> bool:
 
 def _reason(error: BaseException) -> CourierError:
     """What went wrong, in words that are ours or the system's."""
-    for cause in _causes(error):
+    for cause in causes.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return CourierError(f"the certificate is not accepted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
             return CourierError(f"TLS does not work: {cause.reason}")
     if isinstance(error, httpx.RemoteProtocolError):
         return CourierError("the connection breaks off, or the other side does not speak HTTP")
-    system = next((cause.strerror for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror), "")
+    system = next((cause.strerror for cause in causes.of(error) if isinstance(cause, OSError) and cause.strerror), "")
     return CourierError(f"it cannot be reached{': ' if system else ''}{system}")
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

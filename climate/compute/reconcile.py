@@ -8,7 +8,7 @@ what runs is found, and goes on.
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import structlog
 
@@ -27,6 +27,7 @@ from climate.compute.server import (
     SUSPENDED,
     VERIFY_RESIZE,
     WISHES,
+    is_id,
 )
 from climate.compute.store import findings as rows
 from climate.compute.store import servers
@@ -87,7 +88,7 @@ def put_right(compute: Compute) -> None:
     wired = {node for node in told if compute.driver.wiring(node) is not Wiring.NONE}
     judged = [(server, finding) for server in settled if (finding := _judge(server, told, found))]
     _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
-    _clear_strays(compute, [server_id for server_id in found if _is_uuid(server_id)])
+    _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
     try:
         plugging.sweep(compute)
         _plug_in(compute, settled)
@@ -162,10 +163,3 @@ def is_ours(compute: Compute, cloud: str) -> bool:
         return mark.read_text(encoding="ascii").strip() == cloud
     mark.write_text(f"{cloud}\n", encoding="ascii")
     return True
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from climate.compute.errors import Busy, Conflict
 from climate.compute.flavor import Flavor
@@ -190,3 +191,11 @@ def may(server: Server, task: str) -> None:
 
 def _why(server: Server) -> str:
     return ": it sleeps until its lease begins" if server.status == RESERVED else ""
+
+
+def is_id(text: str) -> bool:
+    """Whether a text, the name of a folder or what a driver says, can be the id of a server: a UUID as we write it."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

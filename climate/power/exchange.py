@@ -7,13 +7,14 @@ what it was sent included.
 import asyncio
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 
+from climate import causes
 from climate.power import PowerError, PowerRefused
 
 MOST_BYTES = 1 << 20
@@ -131,18 +132,12 @@ def _trust(controller: Controller) -> ssl.SSLContext | bool:
 
 def _reason(controller: Controller, error: BaseException) -> PowerError:
     """What went wrong, in words that are ours or the system's."""
-    for cause in _causes(error):
+    for cause in causes.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return PowerRefused(f"the certificate of {controller} is not accepted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
             return PowerError(f"{controller} cannot be talked to by TLS: {cause.reason}")
     if isinstance(error, httpx.RemoteProtocolError):
         return PowerError(f"{controller} breaks off, or does not speak HTTP")
-    system = next((cause.strerror for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror), "")
+    system = next((cause.strerror for cause in causes.of(error) if isinstance(cause, OSError) and cause.strerror), "")
     return PowerError(f"{controller} cannot be reached{': ' if system else ''}{system}")
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import ParamSpec, TypeVar
-from uuid import UUID
 
 from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.server import is_id
 from climate.compute.virt import Guest
 
 _P = ParamSpec("_P")
@@ -58,7 +58,7 @@ class Homes:
 
     def of(self, server_id: str) -> Path:
         """The folder of a guest, there or not; VirtError for what is no id."""
-        if not _is_uuid(server_id):
+        if not is_id(server_id):
             raise VirtError(f"{server_id!r} is not the id of a server")
         return self.folder / server_id
 
@@ -66,7 +66,7 @@ class Homes:
         """The guests that there is anything of."""
         if not self.folder.is_dir():
             return []
-        return [home.name for home in self.folder.iterdir() if _is_uuid(home.name) and home.is_dir()]
+        return [home.name for home in self.folder.iterdir() if is_id(home.name) and home.is_dir()]
 
     def pid(self, server_id: str) -> pids.Pid | None:
         """The live process of a guest."""
@@ -172,10 +172,3 @@ def _unlock(home: Path) -> None:
         for folder in (Path(place, name) for name in names):
             if not folder.is_symlink():
                 folder.chmod(0o700)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
