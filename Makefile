@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-netlab lint fix bench lock clean
+.PHONY: help run lab demo test test-slow campaign test-netlab lint fix bench lock clean
 
 PY ?= python3
 VENV := .venv
@@ -23,12 +23,17 @@ lab: $(VENV)/installed ## the same with real networks, among hosts that are name
 demo: $(VENV)/installed ## show leases from end to end, recycling and power saving, each step verified; about two minutes
 	@exec $(BIN)/climate demo $(ARGS)
 
-test: $(VENV)/installed-dev ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(ARGS)
+# Whole modules go to each of two processes, the longest first.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
-test-slow: $(VENV)/installed-dev ## run the tests that take minutes
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile tests/slow $(ARGS)
-	$(BIN)/python -m pytest -m slow --ignore=tests/slow $(ARGS)
+test: $(VENV)/installed-dev ## run the tests
+	$(BIN)/python -m pytest $(TWO) -m 'not slow and not campaign' $(ARGS)
+
+test-slow: $(VENV)/installed-dev ## run the tests that take minutes, each for a short while
+	$(BIN)/python -m pytest $(TWO) -m 'slow and not campaign' $(ARGS)
+
+campaign: $(VENV)/installed-dev ## run the long tests at full length, and write the results to docs/campaign.md
+	$(BIN)/python -m tests.campaign $(ARGS)
 
 test-netlab: $(VENV)/installed-dev ## run the tests of real networks, in a sandbox that vanishes with them
 	$(BIN)/python -m pytest --netlab -m netlab tests/netlab $(ARGS)

@@ -24,8 +24,12 @@ def public(view: View) -> View:
 
 def install(app: Flask) -> None:
     """Ask for a token before every view that is not public."""
-    app.extensions[ALLOWANCE] = Allowance(app.extensions[DEPLOYMENT].settings.requests_per_second)
     app.before_request(_let_in)
+
+
+def allow(app: Flask) -> None:
+    """Begin to count the requests of each user, as the settings of the deployment limit them."""
+    app.extensions[ALLOWANCE] = Allowance(app.extensions[DEPLOYMENT].settings.requests_per_second)
 
 
 def _let_in() -> None:

@@ -115,7 +115,7 @@ def test_no_order_of_events_breaks_a_promise_of_addresses(machine: type[Addresse
     _look(machine, examples=6, steps=40)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 def test_no_order_of_events_breaks_a_promise_of_addresses_in_a_long_search(machine: type[Addresses]) -> None:
     _look(machine, examples=60, steps=50)

@@ -251,7 +251,7 @@ def test_no_order_of_events_breaks_a_promise(care: type[Care]) -> None:
     look(care, examples=5, steps=25)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 def test_no_order_of_events_breaks_a_promise_in_a_long_search(care: type[Care]) -> None:
     look(care, examples=30, steps=40)

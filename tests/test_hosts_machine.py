@@ -111,7 +111,7 @@ def test_no_order_of_events_breaks_a_promise_about_hosts(machine: type[Machine])
     _look(machine, 1, examples=6, steps=30)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 def test_no_order_of_events_breaks_a_promise_about_hosts_in_a_long_search(machine: type[Machine]) -> None:
     """The same orders each time, for less than five minutes; CLIMATE_TEST_SEED begins a search for others."""

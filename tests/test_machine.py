@@ -291,7 +291,7 @@ def test_no_order_of_events_breaks_a_promise(machine: type[Machine]) -> None:
     _look(machine, examples=25, steps=40)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 def test_no_order_of_events_breaks_a_promise_in_a_long_search(machine: type[Machine]) -> None:
     _look(machine, examples=300, steps=50)

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from api import create_app
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
 from climate.settings import Settings
 from tests.api.reservation.face import Deployment
+from tests.apps import app_of
 
 PEER = "127.0.0.1"
 
@@ -44,7 +44,7 @@ def test_only_what_trusted_proxies_say_is_believed(
 ) -> None:
     witness = Witness()
     settings = Settings(home=tmp_path, trusted_proxies=proxies)
-    app = create_app(cast("Any", Deployment(settings, Climate(cast("Any", None), FakeCloud({}), {}), witness)))
+    app = app_of(Deployment(settings, Climate(cast("Any", None), FakeCloud({}), {}), witness))
     headers = {"X-Forwarded-For": forwarded} if forwarded else {}
     assert app.test_client().get("/v1/leases", headers=headers).status_code == 401
     assert witness.seen == [address]

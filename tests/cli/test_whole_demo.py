@@ -9,6 +9,7 @@ import pytest
 
 from climate.cli.demo import STEPS
 from climate.embedded import running
+from tests.campaign import length
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.timeout(600)
 def test_every_step_is_verified_and_again_in_the_same_home(tmp_path: Path) -> None:
     own = {"CLIMATE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    for _ in range(2):
+    for _ in range(length(1, 2)):
         demo = subprocess.run(
             [sys.executable, "-m", "climate", "demo"], env=own, cwd=ROOT, capture_output=True, text=True, check=False
         )

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, cast
 
-from api import create_app
 from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.compute import services
@@ -16,6 +14,7 @@ from climate.context import Climate
 from climate.identity import Identity
 from climate.settings import Settings
 from tests.api.reservation.face import Deployment
+from tests.apps import app_of
 from tests.compute import place as cloud
 from tests.identity import place as people
 from tests.system.stack import free_port
@@ -41,7 +40,7 @@ def served(database: str, home: Path, nodes: Sequence[str]) -> Iterator[Served]:
     with cloud.place(database, home, specs) as here, people.place(database, home, settings) as known:
         services.furnish(here.compute)
         climate = Climate(here.compute.engine, BundledCloud(here.compute), plugin.load(), settings)
-        app = create_app(cast("Any", Deployment(settings, climate, known.identity, here.compute)))
+        app = app_of(Deployment(settings, climate, known.identity, here.compute))
         beat = partial(services.refresh, here.compute)
         with people.served(app, settings.port), repeated(here.settle), repeated(beat, BEAT_SECONDS):
             yield Served(home, settings.base_url, here, known.identity)

@@ -275,7 +275,7 @@ def sixteen_for_ten(here: Place, pool: ThreadPoolExecutor) -> None:
     assert here.count("compute_nodes", "used_servers <> 0") == 0
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.campaign)])
 def test_of_sixteen_at_once_ten_find_room(scratch: str, tmp_path: Path, rounds: int) -> None:
     with place(scratch, tmp_path, ROOMS) as here, ThreadPoolExecutor(16) as pool:
         for _ in range(rounds):

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from flask import request
 from flask.wrappers import Response
 
-from api import create_app
 from climate import plugin
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
@@ -20,6 +19,7 @@ from climate.context import Climate
 from climate.settings import Settings
 from climate.store.engine import connect
 from tests.api.reservation.face import Deployment
+from tests.apps import app_of
 from tests.identity import place as people
 from tests.system.stack import free_port
 
@@ -56,7 +56,7 @@ def remote(database: str, home: Path) -> Iterator[Remote]:
     with people.place(database, home, settings) as known:
         deployment = Deployment(settings, replace(known.climate, plugins=plugin.load()), known.identity)
         done: Counter[str] = Counter()
-        app = create_app(cast("Any", deployment))
+        app = app_of(deployment)
         app.after_request(_count(done))
         with people.served(app, settings.port):
             yield Remote(database, deployment, settings, openstack.of("climate", str(home / "clouds.yaml")), done)

@@ -13,13 +13,13 @@ from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
-from api import create_app
 from climate import compute as climate_compute
 from climate.context import Climate
 from climate.identity import Identity, build, first_start
 from climate.identity.store.tables import metadata
 from climate.settings import Settings
 from climate.store.engine import connect
+from tests import apps
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 
@@ -54,7 +54,7 @@ def place(database: str, home: Path, settings: Settings | None = None) -> Iterat
 
 
 def app_of(deployment: Place) -> Flask:
-    return create_app(cast("Any", deployment))
+    return apps.app_of(deployment)
 
 
 class Asker:

@@ -10,13 +10,14 @@ from schemathesis import Case
 from climate.store.engine import connect
 from tests.api.reservation.face import Person, app_over, hosts_of, reservation, run_due
 from tests.api.reservation.test_leaks import MATRIX
+from tests.campaign import length
 from tests.conftest import Clock
 from tests.service.addresses import NETWORK, addresses_wanted, registered, spelled
 from tests.slow.machines import MODES, statuses
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 100
+EXAMPLES = length(8, 100)
 """Requests per operation, person and mode."""
 
 NEVER_SERVED = {

@@ -12,6 +12,7 @@ from api.compute.described.operations import OPERATIONS
 from climate.compute import services
 from climate.compute.services import IMAGE_ID
 from tests.api.compute.world import NODES, SERVICE, Person, World, done, hours_away, world
+from tests.campaign import length
 from tests.slow.addresses import Networks, aim
 from tests.slow.machines import MODES, cloud_database, statuses
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 C = "/compute/v2.1"
 LATEST = "2.79"
-EXAMPLES = 20
+EXAMPLES = length(5, 20)
 """Requests per operation, person and mode."""
 
 ORDER = ("GET", "PUT", "POST", "DELETE")

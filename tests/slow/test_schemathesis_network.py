@@ -10,12 +10,13 @@ from schemathesis import Case
 from api.network.described import OPERATIONS, PREFIX
 from climate.compute.store import network_hosts
 from tests.api.compute.world import Person, World, done, world
+from tests.campaign import length
 from tests.slow.addresses import Networks
 from tests.slow.machines import MODES, cloud_database, statuses
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 20
+EXAMPLES = length(5, 20)
 ORDER = ("GET", "PUT", "POST", "DELETE")
 ROUTES = sorted(OPERATIONS, key=lambda route: (ORDER.index(route[0]), route[1]))
 NEVER_SERVED = {("DELETE", "/subnets/<subnet_id>")}

@@ -164,7 +164,7 @@ def test_a_gust(shaken: tuple[Stack, Path]) -> None:
     _run(shaken, kills=12)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_a_hundred_deaths(shaken: tuple[Stack, Path]) -> None:
     _run(shaken, kills=100)

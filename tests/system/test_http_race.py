@@ -147,7 +147,7 @@ def test_clients_fighting_for_hosts(stack: Stack, admin: Api, member: Api, arena
     _fight(stack, admin, member, FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(1200)
 def test_thousands_of_requests(stack: Stack, admin: Api, member: Api, arena: None) -> None:
     _fight(stack, admin, member, MANY)

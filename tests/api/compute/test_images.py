@@ -3,12 +3,12 @@
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
-from api import create_app
 from climate.settings import Settings
 from tests.api.compute.world import Person, World, done, message
 from tests.api.reservation.face import Deployment, Doorkeeper
+from tests.apps import app_of
 
 IMAGES = "/image/v2/images"
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -162,7 +162,7 @@ def small(there: World) -> Person:
     """A member before an app that takes 1 MB at a time, over the same cloud."""
     settings = Settings(home=there.here.compute.home, public_url="http://here", max_image_mb=1)
     deployment = Deployment(settings, there.climate, Doorkeeper(), there.here.compute)
-    return Person(create_app(cast("Any", deployment)), "member")
+    return Person(app_of(deployment), "member")
 
 
 NO_IMAGES: list[Any] = [

@@ -5,13 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from flask import Flask
 from sqlalchemy import Engine, func, select, text
 from werkzeug.test import TestResponse
 
-from api import create_app
 from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.compute import services
@@ -24,6 +23,7 @@ from climate.service import hosts
 from climate.settings import Settings
 from climate.store.tables import epochs, metadata
 from tests.api.reservation.face import Deployment, Doorkeeper, run_due
+from tests.apps import app_of
 from tests.compute.place import SERVICE, Place, node, place
 from tests.conftest import ADMIN, MEMBER
 
@@ -154,7 +154,7 @@ def world(database: str, home: Path) -> Iterator[World]:
         for name in ("gpu-1", "gpu-2"):
             hosts.register(climate, ADMIN, name, {"gpu": "a100"})
         deployment = Deployment(Settings(home=home, public_url="http://here"), climate, Doorkeeper(), here.compute)
-        yield World(create_app(cast("Any", deployment)), here, climate)
+        yield World(app_of(deployment), here, climate)
 
 
 __all__ = [

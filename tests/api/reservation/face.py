@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from flask import Flask
 from sqlalchemy import Engine, func, select
 
-from api import create_app
 from climate import plugin, power
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -17,6 +16,7 @@ from climate.domain.policy import Caller
 from climate.service import events, hosts
 from climate.settings import Settings
 from climate.store import care_tables, tables
+from tests.apps import app_of
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock, cloud_host
 
 READER = Caller("reader-user", "project", frozenset({"reader"}))
@@ -46,7 +46,7 @@ class Deployment:
 
 def app_over(climate: Climate, home: Path) -> Flask:
     powered = replace(climate, power=power.load(home / power.FOLDER))
-    return create_app(cast("Any", Deployment(Settings(home=home, public_url="http://here"), powered)))
+    return app_of(Deployment(Settings(home=home, public_url="http://here"), powered))
 
 
 def hosts_of(engine: Engine, clock: Clock, count: int) -> Climate:

@@ -256,7 +256,7 @@ def test_no_order_of_events_gives_an_address_twice_or_loses_one(life: type[Life]
     look(life, examples=8, steps=30)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(3600)
 def test_no_order_of_events_does_so_in_a_long_search(life: type[Life]) -> None:
     look(life, examples=60, steps=50)

@@ -1,0 +1,97 @@
+"""The length of long tests: a small fixed share by default, the full length in `make campaign`.
+
+`python -m tests.campaign` runs every slow test at full length and writes docs/campaign.md from the results.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+TWO = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+PAGE = ROOT / "docs" / "campaign.md"
+VARIABLE = "CLIMATE_TEST_CAMPAIGN"
+FULL = os.environ.get(VARIABLE) == "1"
+
+T = TypeVar("T")
+
+HEAD = """\
+# The test campaign
+
+`make campaign` runs the long tests at full length: process kills, request storms, stateful searches, mutants, generated
+requests and whole demos. `make test` and CI run a fixed small share of each.
+
+"""
+
+
+def length(share: T, full: T) -> T:
+    """Return `share`, or `full` when the campaign runs."""
+    return full if FULL else share
+
+
+@dataclass
+class Suite:
+    """The results of one test module."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+
+
+def suites(report: Path) -> dict[str, Suite]:
+    """Return the results in a JUnit report, by test module."""
+    found: dict[str, Suite] = defaultdict(Suite)
+    for case in ElementTree.parse(report).iter("testcase"):
+        suite = found[case.get("classname", "").replace(".", "/") + ".py"]
+        suite.seconds += float(case.get("time", 0))
+        outcomes = {child.tag for child in case}
+        if outcomes & {"failure", "error"}:
+            suite.failed += 1
+        elif "skipped" in outcomes:
+            suite.skipped += 1
+        else:
+            suite.passed += 1
+    return dict(found)
+
+
+def page(found: dict[str, Suite], commit: str) -> str:
+    """Return docs/campaign.md for these results."""
+    return HEAD + "\n".join(_lines(found, commit)) + "\n"
+
+
+def _lines(found: dict[str, Suite], commit: str) -> Iterator[str]:
+    yield f"Last run: {datetime.now(UTC):%Y-%m-%d}, commit {commit}, {os.cpu_count()} cores, {platform.machine()}."
+    yield ""
+    yield "| tests | passed | failed | skipped | minutes |"
+    yield "|---|--:|--:|--:|--:|"
+    for name, suite in sorted(found.items()):
+        yield f"| `{name}` | {suite.passed} | {suite.failed} | {suite.skipped} | {suite.seconds / 60:.1f} |"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the campaign with more arguments for pytest; return its exit status."""
+    with TemporaryDirectory(prefix="climate-campaign-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", *TWO, f"--junitxml={report}"]
+        chosen = ["-m", "slow or campaign", *arguments]
+        ran = subprocess.run([*command, *chosen], cwd=ROOT, env={**os.environ, VARIABLE: "1"}, check=False)
+        if report.exists() and not arguments:
+            described = subprocess.run(
+                ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            PAGE.write_text(page(suites(report), described.stdout.strip()), encoding="utf-8")
+    return ran.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
