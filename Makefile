@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow campaign test-netlab lint fix bench lock clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix bench lock clean
 
 PY ?= python3
 VENV := .venv
@@ -28,6 +28,13 @@ TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/installed-dev ## run the tests
 	$(BIN)/python -m pytest $(TWO) -m 'not slow and not campaign' $(ARGS)
+
+# What depends on the version of the server most: statements, locks, claims, migrations.
+BY_URL := tests/store tests/migrations tests/runner/test_by_url.py $(patsubst %,tests/service/test_%.py,races order \
+	events late_workers doubled replay statements create capacity_races floatingip_races)
+
+test-by-url: $(VENV)/installed-dev ## run the tests of the stores on CLIMATE_TEST_DATABASE_URL and CLIMATE_TEST_REDIS_URL
+	$(BIN)/python -m pytest $(TWO) -m 'not slow and not campaign' $(BY_URL) $(ARGS)
 
 test-slow: $(VENV)/installed-dev ## run the tests that take minutes, each for a short while
 	$(BIN)/python -m pytest $(TWO) -m 'slow and not campaign' $(ARGS)

@@ -10,7 +10,7 @@ from schemathesis import Case
 from climate.store.engine import connect
 from tests.api.reservation.face import Person, app_over, hosts_of, reservation, run_due
 from tests.api.reservation.test_leaks import MATRIX
-from tests.campaign import length
+from tests.campaign import FULL, length
 from tests.conftest import Clock
 from tests.service.addresses import NETWORK, addresses_wanted, registered, spelled
 from tests.slow.machines import MODES, statuses
@@ -86,5 +86,5 @@ def test_a_route(known: dict[str, Any], described: Any, method: str, path: str, 
 
     operation = described[path.replace("<", "{").replace(">", "}")][method]
     seen = statuses(operation, mode, name, aim, EXAMPLES)
-    if mode == "as told" and name == "admin":
+    if FULL and mode == "as told" and name == "admin":  # a few requests need not reach every success
         assert min(seen) < 400 or (method, path) in NEVER_SERVED

@@ -12,7 +12,7 @@ from api.compute.described.operations import OPERATIONS
 from climate.compute import services
 from climate.compute.services import IMAGE_ID
 from tests.api.compute.world import NODES, SERVICE, Person, World, done, hours_away, world
-from tests.campaign import length
+from tests.campaign import FULL, length
 from tests.slow.addresses import Networks, aim
 from tests.slow.machines import MODES, cloud_database, statuses
 
@@ -215,5 +215,5 @@ def test_a_route(furnished: Furnished, described: Any, method: str, path: str, n
     furnished.touched = method != "GET"
     operation = described[C + path.replace("<", "{").replace(">", "}")][method]
     seen = statuses(operation, mode, name, furnished.aim, EXAMPLES)
-    if mode == "as told" and name == "admin":
+    if FULL and mode == "as told" and name == "admin":  # a few requests need not reach every success
         assert min(seen) < 400 or (method, path) in NEVER_SERVED

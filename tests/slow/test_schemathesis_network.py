@@ -10,7 +10,7 @@ from schemathesis import Case
 from api.network.described import OPERATIONS, PREFIX
 from climate.compute.store import network_hosts
 from tests.api.compute.world import Person, World, done, world
-from tests.campaign import length
+from tests.campaign import FULL, length
 from tests.slow.addresses import Networks
 from tests.slow.machines import MODES, cloud_database, statuses
 
@@ -113,5 +113,5 @@ def test_a_route(furnished: Furnished, described: Any, method: str, path: str, n
     furnished.furnish()
     operation = described[PREFIX + path.replace("<", "{").replace(">", "}")][method]
     seen = statuses(operation, mode, name, furnished.aim, EXAMPLES)
-    if mode == "as told" and name == "admin":
+    if FULL and mode == "as told" and name == "admin":  # a few requests need not reach every success
         assert min(seen) < 400 or (method, path) in NEVER_SERVED

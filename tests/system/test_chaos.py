@@ -30,7 +30,9 @@ HEALED = 180.0
 OPEN = text("""
     SELECT (SELECT count(*) FROM claims) + (SELECT count(*) FROM compute_servers WHERE task IS NOT NULL)
          + (SELECT count(*) FROM events e JOIN leases l ON l.id = e.lease_id WHERE NOT l.gone AND e.status = 'UNDONE')
+         + (SELECT count(*) FROM compute_servers WHERE status = 'RESERVED')
 """)
+"""What is still to be done: a reserved server whose lease was never made is deleted a minute after its boot."""
 ACTIONS = text("""
     SELECT l.name, e.kind, count(a.step), count(a.step) FILTER (WHERE a.state = 'DONE')
     FROM events e JOIN leases l ON l.id = e.lease_id JOIN reservations r ON r.lease_id = l.id
