@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -131,10 +131,23 @@ def engine_template(make_database: Databases) -> str:
     return str(make_url(url).database)
 
 
-@pytest.fixture
-def database_url(make_database: Databases, engine_template: str) -> Iterator[str]:
-    """A database of the test's own, with the engine's tables; gone after it, for thousands of them fill the memory."""
+@pytest.fixture(scope="session")
+def hosts_template(make_database: Databases, engine_template: str) -> str:
+    """Name of a database in which h1..h8 are registered: that takes a test longer than what it is about."""
     url = make_database(engine_template)
+    engine = connect(url, pool_size=1)
+    known = Climate(engine, _cloud(), {}, Settings(minutes_before_end=0), Clock(), lambda: 0.5)
+    for name, extra in HOSTS.items():
+        hosts.register(known, ADMIN, name, extra)
+    engine.dispose()
+    return str(make_url(url).database)
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, make_database: Databases, engine_template: str) -> Iterator[str]:
+    """A database of the test's own, with the engine's tables; gone after it, for thousands of them fill the memory."""
+    with_hosts = "climate" in request.fixturenames
+    url = make_database(request.getfixturevalue("hosts_template") if with_hosts else engine_template)
     yield url
     make_database.drop(str(make_url(url).database))
 
@@ -174,15 +187,30 @@ MEMBER = Caller("user", "project", frozenset({"member"}), "req-test")
 STRANGER = Caller("other-user", "other-project", frozenset({"member"}), "req-other")
 
 
+HOSTS: Mapping[str, dict[str, str]] = {f"h{place}": {"gpu_count": "2"} if place > 4 else {} for place in range(1, 9)}
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Mapping[str, plugin.ResourcePlugin]:
+    """The installed plugins, found once."""
+    return plugin.load()
+
+
 @pytest.fixture
-def climate(engine: Engine, clock: Clock) -> Climate:
+def climate(engine: Engine, clock: Clock, plugins: Mapping[str, plugin.ResourcePlugin]) -> Climate:
     """An engine over a fake cloud, with eight hosts registered: h1..h8, of which h5..h8 have `gpu_count` 2."""
+    cloud = _cloud()
+    for name in HOSTS:
+        cloud.find_hosts(name)
+        cloud.enrol(name)
+    cloud.watch = lambda _: _assert_idle(engine)
+    return Climate(engine, cloud, dict(plugins), Settings(minutes_before_end=0), clock, lambda: 0.5)
+
+
+def _cloud() -> FakeCloud:
+    """A cloud with h1..h8."""
     known = [cloud_host(f"h{place}", vcpus=4 if place <= 4 else 8) for place in range(1, 9)]
-    cloud = FakeCloud({host.name: host for host in known}, watch=lambda _: _assert_idle(engine))
-    made = Climate(engine, cloud, plugin.load(), Settings(minutes_before_end=0), clock, lambda: 0.5)
-    for place in range(1, 9):
-        hosts.register(made, ADMIN, f"h{place}", {"gpu_count": "2"} if place > 4 else {})
-    return made
+    return FakeCloud({host.name: host for host in known})
 
 
 def _assert_idle(engine: Engine) -> None:
