@@ -94,6 +94,14 @@ class Settings:
         60, "Default distance of before_end_lease from the end, in minutes; 0: no event."
     )
     max_lease_days: int = _setting(730, "Longest lease, in days.", 1, 36500)
+    hold_seconds: int = _setting(
+        600, "Longest time that a lease can be held for, in seconds; 0: holds are refused.", 0, 86400
+    )
+    holds_per_project: int = _setting(
+        10,
+        "Leases that a project may hold at once, where its limits do not say; -1: any number. Admins are free of it.",
+        -1,
+    )
     on_end: str = _setting("create_image, delete", "Default actions at the end of a virtual:instance reservation.")
     poll_seconds: float = _setting(1.0, "Longest sleep of the poller, in seconds.", 0.05, 60)
     pools_seconds: float = _setting(

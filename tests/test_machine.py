@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TypeVar
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -23,7 +24,8 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, NotEnoughHosts
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.service import boot, changes, events, hosts, leases
+from climate.domain.status import HoldState, LeaseStatus
+from climate.service import boot, changes, events, holds, hosts, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.settings import Settings
@@ -55,6 +57,7 @@ class Machine(RuleBasedStateMachine):
         empty(self.engine)
         self.world = World(self.engine)
         self.climate, self.clock, self.cloud = self.world.climate, self.world.clock, self.world.cloud
+        self.confirmed: dict[UUID, tuple[str, Lease]] = {}
 
     # Users.
 
@@ -81,6 +84,37 @@ class Machine(RuleBasedStateMachine):
             return multiple()
         assert least <= min(free, least + more) == len(lease.reservations[0].hosts)
         return lease
+
+    @rule(target=known, start=st.sampled_from([0, 0, 5, 30]), least=COUNTS, seconds=st.sampled_from([1, 60, 299]))
+    def hold_hosts(self, start: int, least: int, seconds: int) -> object:
+        begin = self._now() + timedelta(minutes=start)
+        wanted = {"resource_type": "physical:host", "min": least, "max": least}
+        order = Order("h", begin, begin + timedelta(minutes=30), None, [wanted], hold=timedelta(seconds=seconds))
+        try:
+            lease = self._or_nothing(lambda: leases.create(self.climate, MEMBER, order))
+        except ClimateError:
+            return multiple()
+        assert (lease.status, lease.hold_state) == (LeaseStatus.HELD, HoldState.HELD)
+        return lease
+
+    @rule(lease=known, key=st.sampled_from(["k", "k", "other"]))
+    def confirm(self, lease: Lease, key: str) -> None:
+        """Never twice, never after the expiry, and always the same answer to the same key."""
+        before = self.world.get(lease)
+        known = self.confirmed.get(lease.id)
+        try:
+            answer = self._or_nothing(lambda: holds.confirm(self.climate, MEMBER, lease.id, key))
+        except ClimateError:
+            assert known is None or known[0] != key, "a repeated confirmation was refused"
+            assert not (before.held and before.hold_until > self.clock.time and not before.expiry.token)  # type: ignore[operator, union-attr]
+            return
+        if known is not None:
+            assert known == (key, answer)
+            return
+        assert before.held
+        assert before.hold_until is not None
+        assert self.clock.time < before.hold_until, "confirmed after its expiry"
+        self.confirmed[lease.id] = key, answer
 
     @rule(
         target=known,

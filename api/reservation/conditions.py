@@ -48,6 +48,9 @@ class IfMatch(Schema):
     version = Version(data_key="If-Match", metadata={"description": "Only if the lease is still at this ETag."})
 
 
+IS_A_KEY = validate.Regexp(r"^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$", error="1 to 255 printable characters")
+
+
 class Repeatable(Schema):
     """Headers of operations that make something."""
 
@@ -56,10 +59,22 @@ class Repeatable(Schema):
 
     key = fields.String(
         data_key="Idempotency-Key",
-        validate=validate.Regexp(
-            r"^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$", error="1 to 255 printable characters"
-        ),
+        validate=IS_A_KEY,
         metadata={"description": "Repeated with the same body, the request is carried out only once."},
+    )
+
+
+class Confirmation(Schema):
+    """Headers of the confirmation of a held lease."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    key = fields.String(
+        data_key="Idempotency-Key",
+        load_default="",
+        validate=IS_A_KEY,
+        metadata={"description": "Repeated with the same key, the confirmation has the same answer, without end."},
     )
 
 

@@ -14,8 +14,11 @@ UNWELL = frozenset({LeaseStatus.ERROR, LeaseStatus.DELETING})
 
 
 def lease_body(lease: Lease) -> Body:
-    """A lease as the peer shows it; with `status_reason` where it is not simply as its dates say."""
-    body = {
+    """A lease as the peer shows it.
+
+    With `status_reason` where it is not simply as its dates say, and with `hold_until` while it is held.
+    """
+    body: Body = {
         "id": str(lease.id),
         "name": lease.name,
         "user_id": lease.user_id,
@@ -30,6 +33,8 @@ def lease_body(lease: Lease) -> Body:
         "reservations": [_reservation(lease, one) for one in lease.reservations],
         "events": [_event(lease, one) for one in lease.events],
     }
+    if lease.hold_until is not None:
+        body["hold_until"] = date(lease.hold_until)
     reason = _reason(lease)
     return body if reason is None else {**body, "status_reason": reason}
 

@@ -51,6 +51,16 @@ class LeaseOrder(Strict):
     before_end_date = Moment(allow_none=True, load_default=None)
     reservations = fields.List(AskedReservation(), load_default=list, validate=validate.Length(max=MOST_PARTS))
     events = fields.List(fields.Nested(AskedEvent), load_default=list, validate=validate.Length(max=MOST_PARTS))
+    hold_seconds = fields.Integer(
+        strict=True,
+        allow_none=True,
+        load_default=None,
+        validate=validate.Range(1, 86400),
+        metadata={
+            "description": "Hold the lease only for so many seconds: it is gone then unless it was confirmed,"
+            " and nothing of it starts before. CLIMATE_HOLD_SECONDS is the longest time."
+        },
+    )
 
 
 class LeaseChanges(Strict):
@@ -124,6 +134,9 @@ class LeaseOut(Schema):
     trust_id = fields.String(required=True, allow_none=True)
     status = fields.String(required=True, validate=validate.OneOf([str(status) for status in LeaseStatus]))
     status_reason = fields.String(metadata={"description": "Why a lease is not as its dates say; else not there."})
+    hold_until = out_date(
+        required=False, metadata={"description": "When the hold expires; only there while the lease is HELD."}
+    )
     degraded = fields.Boolean(required=True)
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)

@@ -1,5 +1,6 @@
 """Leases: ask for one, look at it, change it, give it up."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from structlog.contextvars import bind_contextvars
 from api.current import caller, climate
 from api.document import Blueprint
 from api.reservation import pages, resources
-from api.reservation.conditions import DryRun, IfMatch, Repeatable, key_of, tag
+from api.reservation.conditions import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.ids import marker_id, path_id
 from api.reservation.lease_body import entry_body, lease_body
 from api.reservation.lease_schema import (
@@ -26,7 +27,7 @@ from api.reservation.moments import NOW
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from climate.domain.errors import Forbidden
 from climate.domain.lease import Lease
-from climate.service import changes, leases
+from climate.service import changes, holds, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.store.leases import Listing
@@ -68,7 +69,8 @@ def list_leases(query: Read) -> ResponseReturnValue:
 def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     """Ask for a lease.
 
-    All its reservations are granted, or nothing is.  200 instead of 201 is the answer to a dry run.
+    All its reservations are granted, or nothing is.  With `hold_seconds` the lease is HELD until it is
+    confirmed.  200 instead of 201 is the answer to a dry run.
     """
     order = Order(
         name=body["name"],
@@ -77,6 +79,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
         before_end=body["before_end_date"],
         reservations=[resources.read_new(climate().plugins, given) for given in body["reservations"]],
         events=[event["event_date"] for event in body["events"]],
+        hold=None if body["hold_seconds"] is None else timedelta(seconds=body["hold_seconds"]),
     )
     made = leases.create(climate(), caller(), order, key_of(headers), dry_run=query["dry_run"])
     bind_contextvars(lease_id=str(made.id))
@@ -136,10 +139,25 @@ def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> Respo
 def delete_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnValue:
     """Give a lease up.
 
-    One that has started is DELETING until its end has run, and then gone.
+    One that is HELD is gone at once.  One that has started is DELETING until its end has run, and then gone.
     """
     leases.delete(climate(), caller(), _id(lease_id), headers.get("version"), dry_run=query["dry_run"])
     return nothing()
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/leases/<lease_id>/confirm",
+    Operation("leases:confirm", {200: LeaseAnswer}, headers=Confirmation, refuses=(404, 409)),
+)
+def confirm_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnValue:
+    """Confirm a lease that is HELD.
+
+    It is an ordinary lease from then on, and starts at once where its start has come.  A second
+    confirmation under the same key has the answer of the first; 409 once the hold has expired.
+    """
+    return _shown(holds.confirm(climate(), caller(), _id(lease_id), headers["key"]))
 
 
 @serve(blueprint, "GET", "/leases/<lease_id>/history", Operation("leases:get", {200: HistoryAnswer}, refuses=(404,)))

@@ -46,6 +46,7 @@ class LimitChanges(Strict):
     max_lease_seconds = _bound(Limit.MAX_LEASE_SECONDS)
     max_lead_seconds = _bound(Limit.MAX_LEAD_SECONDS)
     leases = _bound(Limit.LEASES)
+    held_leases = _bound(Limit.HELD_LEASES)
     hosts_at_once = _bound(Limit.HOSTS_AT_ONCE)
     slots_at_once = _bound(Limit.SLOTS_AT_ONCE)
     floating_ips_at_once = _bound(Limit.FLOATING_IPS_AT_ONCE)

@@ -67,7 +67,7 @@ class Moment(fields.String):
 
 def out_date(**more: Any) -> fields.String:
     """A field of an answer: a date."""
-    return fields.String(required=True, validate=validate.Regexp(DATE), **more)
+    return fields.String(**{"required": True, "validate": validate.Regexp(DATE), **more})
 
 
 def out_stamp(**more: Any) -> fields.String:

@@ -17,7 +17,7 @@ from climate.cli.waiting import Goal, wait
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded")
 HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
-SETTLED = ("PENDING", "ACTIVE", "TERMINATED", "ERROR")
+SETTLED = ("HELD", "PENDING", "ACTIVE", "TERMINATED", "ERROR")
 AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
 """What shows that a status was reached and left again."""
 
@@ -34,6 +34,7 @@ def group() -> None:
 @click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90s, 6h, 1d12h.")
 @click.option("--before-end", type=MomentType(), help="When before_end_lease is to happen.")
 @click.option("--idempotency-key", metavar="KEY", help="Repeat with the same key: the lease is made once.")
+@click.option("--hold", type=SpanType(), help="Only hold it, for so long; it is gone then unless it is confirmed.")
 @capacity(new=True)
 @waited
 @dry_run
@@ -44,7 +45,16 @@ def create(name: str, **given: Any) -> None:
     exactly_one(("--end", "--for"), given["end"], given["length"])
     if given["network"]:
         given["network"] = found.network_id(session.client, given["network"])
-    body = {"name": name, **_dates(session, given), "events": [], "reservations": new_reservations(given)}
+    body: dict[str, Any] = {
+        "name": name,
+        **_dates(session, given),
+        "events": [],
+        "reservations": new_reservations(given),
+    }
+    if given["hold"]:
+        if given["wait"]:
+            raise click.UsageError("--wait cannot be used with --hold: a lease that is only held does not start")
+        body["hold_seconds"] = int(given["hold"].total_seconds())
     headers = {"Idempotency-Key": given["idempotency_key"] or str(uuid4())}
     sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
     lease = session.client.json("reservation", "POST", "/leases", **sent)
@@ -68,6 +78,18 @@ def _dates(session: Session, given: Mapping[str, Any]) -> dict[str, str | None]:
 def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:
     """What is in the envelope; a plan that has more in it than that is shown whole."""
     return dict(body[key]) if list(body) == [key] else body
+
+
+@group.command("confirm")
+@click.argument("lease")
+@click.option("--idempotency-key", metavar="KEY", default="", help="Repeat with the same key: it is confirmed once.")
+@shown
+def confirm(lease: str, idempotency_key: str) -> None:
+    """Make an ordinary lease of one that is HELD; `climate lease delete` gives it up."""
+    session = current()
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    path = f"/leases/{found.lease_id(session.client, lease)}/confirm"
+    session.show(_thing(session.client.json("reservation", "POST", path, headers=headers)))
 
 
 @group.command("list")

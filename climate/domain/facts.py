@@ -165,6 +165,27 @@ class EventRequeued:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldConfirmed:
+    """The held lease is an ordinary one from now on.  `event_id` is the event that would have ended the hold.
+
+    `key` was given by who confirmed it: the same key again is the same confirmation.
+    """
+
+    event_id: UUID
+    at: datetime
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpired:
+    """The hold was not confirmed in time.  `event_id` is the event that ended it, `outcome` OK or LATE."""
+
+    event_id: UUID
+    at: datetime
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionRequested:
     """The lease is to be ended and then forgotten; its end event is due now."""
 
@@ -189,6 +210,8 @@ Fact = (
     | EventPutBack
     | EventFailed
     | EventRequeued
+    | HoldConfirmed
+    | HoldExpired
     | DeletionRequested
     | LeaseDeleted
 )

@@ -21,6 +21,7 @@ from climate.domain.status import (
     CANCELLED,
     DONE,
     ERROR,
+    HELD_STATUS,
     IN_PROGRESS,
     LEASE_STATUS,
     SKIPPED,
@@ -126,7 +127,25 @@ class Lease:
         return self.event(EventKind.START).stage, self.event(EventKind.END).stage
 
     @property
+    def expiry(self) -> Event | None:
+        """The event that ends the hold, of a lease that was made as a hold."""
+        return next((event for event in self.events if event.kind is EventKind.EXPIRE), None)
+
+    @property
+    def hold_until(self) -> datetime | None:
+        """When the hold expires; None for a lease that is not, or no longer, only held."""
+        expiry = self.expiry
+        return expiry.due_at if expiry and expiry.status in HELD_STATUS else None
+
+    @property
+    def held(self) -> bool:
+        """Whether it is a promise with an expiry, which nobody has confirmed yet."""
+        return self.hold_until is not None
+
+    @property
     def status(self) -> LeaseStatus:
+        if (expiry := self.expiry) and expiry.status in HELD_STATUS:
+            return HELD_STATUS[expiry.status]
         status = LEASE_STATUS[self._edges]
         return LeaseStatus.DELETING if self.deleting and status is not LeaseStatus.ERROR else status
 
@@ -234,6 +253,10 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=None)
         case facts.EventSkipped(event_id, at, outcome, reason):
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=reason)
+        case facts.HoldConfirmed(event_id, at):
+            return _with(lease, event_id, at, status=DONE, outcome=CANCELLED, reason="the hold was confirmed")
+        case facts.HoldExpired(event_id, at, outcome):
+            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason="the hold was not confirmed in time")
         case facts.EventFailed(event_id, at, outcome, reason):
             return _with(lease, event_id, at, status=ERROR, outcome=outcome, reason=reason)
         case facts.EventPutBack(event_id, at, run_at, reason, spent):

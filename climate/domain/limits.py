@@ -28,6 +28,7 @@ class Limit(StrEnum):
     MAX_LEASE_SECONDS = "max_lease_seconds"
     MAX_LEAD_SECONDS = "max_lead_seconds"
     LEASES = "leases"
+    HELD_LEASES = "held_leases"
     HOSTS_AT_ONCE = "hosts_at_once"
     SLOTS_AT_ONCE = "slots_at_once"
     FLOATING_IPS_AT_ONCE = "floating_ips_at_once"
@@ -38,6 +39,7 @@ SAYS: Mapping[Limit, str] = {
     Limit.MAX_LEASE_SECONDS: "seconds from the start to the end of a lease",
     Limit.MAX_LEAD_SECONDS: "seconds from now to the start of a lease",
     Limit.LEASES: "leases that have not ended",
+    Limit.HELD_LEASES: "leases that are held and not confirmed yet",
     Limit.HOSTS_AT_ONCE: "whole hosts at any one time",
     Limit.SLOTS_AT_ONCE: "places for servers on shared hosts at any one time",
     Limit.FLOATING_IPS_AT_ONCE: "floating IPs at any one time",
@@ -46,7 +48,14 @@ SAYS: Mapping[Limit, str] = {
 """What is counted."""
 
 IN_USE = frozenset(
-    {Limit.LEASES, Limit.HOSTS_AT_ONCE, Limit.SLOTS_AT_ONCE, Limit.FLOATING_IPS_AT_ONCE, Limit.HOST_HOURS}
+    {
+        Limit.LEASES,
+        Limit.HELD_LEASES,
+        Limit.HOSTS_AT_ONCE,
+        Limit.SLOTS_AT_ONCE,
+        Limit.FLOATING_IPS_AT_ONCE,
+        Limit.HOST_HOURS,
+    }
 )
 """Limits on what all leases of a project take together; the others are on each of them."""
 
@@ -76,6 +85,7 @@ class Use:
 
     leases: int
     edges: tuple[Edge, ...] = ()
+    held_leases: int = 0
 
 
 NOTHING = Use(0)
@@ -154,6 +164,8 @@ def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: time
     """Others' use, the lease's before and after, wherever in the window one of them is at its most."""
     if limit is Limit.LEASES:
         return [Point(*(float(use.leases) for use in uses))]
+    if limit is Limit.HELD_LEASES:
+        return [Point(*(float(use.held_leases) for use in uses))]
     courses = [_Course.of(use.edges, COUNTED[limit]) for use in uses]
     edges = {window.start, window.end, *(at for course in courses for at in course.times)}
     if limit is not Limit.HOST_HOURS:
@@ -181,7 +193,8 @@ def _of_lease(lease: Lease) -> Use:
     holds = [hold for reservation in lease.reservations for hold in reservation.holds]
     hosts, slots = sum(hold.slots == 0 for hold in holds), sum(hold.slots for hold in holds)
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
-    return Use(1, (Edge(held.start, hosts, slots, addresses), Edge(held.end, -hosts, -slots, -addresses)))
+    edges = (Edge(held.start, hosts, slots, addresses), Edge(held.end, -hosts, -slots, -addresses))
+    return Use(1, edges, int(lease.held))
 
 
 def _held(lease: Lease) -> Period:

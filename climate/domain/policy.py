@@ -34,6 +34,7 @@ RULES = {
     "leases:post": MEMBER,
     "leases:put": MEMBER,
     "leases:delete": MEMBER,
+    "leases:confirm": MEMBER,
     "oshosts:get": ADMIN,
     "oshosts:post": ADMIN,
     "oshosts:put": ADMIN,

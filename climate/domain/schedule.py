@@ -37,10 +37,16 @@ MAX_ATTEMPTS = {
     EventKind.CLOSE: 10,
     EventKind.END: 50,
 }
-"""Tries before an event is given up and waits for an operator (reliability.md 2.7)."""
+"""Tries before an event is given up and waits for an operator (reliability.md 2.7).
+
+The end of a hold asks nothing of the cloud and is never given up.
+"""
 
 WANTED_AGAIN = frozenset({EventKind.PREPARE, EventKind.BEFORE_END, EventKind.CLOSE})
 """Events that run once more when the lease's dates are moved after they ran."""
+
+GIVING_BACK = frozenset({EventKind.EXPIRE, EventKind.END})
+"""Events that run however late they are: others wait for what they give back."""
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=300)
@@ -62,10 +68,12 @@ class Times:
     before_end: datetime | None = None
     prepare: datetime | None = None
     grace: timedelta = timedelta(0)
+    hold_until: datetime | None = None
 
     @property
     def due(self) -> Mapping[EventKind, datetime]:
         times = {
+            EventKind.EXPIRE: self.hold_until,
             EventKind.PREPARE: self.prepare,
             EventKind.START: self.period.start,
             EventKind.BEFORE_END: self.before_end,
@@ -112,7 +120,7 @@ def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.Even
 
 def verdict(lease: Lease, event: Event, now: datetime) -> Verdict:
     """Whether a claimed event still makes sense (reliability.md 2.8): ends always run, starts only before the end."""
-    if event.kind is EventKind.END or now < _last_use(lease, event):
+    if event.kind in GIVING_BACK or now < _last_use(lease, event):
         return Verdict.RUN
     return Verdict.MISSED if event.kind is EventKind.START else Verdict.SKIP
 
@@ -125,10 +133,13 @@ def _last_use(lease: Lease, event: Event) -> datetime:
 
 
 def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
-    """The event's work is done; a lease that was to be deleted is gone with its end."""
+    """The event's work is done; a lease that was to be deleted is gone with its end, and a hold with its expiry."""
     event = lease.event(event_id)
     _allow(event, DONE)
-    done = facts.EventFinished(event_id, now, "LATE" if now - event.due_at > LATE else "OK")
+    outcome = "LATE" if now - event.due_at > LATE else "OK"
+    if event.kind is EventKind.EXPIRE:
+        return (facts.HoldExpired(event_id, now, outcome), *_given_up(lease, now, "the hold expired"))
+    done = facts.EventFinished(event_id, now, outcome)
     gone = event.kind is EventKind.END and lease.deleting
     return (done, facts.LeaseDeleted(now)) if gone else (done,)
 
@@ -147,7 +158,7 @@ def fall_short(lease: Lease, event_id: UUID, now: datetime, reason: str, chance:
     `chance` in [0, 1) spreads the tries of many events: full jitter over a delay that doubles.
     """
     event = lease.event(event_id)
-    if event.attempts >= MAX_ATTEMPTS[event.kind]:
+    if event.kind in MAX_ATTEMPTS and event.attempts >= MAX_ATTEMPTS[event.kind]:
         return fail(lease, event_id, now, reason, "EXHAUSTED")
     delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(event.attempts, 20)) * chance
     return _put_back(lease, event, now, now + delay, reason, spent=True)
@@ -169,13 +180,16 @@ def has_waited(event: Event, now: datetime, limit: timedelta) -> bool:
 
 def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reason: str, *, spent: bool) -> Fact:
     _allow(event, UNDONE)
-    if event.kind is not EventKind.END:  # what is put back past its use must not hold up what follows
+    if event.kind not in GIVING_BACK:  # what is put back past its use must not hold up what follows
         run_at = min(run_at, max(now, _last_use(lease, event)))
     return facts.EventPutBack(event.id, now, run_at, reason, spent)
 
 
 def fail(lease: Lease, event_id: UUID, now: datetime, reason: str, outcome: str = "FAILED") -> Fact:
-    _allow(lease.event(event_id), ERROR)
+    event = lease.event(event_id)
+    _allow(event, ERROR)
+    if event.kind is EventKind.EXPIRE:  # an event in ERROR does not keep those after it from being run
+        raise IllegalMove("the end of a hold cannot be given up")
     return facts.EventFailed(event_id, now, outcome, reason)
 
 
@@ -197,10 +211,14 @@ def delete(lease: Lease, now: datetime) -> tuple[Fact, ...]:
     """Forget the lease: at once when nothing of it is in the cloud, else after its end has run."""
     if lease.deleting and lease.event(EventKind.END).status is not ERROR:
         return ()
+    refuse_while_running(lease)
+    return _given_up(lease, now, "the lease was deleted")
+
+
+def _given_up(lease: Lease, now: datetime, reason: str) -> tuple[Fact, ...]:
     end = lease.event(EventKind.END)
     undone = [event for event in lease.events if event.status is UNDONE]
-    unwanted = [facts.EventSkipped(event.id, now, CANCELLED, "the lease was deleted") for event in undone]
-    refuse_while_running(lease)
+    unwanted = [facts.EventSkipped(event.id, now, CANCELLED, reason) for event in undone]
     if end.status is DONE or not (lease.touched or any(r.exists_before_start for r in lease.reservations)):
         return (*unwanted, facts.LeaseDeleted(now))
     skipped = [fact for fact in unwanted if fact.event_id != end.id]

@@ -7,6 +7,7 @@ from enum import StrEnum
 class EventKind(StrEnum):
     """In the order in which the events of a lease run, whatever their times."""
 
+    EXPIRE = "expire_hold"  # ends a lease that is only held and was not confirmed; while it is open, no other runs
     PREPARE = "prepare_lease"  # has the hosts up when the lease starts
     START = "start_lease"
     ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
@@ -23,8 +24,9 @@ class EventStatus(StrEnum):
 
 
 class LeaseStatus(StrEnum):
-    """Nobody sets it: `LEASE_STATUS` says what it is."""
+    """Nobody sets it: `LEASE_STATUS` and `HELD_STATUS` say what it is."""
 
+    HELD = "HELD"  # a promise with an expiry: nothing of it starts unless it is confirmed
     PENDING = "PENDING"
     STARTING = "STARTING"
     ACTIVE = "ACTIVE"
@@ -60,6 +62,9 @@ EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {
     DONE: frozenset({UNDONE}),  # wanted again, as its time was moved into the future
     ERROR: frozenset({UNDONE}),  # an operator's requeue
 }
+
+HELD_STATUS: Mapping[EventStatus, LeaseStatus] = {UNDONE: LeaseStatus.HELD, IN_PROGRESS: LeaseStatus.HELD}
+"""Event that ends the hold -> lease.  Once that event is DONE, the lease is as `LEASE_STATUS` says."""
 
 LEASE_STATUS: Mapping[tuple[EventStatus, EventStatus], LeaseStatus] = {
     (UNDONE, UNDONE): LeaseStatus.PENDING,

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import schedule
+from climate.domain import holds, schedule
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Fact, Hold, LeaseRenamed, LeaseRescheduled, PlannedEvent, ReservationChanged
 from climate.domain.lease import Lease, Reservation, fold
@@ -54,8 +54,8 @@ def update(
 ) -> Lease:
     """The lease after the changes, in one transaction: a refusal leaves it just as it was.
 
-    Busy while one of its events is in progress; NotEnoughHosts or Conflict where the hosts are promised to others;
-    LimitExceeded where more is asked for than the project may have.
+    Busy while one of its events is in progress; Conflict while it is only held.  NotEnoughHosts or
+    Conflict where the hosts are promised to others; LimitExceeded where more is asked for than the project may have.
     """
     require(caller, "leases:put")
     free = changes.only_the_name
@@ -102,6 +102,7 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
     facts += _seen(lease, now)
     if changes.only_the_name:
         return facts
+    holds.refuse_while_held(lease)
     _refuse_strangers(lease, changes.reservations)
     start = now if changes.start_now else changes.start
     period = limited(schedule.new_period(lease, start, now if changes.end_now else changes.end, now), climate)

@@ -34,9 +34,12 @@ class Grant:
         return after
 
 
-def begin(climate: Climate, conn: Connection, caller: Caller, gate: Gate) -> Grant:
-    """To be called before any lease or host is locked: it may wait for others of the same project."""
-    return Grant(climate, caller, gate, limits.begin(climate, conn, caller))
+def begin(climate: Climate, conn: Connection, caller: Caller, gate: Gate, *, hold: bool = False) -> Grant:
+    """To be called before any lease or host is locked: it may wait for others of the same project.
+
+    `hold`: the lease that is asked for is to be held.
+    """
+    return Grant(climate, caller, gate, limits.begin(climate, conn, caller, hold=hold))
 
 
 def freely(climate: Climate, caller: Caller) -> Grant:

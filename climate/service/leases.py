@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import schedule
+from climate.domain import holds, schedule
 from climate.domain.errors import ClimateError, InvalidInput, InvalidPeriod, NotFound
 from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
@@ -40,6 +40,8 @@ class Order:
     reservations: Sequence[Mapping[str, Any]] = ()
     events: Sequence[datetime] = ()
     """Times that the client names beside the dates; they have to lie inside the lease, and move nothing."""
+    hold: timedelta | None = None
+    """How long the lease is only held: it is gone then unless it was confirmed, and nothing of it starts before."""
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
@@ -50,6 +52,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     LimitExceeded which limit of the project is in the way.
     """
     require(caller, "leases:post")
+    holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
     parts = planning.parts(climate, order.reservations)
     try:
         parts = planning.checked(climate, caller, parts, order.end)
@@ -61,7 +64,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
         if key and (known := idempotency.earlier(conn, caller, key)):
             return at_version(conn, caller, UUID(known), 1)
-        grant = granting.begin(climate, conn, caller, gate)
+        grant = granting.begin(climate, conn, caller, gate, hold=order.hold is not None)
         now = climate.now(conn)
         period = _period(order, now, climate)
         soon = preparing.is_soon(climate.settings, period, now)
@@ -96,6 +99,7 @@ def _times(
         schedule.before_end_time(period, order.before_end, timedelta(minutes=settings.minutes_before_end)),
         prepare=preparing.due_at(conn, settings, period, hosts, now),
         grace=schedule.grace(one.spec for one in reservations),
+        hold_until=holds.hold_until(order.hold, period, now),
     )
 
 

@@ -32,7 +32,7 @@ def _kinds(before: Lease | None, after: Lease) -> Iterator[str]:
     if before is None:
         yield "lease.create"
         return
-    if _asked_for(before) != _asked_for(after):
+    if _asked_for(before) != _asked_for(after) or _confirmed(before, after):
         yield "lease.update"
     known = {event.kind: event for event in before.events}
     for event in after.events:
@@ -47,6 +47,10 @@ def _kinds(before: Lease | None, after: Lease) -> Iterator[str]:
 
 def _asked_for(lease: Lease) -> object:
     return lease.name, lease.period, [(r.spec, r.holds) for r in lease.reservations]
+
+
+def _confirmed(before: Lease, after: Lease) -> bool:
+    return before.held and not (after.held or after.gone or after.deleting)
 
 
 def _ended(before: Lease | None, after: Lease) -> bool:

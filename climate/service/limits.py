@@ -14,6 +14,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.unit import work
 from climate.store import limits
+from climate.store.limits import Rule
 
 FAR = timedelta(days=100 * 366)
 
@@ -55,12 +56,14 @@ class Bounds:
         rules.check(self.values, wish, others)
 
 
-def begin(climate: Climate, conn: Connection, caller: Caller) -> Bounds:
+def begin(climate: Climate, conn: Connection, caller: Caller, *, hold: bool = False) -> Bounds:
     """Look up the caller's limits and, where there are any, wait for others who are booking under the same.
 
-    To be called before any lease or host is locked.
+    To be called before any lease or host is locked.  The number of holds has a limit of
+    the settings, which counts for members only and only for a lease that is to be held.
     """
-    found = limits.of(conn, caller.project_id)
+    usual = _of_settings(climate) if hold and not caller.is_admin else {}
+    found = {**usual, **limits.of(conn, caller.project_id)}
     values = {limit: rule.value for limit, rule in found.items() if rule.value != NO_LIMIT}
     if values:
         limits.one_at_a_time(conn, caller.project_id)
@@ -101,7 +104,7 @@ def drop(climate: Climate, caller: Caller, project_id: str, *, dry_run: bool = F
 
 
 def _standings(climate: Climate, conn: Connection, project_id: str) -> list[Standing]:
-    known = limits.of(conn, project_id)
+    known = {**_of_settings(climate), **limits.of(conn, project_id)}
     used: Mapping[Limit, float] = {}
     if project_id != limits.DEFAULT:
         now, days = climate.now(conn), _days(climate)
@@ -113,6 +116,11 @@ def _standings(climate: Climate, conn: Connection, project_id: str) -> list[Stan
         Standing(limit, rule.value if rule else None, rule.project_id if rule else None, used.get(limit))
         for limit, rule in rows
     ]
+
+
+def _of_settings(climate: Climate) -> Mapping[Limit, Rule]:
+    value = climate.settings.holds_per_project
+    return {} if value == NO_LIMIT else {Limit.HELD_LEASES: Rule(limits.DEFAULT, Limit.HELD_LEASES, value)}
 
 
 def _days(climate: Climate) -> timedelta:

@@ -17,10 +17,12 @@ FATE = {
 
 
 def of_lease(turn: Turn) -> Iterator[Notice]:
-    """To the owner, about what has just been done: a start without hosts, work ahead of the end, grace, the end."""
+    """To the owner, about what was just done: a hold's expiry, a start without hosts, before_end, grace, the end."""
     lease = turn.after
     started = lease.event(EventKind.START).carried_out
     yield from _degraded(turn)
+    if turn.did(EventKind.EXPIRE):
+        yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was held and not confirmed in time: it is gone")
     if turn.did(EventKind.BEFORE_END) and started and _wanted(lease):
         ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")

@@ -61,8 +61,8 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
 
     Not before earlier events of the same lease are closed, and a start or an
     adjustment not before every earlier allocation of its hosts is released:
-    conditions that stay true once they are, hence safe to read from a snapshot.  Ends come
-    first, then projects take turns.
+    conditions that stay true once they are, hence safe to read from a snapshot.  Ends of
+    leases and of holds come first, then projects take turns.
     """
     # Planned for this very time: what is due is the first few of a million events, not the third that is assumed.
     conn.execute(_LOOK_AT_VALUES)
@@ -109,7 +109,7 @@ def _ready(now: datetime) -> Subquery:
     )
     waits = and_(lease.c.end_date > now, or_(occupied, not_given_back))
     may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | ~waits
-    is_end = case((e.c.kind == EventKind.END, 0), else_=1)
+    is_end = case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)
     turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
     return (
         select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at)

@@ -12,7 +12,7 @@ from climate.domain.status import EventKind
 from climate.store.floating_tables import floating_allocations
 from climate.store.tables import allocations, events, journal, leases, reservations
 
-SEQ = {kind: 10 * place for place, kind in enumerate(EventKind, start=1)}
+SEQ = {kind: 10 * place for place, kind in enumerate(EventKind)}
 
 Row = dict[str, Any]
 Changed = Sequence[tuple[Lease | None, Lease]]

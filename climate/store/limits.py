@@ -75,13 +75,14 @@ def one_at_a_time(conn: Connection, project_id: str) -> None:
 
 _USE = text("""
     WITH own AS MATERIALIZED (
-        SELECT l.id, l.start_date AS start, e.due_at AS until, NOT l.gone AND e.status <> 'DONE' AS stands
+        SELECT l.id, l.start_date AS start, e.due_at AS until, NOT l.gone AND e.status <> 'DONE' AS stands,
+            l.status = 'HELD' AS held
         FROM leases l JOIN events e ON e.lease_id = l.id AND e.kind = 'end_lease'
         WHERE l.project_id = :project_id AND NOT l.gone AND l.id IS DISTINCT FROM :but
             AND (e.status <> 'DONE' OR e.due_at > :from_)
         UNION ALL
         -- What was given up before anybody began to hand it over took nothing.
-        SELECT l.id, l.start_date, e.due_at, false
+        SELECT l.id, l.start_date, e.due_at, false, false
         FROM leases l JOIN events e ON e.lease_id = l.id AND e.kind = 'end_lease'
         JOIN events s ON s.lease_id = l.id AND s.kind = 'start_lease' AND s.token > 0
         WHERE l.project_id = :project_id AND l.gone AND l.end_date > :gone_from AND e.due_at > :from_),
@@ -102,6 +103,7 @@ _USE = text("""
             UNION ALL SELECT until, -hosts, -slots, -addresses FROM held) AS marks
         GROUP BY at)
     SELECT (SELECT count(*) FROM own WHERE stands) AS leases,
+        (SELECT count(*) FROM own WHERE held) AS held_leases,
         (SELECT coalesce(jsonb_agg(jsonb_build_array(at, hosts, slots, addresses) ORDER BY at), '[]') FROM edges)
             AS edges
 """).bindparams(bindparam("but", type_=Uuid))
@@ -121,7 +123,8 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
         "gone_from": during.start - LONGEST_GRACE,
     }
     row = conn.execute(_USE, asked).one()
-    return Use(row.leases, tuple(Edge(datetime.fromisoformat(at), *counts) for at, *counts in row.edges))
+    edges = tuple(Edge(datetime.fromisoformat(at), *counts) for at, *counts in row.edges)
+    return Use(row.leases, edges, row.held_leases)
 
 
 def _rule(row: Any) -> Rule:

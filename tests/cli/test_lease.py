@@ -45,6 +45,14 @@ def test_a_lease_of_hosts_is_sent_as_the_peers_client_does(cli: Cli, wire: Wire)
     ]  # fmt: skip
 
 
+def test_a_lease_can_be_held_and_confirmed(cli: Cli, wire: Wire) -> None:
+    cli("lease", "create", "one", "--for", "1h", "--hosts", "1", "--hold", "5m")
+    assert wire.sent("POST", LEASES).body["hold_seconds"] == 300
+    said = cli("lease", "create", "one", "--for", "1h", "--hosts", "1", "--hold", "5m", "--wait")
+    assert said.code == 2
+    assert "cannot be used with --hold" in said.err
+
+
 def test_a_server_can_be_reserved(cli: Cli, wire: Wire) -> None:
     cli("lease", "create", "one", "--for", "1h", "--server", "s1", "--on-end", "suspend")
     assert wire.sent("POST", LEASES).body["reservations"] == [

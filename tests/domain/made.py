@@ -21,14 +21,18 @@ def created(
     before_end: datetime | None = None,
     asleep: bool = False,
     prepare: datetime | None = None,
+    hold_until: datetime | None = None,
     **terms: Any,
 ) -> facts.LeaseCreated:
-    """One reservation that holds host 1; `asleep` for one that is in the cloud before its start."""
+    """One reservation that holds host 1.
+
+    `asleep` for one that is in the cloud before its start, `hold_until` for a lease that is only held.
+    """
     spec = {"min": 1, "max": 1, **terms}
     reservation = PlannedReservation(
         UUID(int=7), "physical:host", spec, None, (Hold(1, period),), exists_before_start=asleep
     )
-    events = schedule.plan(Times(period, before_end, prepare, schedule.grace([spec])), uuid4)
+    events = schedule.plan(Times(period, before_end, prepare, schedule.grace([spec]), hold_until), uuid4)
     return facts.LeaseCreated(uuid4(), NOON, "l", "project", "user", period, (reservation,), events)
 
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from climate.domain import facts, schedule
+from climate.domain import facts, holds, schedule
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, evolve, fold
@@ -28,12 +28,22 @@ from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done,
 
 Move = Callable[[Lease, datetime], "Fact | tuple[Fact, ...] | None"]
 GRACE = timedelta(minutes=20)
-TIMES = (NOON, PERIOD.start, PERIOD.end - timedelta(minutes=30), PERIOD.end, PERIOD.end + GRACE / 2, PERIOD.end + HOUR)
+HELD_UNTIL = NOON + timedelta(minutes=10)
+TIMES = (
+    NOON,
+    HELD_UNTIL,
+    PERIOD.start,
+    PERIOD.end - timedelta(minutes=30),
+    PERIOD.end,
+    PERIOD.end + GRACE / 2,
+    PERIOD.end + HOUR,
+)
 
 
 def _moves(known: Lease) -> Iterator[Move]:
     """All that the engine or somebody may do to a lease."""
     yield schedule.delete
+    yield lambda held, now: holds.confirm(held, "key", now)
     yield lambda held, now: _prolonged(held, now, PERIOD.end + HOUR)
     yield lambda held, now: _prolonged(held, now, now)
     yield _grown
@@ -49,6 +59,7 @@ def _moves(known: Lease) -> Iterator[Move]:
 
 
 def _prolonged(held: Lease, now: datetime, end: datetime) -> tuple[Fact, ...]:
+    holds.refuse_while_held(held)
     times = Times(schedule.new_period(held, None, end, now), grace=schedule.grace(r.spec for r in held.reservations))
     return tuple(schedule.reschedule(held, times, now, uuid4))
 
@@ -96,6 +107,8 @@ def reachable() -> dict[object, Lease]:
         lease(asleep=True),
         lease(prepare=PERIOD.start - timedelta(minutes=10)),
         lease(grace_period=int(GRACE.total_seconds())),
+        lease(hold_until=HELD_UNTIL),
+        lease(hold_until=HELD_UNTIL, asleep=True, prepare=PERIOD.start - timedelta(minutes=10)),
     ]
     todo = first.copy()
     found = {_shape(made): made for made in first}
@@ -109,12 +122,36 @@ def reachable() -> dict[object, Lease]:
     return found
 
 
+def test_a_lease_is_held_until_its_hold_is_over_and_nothing_else_of_it_runs_before(
+    reachable: dict[object, Lease],
+) -> None:
+    seen = set()
+    for known in reachable.values():
+        expiry = known.expiry
+        if expiry is None:
+            assert not known.held
+            continue
+        seen.add((expiry.status, expiry.outcome, known.status, known.gone))
+        assert known.held is (known.status is LeaseStatus.HELD) is (expiry.status is not DONE)
+        if known.held:
+            assert not known.gone
+            assert known.hold_state is HoldState.HELD
+            assert {event.status for event in known.events[1:]} == {UNDONE}, "something began before the confirmation"
+            ready = schedule.next_due(known, PERIOD.end + 99 * HOUR)
+            assert ready in (None, expiry)
+        if expiry.outcome in ("OK", "LATE"):
+            assert known.gone or known.deleting, "a hold expired and its lease stayed"
+            assert not known.event(EventKind.START).token
+    over = {(outcome, status) for _, outcome, status, gone in seen if not gone}
+    assert {("CANCELLED", LeaseStatus.PENDING), ("CANCELLED", LeaseStatus.ACTIVE), (None, LeaseStatus.HELD)} <= over
+
+
 def _edges(known: Lease) -> tuple[EventStatus, EventStatus]:
     return known.event(EventKind.START).status, known.event(EventKind.END).status
 
 
 def test_every_reachable_pair_has_a_status_and_no_other_has(reachable: dict[object, Lease]) -> None:
-    pairs = {_edges(known) for known in reachable.values()}
+    pairs = {_edges(known) for known in reachable.values() if not known.held}
     assert pairs == set(LEASE_STATUS)
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from climate.cloud import FREEPOOL
 from climate.domain.lease import Lease
-from climate.domain.status import DONE, IN_PROGRESS, UNDONE, EventKind, HoldState, LeaseStatus
+from climate.domain.status import CANCELLED, DONE, IN_PROGRESS, UNDONE, EventKind, HoldState, LeaseStatus
 from climate.service import replay
 from tests.machine.world import HOSTS, World
 
@@ -32,6 +32,19 @@ def at_any_moment(world: World) -> None:
     the_engine_is_sound(world, known)
     every_host_is_in_one_pool(world, known)
     effects_happen_once(world, known)
+    holds_are_confirmed_or_gone(world, known)
+
+
+def holds_are_confirmed_or_gone(world: World, known: Iterable[Lease]) -> None:
+    """Of a lease that was held, the cloud has heard nothing before it was confirmed; an expired one is over."""
+    lent = {target for verb, target, _ in world.cloud.effects if verb == "lend"}
+    for lease in known:
+        expiry = lease.expiry
+        if expiry is None or (expiry.status is DONE and expiry.outcome == CANCELLED):
+            continue
+        assert not [event for event in lease.events if event is not expiry and event.token], "begun, but not confirmed"
+        assert not {str(r.id) for r in lease.reservations} & lent
+        assert lease.gone or lease.held
 
 
 def the_engine_is_sound(world: World, known: Iterable[Lease]) -> None:

@@ -15,7 +15,9 @@ from tests.campaign import length
 ROOT = Path(__file__).parents[2]
 TREES = ("climate", "plugins", "api", "workers", "tests", "migrations")
 SERVICE = "tests/service"
-EVENTS, ORDER, RACES, LATE = (f"{SERVICE}/test_{name}.py" for name in ("events", "order", "races", "late_workers"))
+EVENTS, ORDER, RACES, LATE, HOLDS = (
+    f"{SERVICE}/test_{name}.py" for name in ("events", "order", "races", "late_workers", "holds")
+)
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,8 @@ MUTANTS = (
         [
             (
                 "climate/store/claims.py",
-                "case((e.c.kind == EventKind.END, 0), else_=1)",
-                "case((e.c.kind == EventKind.END, 1), else_=1)",
+                "case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)",
+                "case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 1), else_=1)",
             )
         ],
         [f"{ORDER}::test_ends_come_before_starts"],
@@ -208,6 +210,48 @@ MUTANTS = (
         "digits of other scripts are numbers to Python alone",
         [("climate/domain/requirements.py", "[+-]?([0-9]{1,18}(", "[+-]?(\\d{1,18}(")],
         ["tests/domain/test_requirements.py", "tests/store/test_matching.py"],
+    ),
+    Mutant(
+        "a held lease starts",
+        [
+            (
+                "climate/store/lease_rows.py",
+                "SEQ = {kind: 10 * place for place",
+                "SEQ = {kind: 10 * place or 99 for place",
+            ),
+            (
+                "climate/domain/schedule.py",
+                "first = next((event for event in lease.events if event.status is UNDONE), None)",
+                "first = min((e for e in lease.events if e.status is UNDONE), key=lambda e: e.run_at, default=None)",
+            ),
+        ],
+        [f"{HOLDS}::test_what_is_held_is_kept_and_nothing_of_it_starts"],
+    ),
+    Mutant(
+        "a hold is confirmed after its time",
+        [("climate/domain/holds.py", "or expiry.due_at <= now", "")],
+        [f"{HOLDS}::test_its_time_ends_the_hold_even_while_no_poller_lives"],
+    ),
+    Mutant(
+        "a hold is confirmed although its end has begun",
+        [("climate/domain/holds.py", "expiry.stage is not UNDONE or", "")],
+        [f"{HOLDS}::test_a_confirmation_waits_for_a_claim_and_is_refused"],
+    ),
+    Mutant(
+        "the confirmation does not wait for the claim",
+        [
+            (
+                "climate/service/holds.py",
+                "project_id=leases.scope(caller), lock=True)",
+                "project_id=leases.scope(caller))",
+            )
+        ],
+        [f"{HOLDS}::test_a_confirmation_waits_for_a_claim_and_is_refused"],
+    ),
+    Mutant(
+        "any key repeats a confirmation",
+        [("climate/service/holds.py", "if entry.fact.key != key:", "if False:")],
+        [f"{HOLDS}::test_a_second_confirmation_under_the_same_key_has_the_same_answer"],
     ),
     Mutant(
         "the edit of a lease does not wait for its claim",

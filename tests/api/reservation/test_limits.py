@@ -9,7 +9,7 @@ from tests.api.reservation.face import Person, order, reservation
 
 NAMES = (
     *("max_lease_seconds", "max_lead_seconds"),
-    *("leases", "hosts_at_once", "slots_at_once", "floating_ips_at_once", "host_hours"),
+    *("leases", "held_leases", "hosts_at_once", "slots_at_once", "floating_ips_at_once", "host_hours"),
 )
 
 
@@ -21,8 +21,10 @@ def test_without_any_there_is_only_use(member: Person) -> None:
     member.lease(reservations=[reservation(min=2, max=2)])
     found = standing(member.get("/limits"))
     assert tuple(found) == NAMES
-    assert {value for value, _, _ in found.values()} == {None}
-    assert str([found[name][2] for name in NAMES]) == "[None, None, 1, 2, 0, 0, 4]"
+    assert {name: (value, whose) for name, (value, whose, _) in found.items() if value is not None} == {
+        "held_leases": (10, "default")
+    }
+    assert str([found[name][2] for name in NAMES]) == "[None, None, 1, 0, 2, 0, 0, 4]"
 
 
 def test_own_limits_stand_before_the_default_ones(member: Person, admin: Person, stranger: Person) -> None:
@@ -72,7 +74,7 @@ def test_a_trial_changes_nothing(member: Person, admin: Person) -> None:
     ("body", "told"),
     [
         ({}, "known are max_lease_seconds"),
-        ({"hosts": 1}, "known are floating_ips_at_once, host_hours"),
+        ({"hosts": 1}, "known are floating_ips_at_once, held_leases, host_hours"),
         ({"leases": -2}, "leases"),
         ({"leases": "3"}, "leases"),
         ({"leases": 1.5}, "leases"),

@@ -1,0 +1,66 @@
+"""Leases that are held: promises with an expiry.
+
+A held lease has an event `expire_hold`, before all its other events.  While
+that event is open, none of the others may run; once it has run, the lease is
+gone.  A confirmation closes it, and the lease goes on like any other.
+"""
+
+from datetime import datetime, timedelta
+
+from climate.domain import facts
+from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.lease import Lease
+from climate.domain.period import Period
+from climate.domain.status import UNDONE
+
+
+def check_length(length: timedelta | None, longest: timedelta) -> None:
+    """InvalidInput for a hold that is longer than holds may be; None is no hold."""
+    if length is None:
+        return
+    if not longest:
+        raise InvalidInput("hold_seconds cannot be used: CLIMATE_HOLD_SECONDS is 0, so no lease can be held")
+    if not timedelta(0) < length <= longest:
+        seconds = f"{longest.total_seconds():.0f}"
+        raise InvalidInput(f"hold_seconds is {length.total_seconds():.0f}: it must be between 1 and {seconds}")
+
+
+def hold_until(length: timedelta | None, period: Period, now: datetime) -> datetime | None:
+    """When a hold of that length expires; InvalidInput where that is not before the end of the lease."""
+    if length is None:
+        return None
+    until = now + length
+    if until >= period.end:
+        raise InvalidInput(
+            f"hold_seconds is {length.total_seconds():.0f}: the hold would last beyond the end of the lease, "
+            f"{period.end:%Y-%m-%d %H:%M:%S} UTC; hold it for less"
+        )
+    return until
+
+
+def confirm(lease: Lease, key: str, now: datetime) -> facts.HoldConfirmed:
+    """Make an ordinary lease of a held one; Conflict from the moment at which the hold expires.
+
+    An expiry that a worker has begun counts, even if it was put back: it is never undone.
+    """
+    expiry = lease.expiry
+    if expiry is None or not lease.held:
+        raise Conflict(f"The lease {lease.id} is {lease.status}, not HELD: there is nothing to confirm")
+    if expiry.stage is not UNDONE or expiry.due_at <= now:
+        raise expired(lease)
+    return facts.HoldConfirmed(expiry.id, now, key)
+
+
+def expired(lease: Lease) -> Conflict:
+    """The refusal to confirm a hold after its time."""
+    at = f" at {lease.expiry.due_at:%Y-%m-%d %H:%M:%S} UTC" if lease.expiry else ""
+    return Conflict(f"The hold of lease {lease.id} expired{at}: ask for a new lease")
+
+
+def refuse_while_held(lease: Lease) -> None:
+    """Conflict for a lease that is held: only its name changes before it is confirmed."""
+    if lease.hold_until is not None:
+        raise Conflict(
+            f"The lease {lease.id} is held until {lease.hold_until:%Y-%m-%d %H:%M:%S} UTC: "
+            "confirm it before it is changed"
+        )
