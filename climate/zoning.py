@@ -17,6 +17,7 @@ PASSWORD = "password"  # noqa: S105
 
 def options(settings: Settings, engine: Engine, vault: Vault, transport: Transport | None = None) -> Zones:
     """The zones of a deployment.  `transport` None: children are called over the network."""
+    own_id = _OwnId(engine)
     return Zones(
         name=settings.zone_name,
         capabilities=_capabilities(settings),
@@ -25,7 +26,8 @@ def options(settings: Settings, engine: Engine, vault: Vault, transport: Transpo
         poll_seconds=settings.zone_poll_seconds,
         timeout_seconds=settings.zone_timeout_seconds,
         failures_to_offline=settings.zone_failures_to_offline,
-        client=HttpChildClient(_OwnId(engine), settings.zone_timeout_seconds, transport),
+        client=HttpChildClient(own_id, settings.zone_timeout_seconds, transport),
+        own_id=own_id,
         seal=lambda password: vault.seal({PASSWORD: password}),
         unseal=lambda sealed: _opened(vault, sealed),
     )

@@ -30,6 +30,8 @@ class Zones:
     """Deadline of one talk with a child."""
     failures_to_offline: int = 3
     client: ChildClient | None = None
+    own_id: Callable[[], str] = field(default=str, repr=False)
+    """Gives the random id by which this zone recognises requests that come back to it."""
     seal: Callable[[str], str] = field(default=_no_vault, repr=False)
     """Turns a password into what the database keeps."""
     unseal: Callable[[str], str] = field(default=_no_vault, repr=False)
