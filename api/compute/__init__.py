@@ -58,6 +58,7 @@ STATUS: dict[type[Exception], int] = {
     errors.VirtError: 503,
     errors.MacsCollide: 503,
     errors.ZoneLoop: 508,
+    errors.ZoneUnavailable: 503,
 }
 """What the bundled cloud's errors are in HTTP."""
 
