@@ -2,6 +2,7 @@
 
 import io
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,9 +54,15 @@ def zones(lone: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ite
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def typed() -> Iterator[Callable[[str], None]]:
     """Puts a line on standard input."""
-    return lambda line: monkeypatch.setattr("sys.stdin", io.StringIO(f"{line}\n"))
+    before = sys.stdin
+
+    def put(line: str) -> None:
+        sys.stdin = io.StringIO(f"{line}\n")
+
+    yield put
+    sys.stdin = before
 
 
 def test_zone_is_added_shown_changed_and_deleted(lone: Tree, zones: Command, typed: Callable[[str], None]) -> None:
