@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,19 +78,34 @@ def _lines(found: dict[str, Suite], commit: str) -> Iterator[str]:
         yield f"| `{name}` | {suite.passed} | {suite.failed} | {suite.skipped} | {suite.seconds / 60:.1f} |"
 
 
+BY_URL = ("tests/store", "tests/service", "tests/migrations", "tests/runner/test_by_url.py")
+
+
+def runs(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return the arguments of pytest for each run of the campaign.
+
+    With CLIMATE_TEST_DATABASE_URL the ordinary tests of the stores and of the
+    service are run too, on that server.
+    """
+    ordinary = ("-m", "not slow and not campaign", *BY_URL)
+    return [("-m", "slow or campaign"), *([ordinary] if "CLIMATE_TEST_DATABASE_URL" in environ else [])]
+
+
 def main(arguments: list[str]) -> int:
     """Run the campaign with more arguments for pytest; return its exit status."""
-    with TemporaryDirectory(prefix="climate-campaign-") as folder:
-        report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", *TWO, f"--junitxml={report}"]
-        chosen = ["-m", "slow or campaign", *arguments]
-        ran = subprocess.run([*command, *chosen], cwd=ROOT, env={**os.environ, VARIABLE: "1"}, check=False)
-        if report.exists() and not arguments:
-            described = subprocess.run(
-                ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-            )
-            PAGE.write_text(page(suites(report), described.stdout.strip()), encoding="utf-8")
-    return ran.returncode
+    found: dict[str, Suite] = {}
+    failed = 0
+    for chosen in runs(os.environ):
+        with TemporaryDirectory(prefix="climate-campaign-") as folder:
+            report = Path(folder) / "report.xml"
+            command = [sys.executable, "-m", "pytest", *TWO, f"--junitxml={report}", *chosen, *arguments]
+            failed |= subprocess.run(command, cwd=ROOT, env={**os.environ, VARIABLE: "1"}, check=False).returncode
+            found |= suites(report) if report.exists() else {}
+    if not arguments:
+        described = ["git", "describe", "--always", "--dirty"]
+        commit = subprocess.run(described, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+        PAGE.write_text(page(found, commit), encoding="utf-8")
+    return failed
 
 
 if __name__ == "__main__":
