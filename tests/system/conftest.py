@@ -22,7 +22,7 @@ def furnish(home: Path, names: tuple[str, ...]) -> None:
     (home / nodes.FILE).write_text(yaml.safe_dump(entries + more), encoding="utf-8")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack with the demo's hosts; in the end it stops by itself and leaves no process."""
     one = Stack(tmp_path_factory.mktemp("stack"))
@@ -36,14 +36,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     assert one.left() == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def admin(stack: Stack) -> Iterator[Api]:
     api = Api(stack.home, "climate")
     yield api
     api.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def member(stack: Stack) -> Iterator[Api]:
     api = Api(stack.home, "climate-demo")
     yield api
