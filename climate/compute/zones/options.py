@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from climate.compute.zones.blobs import BlobKeys
 from climate.compute.zones.client import ChildClient
 
 NAME = "nova"
@@ -30,7 +31,11 @@ class Zones:
     """Deadline of one talk with a child."""
     failures_to_offline: int = 3
     client: ChildClient | None = None
+    own_id: Callable[[], str] = field(default=str, repr=False)
+    """Gives the random id by which this zone recognises requests that come back to it."""
     seal: Callable[[str], str] = field(default=_no_vault, repr=False)
     """Turns a password into what the database keeps."""
     unseal: Callable[[str], str] = field(default=_no_vault, repr=False)
     """Opens a sealed password; ComputeError when its key is gone."""
+    blobs: BlobKeys = field(default_factory=BlobKeys)
+    """What seals the items of build plans; without a key this zone makes no estimates."""
