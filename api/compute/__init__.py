@@ -22,11 +22,13 @@ from api.compute import (
     servers,
     services,
     versions,
+    zone_builds,
     zones,
 )
 from api.current import DEPLOYMENT
 from api.errors import teach
 from climate.compute import errors
+from climate.compute.zones.forwarding import NotPlaced
 
 NOUNS = (
     servers,
@@ -58,6 +60,7 @@ STATUS: dict[type[Exception], int] = {
     errors.VirtError: 503,
     errors.MacsCollide: 503,
     errors.ZoneLoop: 508,
+    NotPlaced: 503,
 }
 """What the bundled cloud's errors are in HTTP."""
 
@@ -68,5 +71,7 @@ def register(app: Flask) -> None:
     app.register_blueprint(versions.blueprint)
     for noun in NOUNS:
         app.register_blueprint(noun.blueprint)
+    app.register_blueprint(zone_builds.owners)
     if app.extensions[DEPLOYMENT].settings.allow_admin_api:
         app.register_blueprint(child_zones.blueprint)
+        app.register_blueprint(zone_builds.blueprint)

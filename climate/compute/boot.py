@@ -60,6 +60,8 @@ class _Build:
     offered: Offered | None = None
     strict: bool = False
     """Leave no servers in ERROR where no node is found."""
+    also: str = ""
+    """What else their fault is to tell."""
 
     def ids(self, count: int) -> tuple[str, ...]:
         return (self.server_id,) if self.server_id else tuple(str(uuid4()) for _ in range(count))
@@ -99,14 +101,16 @@ class _Build:
         ]
 
 
-def boot(compute: Compute, request: BootRequest, *, build_id: str | None = None, strict: bool = False) -> list[Server]:
+def boot(
+    compute: Compute, request: BootRequest, *, build_id: str | None = None, strict: bool = False, also: str = ""
+) -> list[Server]:
     """Boot `count` servers, or as many as possible down to `least`, in one transaction.
 
     Where no node is found the servers are stored in ERROR, with the reason as
-    their fault; `strict`: nothing is stored then, and NoValidHost raised.
+    their fault, and `also` after it; `strict`: nothing is stored then, and NoValidHost raised.
     Raises QuotaExceeded, NoMoreAddresses, BadRequest.
     """
-    return _settle(compute, _Build(request, build_id or new_build_id(), SPAWN, strict=strict))
+    return _settle(compute, _Build(request, build_id or new_build_id(), SPAWN, strict=strict, also=also))
 
 
 def reserve(compute: Compute, request: BootRequest, server_id: str, offered: Offered | None = None) -> Server:
@@ -229,7 +233,7 @@ def _refused(
 ) -> list[Server]:
     (build, ids), conn = asked, attempt.conn
     now = compute.now(conn)
-    fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": str(reason)}
+    fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": f"{reason} {build.also}".strip()}
     made = [replace(draft, fault=fault) for draft in build.drafts(ids, now)]
     builds.insert(conn, made, build.request.user_data, build.request.request_id)
     refusal = Decision(build.id, None, now, decisions.REFUSED, reason.trail, attempt.lost, error=str(reason))

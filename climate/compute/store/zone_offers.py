@@ -60,10 +60,11 @@ def give_back(conn: Connection, item_id: str) -> None:
     conn.execute(delete(zone_offers).where(zone_offers.c.item_id == item_id, zone_offers.c.server_id.is_(None)))
 
 
-def of_build(conn: Connection, build_id: str) -> list[Mapping[str, Any]]:
+def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[str, Any]]:
     """The servers that were made here of a build of a parent: launch_index, server_id, owner_project, owner_user."""
     columns = [zone_offers.c[name] for name in ("launch_index", "server_id", "owner_project", "owner_user")]
-    query = select(*columns).where(zone_offers.c.build_id == build_id, zone_offers.c.server_id.is_not(None))
+    mine = (zone_offers.c.project_id == project_id, zone_offers.c.build_id == build_id)
+    query = select(*columns).where(*mine, zone_offers.c.server_id.is_not(None))
     return [dict(row) for row in conn.execute(query.order_by(zone_offers.c.launch_index)).mappings()]
 
 

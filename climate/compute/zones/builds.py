@@ -7,7 +7,7 @@ one of them finds the server of the first.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -18,7 +18,7 @@ from climate.compute.errors import Conflict, NotFound
 from climate.compute.request import BootRequest, spec_of
 from climate.compute.store import child_zones, zone_offers
 from climate.compute.store import zone_builds as rows
-from climate.compute.store.zone_builds import DONE, LOST, PLACED, SENT, Build, Item
+from climate.compute.store.zone_builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones import request_spec
 
 AGAIN_SECONDS = 5.0
@@ -48,13 +48,15 @@ class BuildState:
         return sum(item.state in (SENT, LOST) for item in self.items)
 
 
-def create(compute: Compute, request: BootRequest, reservation_id: str | None = None) -> Build:
+def create(compute: Compute, request: BootRequest, reservation_id: str | None = None, *, partial: bool = True) -> Build:
     """Write a request for `count` servers down, or for as many as the quota allows down to `least`.
+
+    `partial`: fewer than `least` are placed where there is no room for more.
 
     Raises QuotaExceeded, BadRequest, and Conflict for a reservation id that the project has used.
     """
     build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id()
-    spec = spec_of(request)
+    spec, kept = spec_of(request), replace(request, least=1) if partial else request
     with compute.engine.begin() as conn:
         count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
         lookup.check_image(conn, request.image_id, request.flavor)
@@ -67,7 +69,7 @@ def create(compute: Compute, request: BootRequest, reservation_id: str | None = 
                 "reservation_id": reservation_id,
                 "project_id": request.project_id,
                 "user_id": request.user_id,
-                "request": {"boot": request_spec.recorded_request(request), "image": image},
+                "request": {"boot": request_spec.recorded_request(kept), "image": image},
                 "requested": count,
                 "pending": count,
                 "vcpus": request.flavor.vcpus,
@@ -76,19 +78,15 @@ def create(compute: Compute, request: BootRequest, reservation_id: str | None = 
         )
         if not added:
             raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
-        made = rows.get(conn, build_id)
+        made = _known(rows.get(conn, build_id), reservation_id)
     compute.cast("")
-    if made is None:
-        raise NotFound(f"Build {reservation_id} could not be found.")
     return made
 
 
 def get(compute: Compute, reservation_id: str, project_id: str | None = None) -> BuildState:
     """The build with that reservation id; NotFound when there is none, or it is another project's."""
     with compute.engine.connect() as conn:
-        found = rows.of_reservation(conn, reservation_id, project_id)
-        if found is None:
-            raise NotFound(f"Build {reservation_id[:80]} could not be found.")
+        found = _known(rows.of_reservation(conn, reservation_id, project_id), reservation_id)
         return BuildState(found, tuple(rows.of(conn, found.id)))
 
 
@@ -104,10 +102,10 @@ def zone_names(compute: Compute) -> Mapping[int, str]:
         return {zone.id: zone.name or f"zone {zone.id}" for zone in child_zones.listed(conn)}
 
 
-def made_for_parent(compute: Compute, build_id: str) -> list[Mapping[str, Any]]:
-    """The servers that this zone made of a build of a parent, and whose they are there."""
+def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:
+    """The servers that this zone made of a build of a parent, for its account here, and whose they are there."""
     with compute.engine.connect() as conn:
-        return zone_offers.of_build(conn, build_id)
+        return zone_offers.of_build(conn, project_id, build_id)
 
 
 def to_ring(compute: Compute, again: float = AGAIN_SECONDS) -> list[str]:
@@ -129,6 +127,7 @@ def number_name(build: Build, request: BootRequest, number: int) -> str:
     return request.name if build.requested == 1 else f"{request.name}-{number + 1}"
 
 
-def is_done(build: Build) -> bool:
-    """Return whether nothing more is done for a build."""
-    return build.state == DONE
+def _known(build: Build | None, reservation_id: str) -> Build:
+    if build is None:
+        raise NotFound(f"Build {reservation_id[:80]} could not be found.")
+    return build

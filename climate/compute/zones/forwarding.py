@@ -33,7 +33,7 @@ class Order:
     blob: str = field(repr=False)
     reservation_id: str
     build_id: str
-    """Unique over all zones: with the number it tells a repeated order from a new one."""
+    """Unique over all zones: with the number it tells a repeated order from a new one.  Empty: the offer does."""
     launch_index: int
     project_id: str
     """Of the owner, in the zone whose user asked for the server."""

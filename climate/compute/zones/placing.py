@@ -52,8 +52,11 @@ def place(compute: Compute, request: BootRequest, order: Order, chain: ZoneChain
     place is gone, NotPlaced when a child does not answer, and what booting raises.
     """
     with compute.engine.connect() as conn:
-        found = zone_offers.find(conn, request.project_id, order.build_id, order.launch_index)
         now = compute.now(conn)
+        if not order.build_id:
+            item_id = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now).item_id
+            order = replace(order, build_id=f"{order.reservation_id}.{item_id}")
+        found = zone_offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if found is not None and found.server_id is not None:
         return found.server_id
     # An order that was forwarded in time is repeated until the child has answered.

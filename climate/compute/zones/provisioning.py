@@ -137,7 +137,11 @@ def _place_open(work: _Work) -> None:
     _decide(work, chosen)
     for reason in chosen.reasons:
         work.failed(reason)
-    _go_down(work, open_ones, chosen.plan)
+    plan = chosen.plan
+    if work.request.hints.get("reserved"):  # the lease is made with the server, by the zone that has it
+        plan = tuple(item for item in plan if isinstance(item, ChildItem))
+    if len(plan) >= work.request.least - len(known):
+        _go_down(work, open_ones, plan)
 
 
 def _go_down(work: _Work, numbers: Sequence[int], plan: Sequence[PlanItem]) -> None:

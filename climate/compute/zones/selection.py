@@ -19,6 +19,7 @@ from climate.compute.zones.build_plan import BadOffers, ChildItem, LocalItem, Pl
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.forwarding import message
 from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
+from climate.compute.zones.request_spec import RequestSpec
 
 LISTED = 20
 """Weights of a child that its report names."""
@@ -108,6 +109,19 @@ def select(compute: Compute, wanted: Wanted) -> Selection:
     plan = merged(local, [items for items, _ in answered])
     reports = (own, *(report for _, report in answered), *children.others)
     return Selection(plan, reports, trail)
+
+
+def for_parent(
+    compute: Compute, spec: RequestSpec, who: Mapping[str, Any], chain: ZoneChain = FROM_USER
+) -> list[dict[str, Any]]:
+    """The answer to a parent's spec: weights to read, and blobs for this zone alone.
+
+    Raises NoBlobKey, and BadRequest for a flavor or an image that this zone lacks.
+    """
+    compute.zones.blobs.check()
+    with _read_only(compute) as conn:
+        request = request_spec.request_of(conn, spec, who)
+    return sealed(compute, select(compute, Wanted(request, spec.image, chain)).plan)
 
 
 def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
