@@ -28,11 +28,12 @@ from climate.bootstrap import Deployment
 from climate.cloud import CloudError
 from climate.compute import abandoned, lifecycle, services
 from climate.compute.network import calls
+from climate.compute.zones import builds
 from climate.domain.errors import Unavailable
 from climate.service import boot, chores, events
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
-from workers import doorbell
+from workers import doorbell, zone_polls
 
 log = structlog.get_logger(__name__)
 
@@ -93,6 +94,7 @@ class Poller:
                 break
         self._ring_for_servers()
         self._ring_for_networks()
+        self._ring_for_builds()
         wait = events.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait)
@@ -116,6 +118,12 @@ class Poller:
         for host in calls.to_ring(self.deployment.compute):
             doorbell.send(self.bell, doorbell.TEND_NETWORKS, [], doorbell.network_queue(host))
 
+    def _ring_for_builds(self) -> None:
+        """Have a worker go on with each build over zones that nobody is at."""
+        while found := builds.to_ring(self.deployment.compute):
+            for build_id in found:
+                doorbell.send(self.bell, doorbell.BUILD, [build_id], events.QUEUE)
+
     def ring_for_beats(self) -> None:
         """Have the network services show that they are alive; each looks at all of its host now and then."""
         compute = self.deployment.compute
@@ -134,6 +142,7 @@ class Poller:
             chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate)
             abandoned.forget(self.deployment.compute)
+            builds.sweep(self.deployment.compute)
             for service in services.listed(self.deployment.compute):
                 queue = doorbell.compute_queue(service.host)
                 if self._is_heard(queue, up=service.up):
@@ -153,6 +162,13 @@ class Poller:
                 doorbell.send(self.bell, task, [], events.QUEUE, expires=seconds)
         except (BrokerError, RedisError, OSError) as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
+
+    def poll_zones(self) -> None:
+        """Ask the child zones how they are, in a thread of its own: one that hangs delays no event."""
+        try:
+            zone_polls.poll(self.deployment)
+        except DATABASE_IS_AWAY as error:
+            log.warning("child zones not polled: the database is away", error=type(error).__name__)
 
     def _wake_in(self, wait: timedelta, job: str = "beat") -> None:
         if not self.stopping.is_set():
@@ -195,6 +211,8 @@ class Poller:
         self.scheduler.add_job(self.ring_for_beats, "interval", seconds=beats, id="beats", next_run_time=now)
         again = self.deployment.settings.pools_seconds
         self.scheduler.add_job(self.ring_for_rounds, "interval", seconds=again, id="rounds", next_run_time=now)
+        period = zone_polls.interval(self.deployment.settings.zone_poll_seconds)
+        self.scheduler.add_job(self.poll_zones, "interval", seconds=period, id="zones", next_run_time=now)
         self.scheduler.start()
         threads = [threading.Thread(target=target, daemon=True) for target in (self.listen, self.watch)]
         for thread in threads:

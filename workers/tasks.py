@@ -14,10 +14,11 @@ from climate import bootstrap
 from climate.bootstrap import Deployment
 from climate.compute import decisions, leftovers, lifecycle, reconcile, services
 from climate.compute.network import serving
+from climate.compute.zones import provisioning, reporting
 from climate.service import events
 from climate.settings import Settings
 from workers import rounds
-from workers.doorbell import RUN_EVENT, SERVE, TEND, TEND_NETWORKS, TEND_OUTSIDE, TEND_POOLS
+from workers.doorbell import BUILD, RUN_EVENT, SERVE, TEND, TEND_NETWORKS, TEND_OUTSIDE, TEND_POOLS
 
 log = structlog.get_logger(__name__)
 
@@ -43,9 +44,14 @@ class Desk:
         if services.ready(self.deployment.compute):
             lifecycle.carry_out(self.deployment.compute, str(UUID(server_id)))
 
+    def build(self, build_id: str) -> None:
+        """Carry out a build over zones."""
+        provisioning.run(self.deployment.compute, str(UUID(build_id)))
+
     def tend(self) -> None:
         """Report the nodes of this compute service, and put right what happened to its servers."""
         services.refresh(self.deployment.compute)
+        reporting.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
         reconcile.put_right(self.deployment.compute)
         decisions.forget(self.deployment.compute)
@@ -56,6 +62,8 @@ class Desk:
         with rounds.alone(self.settings, rounds.NETWORKS_LOCK, self.deployment.compute.network_host) as mine:
             if mine:
                 serving.tend(self.deployment.compute, thorough=thorough)
+                if thorough:
+                    reporting.report_network(self.deployment.compute)
 
     def tend_pools(self) -> None:
         """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""
@@ -75,6 +83,7 @@ def register(app: Celery, desk: Desk) -> None:
     tasks: dict[str, Callable[..., None]] = {
         RUN_EVENT: desk.run_event,
         SERVE: desk.serve,
+        BUILD: desk.build,
         TEND: desk.tend,
         TEND_NETWORKS: desk.tend_networks,
         TEND_POOLS: desk.tend_pools,

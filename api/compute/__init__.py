@@ -28,7 +28,6 @@ from api.compute import (
 from api.current import DEPLOYMENT
 from api.errors import teach
 from climate.compute import errors
-from climate.compute.zones.forwarding import NotPlaced
 
 NOUNS = (
     servers,
@@ -60,7 +59,7 @@ STATUS: dict[type[Exception], int] = {
     errors.VirtError: 503,
     errors.MacsCollide: 503,
     errors.ZoneLoop: 508,
-    NotPlaced: 503,
+    errors.ZoneUnavailable: 503,
 }
 """What the bundled cloud's errors are in HTTP."""
 

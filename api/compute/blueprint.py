@@ -2,7 +2,8 @@
 
 from flask import Blueprint
 
-from api.compute import microversion, zone_chain
+from api.compute import microversion, zone_chain, zone_routing
+from climate.compute.errors import NotFound
 
 
 def compute_blueprint(noun: str) -> Blueprint:
@@ -10,5 +11,6 @@ def compute_blueprint(noun: str) -> Blueprint:
     made = Blueprint(f"compute-{noun}", __name__, url_prefix="/compute/v2.1")
     made.before_request(microversion.read)
     made.before_request(zone_chain.check)
+    made.register_error_handler(NotFound, zone_routing.answer)
     made.after_request(microversion.tell)
     return made

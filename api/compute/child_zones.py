@@ -1,9 +1,10 @@
 """Child zones, for administrators: registered, listed and removed; and this zone as its parents see it."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
-from flask import request
+from flask import Response, jsonify, request
 
 from api.body import read_object
 from api.compute import asked, zone_chain
@@ -12,6 +13,7 @@ from api.current import compute, deployment
 from api.paging import MOST
 from climate.compute.errors import NotFound
 from climate.compute.zones import registry, urls
+from climate.compute.zones.client import ID_HEADER
 from climate.compute.zones.models import ChildZone
 from climate.domain.errors import InvalidInput
 
@@ -21,6 +23,7 @@ blueprint = compute_blueprint("child-zones")
 
 LONGEST_PASSWORD = 1024
 LARGEST_WEIGHT = 1e9
+LOOP = "Requests to this zone come back to its parent: it is above its parent in the tree"
 LARGEST_ID = 2**31 - 1
 
 
@@ -37,10 +40,12 @@ def detailed() -> Body:
 
 
 @blueprint.get("/zones/info")
-def info() -> Body:
+def info() -> Response:
     """Show this zone: its name and its capabilities."""
     asked.may_administer()
-    return {"zone": registry.info(compute())}
+    answer = jsonify(zone=registry.info(compute()))
+    answer.headers[ID_HEADER] = compute().zones.own_id()
+    return answer
 
 
 @blueprint.get("/zones/<zone_id>")
@@ -155,7 +160,11 @@ def _view(zone: ChildZone) -> Body:
 def _polls(zone: ChildZone) -> Body:
     return {
         "attempts": zone.attempts,
-        "last_seen": zone.last_seen.isoformat() if zone.last_seen else None,
-        "last_error": zone.last_error,
-        "last_error_at": zone.last_error_at.isoformat() if zone.last_error_at else None,
+        "last_seen": _moment(zone.last_seen),
+        "last_error": LOOP if zone.loop_at else zone.last_error,
+        "last_error_at": _moment(zone.loop_at or zone.last_error_at),
     }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None

@@ -109,3 +109,7 @@ class NetworkError(ComputeError):
 
 class ZoneLoop(ComputeError):
     """The request came back to a zone that it has been in: a child zone leads to one of its parents."""
+
+
+class ZoneUnavailable(ComputeError):
+    """A child zone does not answer."""

@@ -14,6 +14,8 @@ CREATE TABLE compute_zones (
     last_error_at TIMESTAMP WITH TIME ZONE,
     polled_at TIMESTAMP WITH TIME ZONE,
     skipped_until TIMESTAMP WITH TIME ZONE,
+    deployment_id TEXT,
+    loop_at TIMESTAMP WITH TIME ZONE,
     created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
     updated_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT pk_compute_zones PRIMARY KEY (id),

@@ -27,6 +27,8 @@ _COLUMNS = [
         "last_error",
         "last_error_at",
         "skipped_until",
+        "deployment_id",
+        "loop_at",
     )
 ]
 
@@ -74,9 +76,30 @@ def claim_polls(conn: Connection, now: datetime, seconds: float) -> list[ChildZo
     return sorted((_zone(row) for row in conn.execute(claimed).mappings()), key=lambda zone: zone.id)
 
 
-def any_known(conn: Connection) -> bool:
-    """Return whether there is any child."""
-    return conn.execute(select(zones.c.id).limit(1)).first() is not None
+def record_success(conn: Connection, polled: ChildZone, found: Mapping[str, Any]) -> ChildZone | None:
+    """Write down a poll that succeeded: `found` has last_seen and what the child reports.
+
+    None when the child was changed or removed since `polled` was read.
+    """
+    values = {"is_active": True, "attempts": 0, "last_error": None, "last_error_at": None, "skipped_until": None}
+    return _recorded(conn, polled, {**values, **found})
+
+
+def record_failure(conn: Connection, polled: ChildZone, found: Mapping[str, Any], limit: int) -> ChildZone | None:
+    """Write down a poll that failed, as `record_success`; after `limit` in a row the child is inactive."""
+    attempts = zones.c.attempts + 1
+    return _recorded(conn, polled, {**found, "attempts": attempts, "is_active": zones.c.is_active & (attempts < limit)})
+
+
+def mark_loops(conn: Connection, now: datetime, *, ids: Sequence[int] = (), deployments: Sequence[str] = ()) -> None:
+    """Write down that requests to these children come back; children are named by row or by their random ids."""
+    named = or_(zones.c.id.in_(ids), zones.c.deployment_id.in_(deployments))
+    conn.execute(update(zones).where(named).values(loop_at=now))
+
+
+def clear_loops(conn: Connection, ids: Sequence[int]) -> None:
+    """Forget that requests to these children came back."""
+    conn.execute(update(zones).where(zones.c.id.in_(ids)).values(loop_at=None))
 
 
 def skip(conn: Connection, ids: Sequence[int], until: datetime) -> None:
@@ -91,6 +114,14 @@ def own_id(conn: Connection) -> str:
         conn.execute(upsert(zone_identity).values(one_row=True).on_conflict_do_nothing())
         known = conn.execute(select(zone_identity.c.id)).scalar_one()
     return str(known)
+
+
+def _recorded(conn: Connection, polled: ChildZone, values: Mapping[str, Any]) -> ChildZone | None:
+    same = (zones.c.api_url == polled.api_url) & (zones.c.username == polled.username)
+    same &= zones.c.password == polled.password
+    changed = update(zones).where(zones.c.id == polled.id, same).values(**values).returning(*_COLUMNS)
+    row = conn.execute(changed).mappings().one_or_none()
+    return None if row is None else _zone(row)
 
 
 def _interval(seconds: float) -> Any:

@@ -68,11 +68,6 @@ def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[s
     return [dict(row) for row in conn.execute(query.order_by(zone_offers.c.launch_index)).mappings()]
 
 
-def note_server(conn: Connection, values: Mapping[str, Any]) -> None:
-    """Write down that a server was placed in a child, and whose it is; nothing when that is known."""
-    conn.execute(upsert(zone_servers).values(**values).on_conflict_do_nothing())
-
-
 def sweep(conn: Connection, now: datetime) -> int:
     """Forget offers that are over and whose servers are gone; the number of them."""
     offer = zone_offers.c

@@ -24,6 +24,8 @@ zones = Table(
     # One poller asks a child in a period: the one that writes this first.
     time("polled_at", nullable=True),
     time("skipped_until", nullable=True),
+    Column("deployment_id", Text),
+    time("loop_at", nullable=True),
     time("created_at"),
     time("updated_at"),
 )

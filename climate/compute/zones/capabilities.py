@@ -22,7 +22,6 @@ EXPORTED = frozenset(
         "disk_used",
         "vcpus",
         "vcpus_used",
-        "servers",
         "networks",
         "fixed_ips",
         "fixed_ips_free",

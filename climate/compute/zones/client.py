@@ -15,6 +15,12 @@ CHAIN_HEADER = "X-Zone-Chain"
 SECONDS_HEADER = "X-Zone-Seconds"
 """Seconds for which the zone that forwarded a request waits for the answer."""
 
+ROLE_HEADER = "X-Zone-Role"
+"""Role of the user in the parent zone: the child grants a forwarded request no more than that."""
+
+ID_HEADER = "X-Zone-Id"
+"""Random id of the zone that answers /zones/info."""
+
 
 class ChildError(ComputeError):
     """The child zone could not be talked to."""

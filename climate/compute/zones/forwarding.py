@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from climate.compute.errors import ComputeError
 from climate.compute.request import BootRequest
 from climate.compute.server import is_id
 from climate.compute.zones.client import (
@@ -62,10 +61,6 @@ class Unknown:
 
 
 Outcome = Built | Refused | Unknown
-
-
-class NotPlaced(ComputeError):
-    """The child zone that made the offer does not answer; repeat the request."""
 
 
 def request_for(order: Order, request: BootRequest, image: str | None, chain: ZoneChain = FROM_USER) -> ChildRequest:

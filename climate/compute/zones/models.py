@@ -34,6 +34,10 @@ class ChildZone:
     last_error_at: datetime | None = None
     skipped_until: datetime | None = None
     """Requests do not wait for a child that has just let a deadline pass; None: it is asked."""
+    deployment_id: str | None = None
+    """The random id by which the child recognises its own requests; None until its first answer."""
+    loop_at: datetime | None = None
+    """The time at which a request to the child was seen to come back to this zone."""
 
     def is_asked(self, now: datetime) -> bool:
         """Return whether requests are sent to the child at `now` (UTC)."""

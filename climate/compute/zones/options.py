@@ -25,8 +25,8 @@ class Zones:
     routing: bool = True
     """Whether servers that are not here are looked for in child zones."""
     poll_seconds: float = 30.0
-    report_seconds: float = 10.0
-    """Time between two reports of a service's capabilities."""
+    report_seconds: float = 60.0
+    """Time between two reports of a service whose capabilities do not change."""
     timeout_seconds: float = 5.0
     """Deadline of one talk with a child."""
     failures_to_offline: int = 3

@@ -15,15 +15,15 @@ from sqlalchemy import Connection
 from climate.compute import boot, quota
 from climate.compute.boot import Offered
 from climate.compute.context import Compute
-from climate.compute.errors import ComputeError, Conflict, NoValidHost
+from climate.compute.errors import ComputeError, Conflict, NoValidHost, ZoneUnavailable
 from climate.compute.request import BootRequest
 from climate.compute.server import Server
-from climate.compute.store import child_zones, zone_offers
-from climate.compute.zones import build_plan, request_spec
+from climate.compute.store import child_zones, zone_offers, zone_servers
+from climate.compute.zones import build_plan, request_spec, routing
 from climate.compute.zones.blobs import InvalidBlob, Opened
 from climate.compute.zones.build_plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildError, ChildRequest
-from climate.compute.zones.forwarding import Built, NotPlaced, Order, Outcome, Refused, outcome, request_for
+from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, outcome, request_for
 from climate.compute.zones.models import ChildZone, ZoneChain
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ def place(compute: Compute, request: BootRequest, order: Order, chain: ZoneChain
     """The id of the server of an order: made on the node that was offered, or by the child that the offer is of.
 
     A repeated order finds its server.  Raises InvalidBlob, NoValidHost when the
-    place is gone, NotPlaced when a child does not answer, and what booting raises.
+    place is gone, ZoneUnavailable when a child does not answer, and what booting raises.
     """
     with compute.engine.connect() as conn:
         now = compute.now(conn)
@@ -114,27 +114,26 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
     if isinstance(told, Built):
         with compute.engine.begin() as conn:
             zone_offers.settle(conn, opened.item_id, told.server_id)
-            zone_offers.note_server(conn, owned(request, order, Placed(told.server_id, zone.id)))
+            zone_servers.add(conn, owned(request, order, Placed(told.server_id, zone.id)))
         return told.server_id
     if isinstance(told, Refused):
         with compute.engine.begin() as conn:
             zone_offers.give_back(conn, opened.item_id)
         raise NoValidHost(f"{boot.OFFER_GONE} {told.reason}")
-    raise NotPlaced
+    raise ZoneUnavailable("The child zone that made the offer does not answer; repeat the request.")
 
 
 def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
     """What has become of orders to children whose passwords are sealed, all sent at once."""
-    client = compute.zones.client
     opened: dict[int, ChildZone] = {}
     try:
         for zone, _ in requests:
             opened.setdefault(zone.id, replace(zone, password=compute.zones.unseal(zone.password)))
     except ComputeError as sealed_for_good:
         return [Refused(str(sealed_for_good)) for _ in requests]
-    if client is None:
+    if compute.zones.client is None:
         return [Refused("This zone does not talk to others") for _ in requests]
-    answers = client.ask_all([(opened[zone.id], request) for zone, request in requests])
+    answers = routing.ask(compute, [(opened[zone.id], request) for zone, request in requests])
     for (zone, _), answer in zip(requests, answers, strict=True):
         if isinstance(answer, ChildError):
             log.warning("a child zone did not take an order", zone=zone.id, reason=str(answer))

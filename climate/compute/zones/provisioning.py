@@ -18,7 +18,7 @@ from climate.compute.decisions import Decision
 from climate.compute.errors import BadRequest, Conflict
 from climate.compute.request import BootRequest
 from climate.compute.server import Server
-from climate.compute.store import child_zones, zone_offers
+from climate.compute.store import child_zones, zone_servers
 from climate.compute.store import zone_builds as rows
 from climate.compute.store.zone_builds import SENT, Build, Item
 from climate.compute.zones import placing, request_spec, selection
@@ -232,7 +232,7 @@ def _send(work: _Work, orders: Sequence[Sent]) -> dict[int, Outcome]:
         rows.unassign(conn, work.build.id, list(refused))
         for number, server_id in built.items():
             owned = placing.owned(work.request, made[number], Placed(server_id, zones[number].id))
-            zone_offers.note_server(conn, owned)
+            zone_servers.add(conn, owned)
     for number, reason in refused.items():
         work.failed(f"{zones[number].name or f'zone {zones[number].id}'}: {reason}")
     return outcomes

@@ -20,6 +20,8 @@ UNPOLLED: Mapping[str, Any] = {
     "last_error_at": None,
     "polled_at": None,
     "skipped_until": None,
+    "deployment_id": None,
+    "loop_at": None,
 }
 
 

@@ -64,7 +64,7 @@ def written(request: BootRequest, image: str | None, count: int) -> dict[str, An
     sizes = {word: getattr(request.flavor, name) for word, name in SIZES.items()}
     return {
         "num_instances": count,
-        "instance_type": {"name": request.flavor.name, **sizes},
+        "instance_type": {"name": request.flavor.name or None, **sizes},
         "instance_properties": {"image_name": image, "availability_zone": request.zone},
         "scheduler_hints": dict(request.hints),
         "filter": request.hints.get("host_filter"),

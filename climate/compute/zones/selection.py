@@ -14,7 +14,7 @@ from climate.compute.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
 from climate.compute.scheduler.plan import Trail
 from climate.compute.store import child_zones
-from climate.compute.zones import request_spec
+from climate.compute.zones import request_spec, routing
 from climate.compute.zones.build_plan import BadOffers, ChildItem, LocalItem, PlanItem, merged, offers, scaled, written
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.forwarding import message
@@ -174,12 +174,11 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
 
 def _ask(compute: Compute, children: Sequence[ChildZone], wanted: Wanted) -> list[tuple[list[ChildItem], ZoneReport]]:
     """The offers of children, in their order."""
-    client = compute.zones.client
-    if client is None or not children:
+    if compute.zones.client is None or not children:
         return []
     body = request_spec.written(wanted.request, wanted.image, wanted.request.count)
     asked = [(zone, ChildRequest("POST", "/zones/select", body, chain=wanted.chain)) for zone in children]
-    answers = client.ask_all(asked)
+    answers = routing.ask(compute, asked)
     return [_offered(zone, answer, wanted) for zone, answer in zip(children, answers, strict=True)]
 
 

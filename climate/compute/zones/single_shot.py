@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from climate.compute import boot as compute_boot
 from climate.compute.context import Compute
-from climate.compute.errors import NoValidHost
+from climate.compute.errors import NoValidHost, ZoneUnavailable
 from climate.compute.request import BootRequest
 from climate.compute.server import Server
 from climate.compute.store import child_zones
 from climate.compute.zones import builds, provisioning, request_spec
-from climate.compute.zones.forwarding import NotPlaced
 from climate.compute.zones.models import FROM_USER, ZoneChain
 
 
@@ -26,7 +25,7 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER) -
     """Boot servers here, or over the tree when no node of this zone takes them.
 
     When there is room nowhere they are stored here in ERROR, with the reason as
-    their fault.  Raises what `compute.boot.boot` raises, and NotPlaced when a
+    their fault.  Raises what `compute.boot.boot` raises, and ZoneUnavailable when a
     child does not tell what it has made.
     """
     if request_spec.stays(request):
@@ -69,7 +68,7 @@ def _over_tree(compute: Compute, request: BootRequest) -> Made | builds.BuildSta
     if state.placed:
         return Made(state.placed[0].server_id or "", build.reservation_id)
     if state.unknown:
-        raise NotPlaced(
+        raise ZoneUnavailable(
             f"A child zone does not tell whether it has made the server; build {build.reservation_id} goes on"
         )
     return state

@@ -36,18 +36,18 @@ def test_parse_refuses_nonsense(text: str) -> None:
 
 @pytest.mark.parametrize(("age", "low"), [(180, (1, 3)), (181, (3, 3))])
 def test_report_counts_until_three_periods_have_passed(age: float, low: tuple[float, float]) -> None:
-    reports = [report("host1", "svc1", age, vcpus=1, servers=2), report("host2", "svc1", vcpus=3, servers=4)]
+    reports = [report("host1", "svc1", age, vcpus=1, networks=2), report("host2", "svc1", vcpus=3, networks=4)]
     assert aggregate(reports, NOW, 60)["svc1_vcpus"] == low
 
 
 def test_stale_services_are_left_out_one_by_one() -> None:
     reports = [
-        report("host1", "svc1", vcpus=1, servers=2),
-        report("host1", "svc2", 181, vcpus=5, servers=6),
-        report("host2", "svc1", 181, vcpus=3, servers=4),
-        report("host2", "svc2", vcpus=7, servers=8),
+        report("host1", "svc1", vcpus=1, networks=2),
+        report("host1", "svc2", 181, vcpus=5, networks=6),
+        report("host2", "svc1", 181, vcpus=3, networks=4),
+        report("host2", "svc2", vcpus=7, networks=8),
     ]
-    expected = {"svc1_vcpus": (1, 1), "svc1_servers": (2, 2), "svc2_vcpus": (7, 7), "svc2_servers": (8, 8)}
+    expected = {"svc1_vcpus": (1, 1), "svc1_networks": (2, 2), "svc2_vcpus": (7, 7), "svc2_networks": (8, 8)}
     assert aggregate(reports, NOW, 60) == expected
     assert aggregate(reports, NOW + timedelta(seconds=181), 60) == {}
 
