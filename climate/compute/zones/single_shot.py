@@ -57,7 +57,7 @@ def reserve(compute: Compute, request: BootRequest, here: Callable[[], Server], 
 def _may_leave(compute: Compute, chain: ZoneChain) -> bool:
     """Return whether there are child zones; a request of a parent without an offer stays here."""
     with compute.engine.connect() as conn:
-        return chain == FROM_USER and child_zones.any_known(conn)
+        return chain == FROM_USER and bool(child_zones.listed(conn))
 
 
 def _over_tree(compute: Compute, request: BootRequest) -> Made | builds.BuildState:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import make_url, text
 
+from climate.compute import Compute
+from climate.compute.scheduler.roster import Roster
 from climate.compute.services import IMAGE_ID
 from climate.compute.zones import builds, provisioning
 from tests.compute.zones import tree as trees
@@ -16,9 +19,20 @@ REFUSAL = "Ill-formed or incorrectly routed 'blob' data sent to instance create 
 SPEC: Mapping[str, Any] = {
     "num_instances": 1,
     "instance_type": {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512},
-    "instance_properties": {"image_name": "cirros"},
+    "instance_properties": {"image_name": "demo"},
 }
-TABLES = ("compute_servers", "compute_actions", "compute_decisions", "compute_zone_offers", "compute_quotas")
+CLEAR = (
+    "DELETE FROM compute_zone_builds",
+    "DELETE FROM compute_zone_offers",
+    "DELETE FROM compute_decisions",
+    "DELETE FROM compute_actions",
+    "DELETE FROM compute_quotas",
+    "UPDATE compute_addresses SET server_id = NULL, vif_id = NULL WHERE server_id IS NOT NULL",
+    "DELETE FROM compute_vifs",
+    "DELETE FROM compute_servers",
+    "UPDATE compute_nodes SET used_vcpus = 0, used_ram_mb = 0, used_disk_mb = 0, used_servers = 0",
+    "DELETE FROM leases",
+)
 
 
 @contextmanager
@@ -36,6 +50,32 @@ def planned(
         make_database.drop(str(make_url(one.deployment.settings.database_url).database))  # type: ignore[attr-defined]
 
 
+def cleared(tree: Tree) -> Tree:
+    """The zones with nothing in them but what a first start makes, and unrelated."""
+    for zone in tree.zones.values():
+        zone.forget_zones()
+        tree.mend(zone.name)
+        zone.rings.rung.clear()
+        with zone.compute.engine.begin() as conn:
+            for statement in CLEAR:
+                conn.execute(text(statement))
+        object.__setattr__(zone.deployment, "compute", replace(zone.compute, roster=Roster()))
+        zone.people.clear()
+    tree.asked.clear()
+    return tree
+
+
+@contextmanager
+def changed(zone: Zone, **changes: Any) -> Iterator[Compute]:
+    """The zone with other options of its cloud, until the end of the block."""
+    before = zone.compute
+    try:
+        object.__setattr__(zone.deployment, "compute", replace(before, **changes))
+        yield zone.compute
+    finally:
+        object.__setattr__(zone.deployment, "compute", before)
+
+
 def server(**changes: Any) -> dict[str, Any]:
     """The body of a request for servers; an ellipsis takes a key away."""
     wanted = {"name": "s", "imageRef": IMAGE_ID, "flavorRef": "1", "networks": "auto", **changes}
@@ -43,11 +83,8 @@ def server(**changes: Any) -> dict[str, Any]:
 
 
 def spec(**changes: Any) -> dict[str, Any]:
-    return {**SPEC, "instance_properties": {"image_name": image(SPEC)}, **changes}
-
-
-def image(of: Mapping[str, Any]) -> str:
-    return str(of["instance_properties"]["image_name"])
+    """A request spec for one small server."""
+    return {**SPEC, **changes}
 
 
 def done(answer: Any, status: int = 200) -> Any:
@@ -100,10 +137,7 @@ def whole(zone: Zone) -> dict[str, list[str]]:
     with zone.compute.engine.connect() as conn:
         tables = conn.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).scalars().all()
         quiet = [table for table in tables if not table.startswith("identity_")]
-        return {
-            table: sorted(map(str, conn.execute(text(f'SELECT * FROM "{table}"')).all()))
-            for table in quiet
-        }
+        return {table: sorted(map(str, conn.execute(text(f'SELECT * FROM "{table}"')).all())) for table in quiet}
 
 
 def make_due(zone: Zone) -> None:
