@@ -240,6 +240,10 @@ class Settings:
         5.0, "Longest time that a request to a child zone may take, in seconds.", 0.1, 300
     )
     zone_failures_to_offline: int = _setting(3, "Failed polls in a row after which a child zone is inactive.", 1, 1000)
+    build_plan_encryption_key: str = _secret(
+        "Keys of this zone's build plans, by commas: the first seals, all open; when empty, it makes no estimates."
+    )
+    blob_seconds: float = _setting(600.0, "Life of an offer that was made to a parent zone, in seconds.", 1, 86400)
     max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)

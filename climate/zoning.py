@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from climate.compute.errors import BadRequest, ComputeError
 from climate.compute.store import child_zones
 from climate.compute.zones import capabilities
+from climate.compute.zones.blobs import BlobKeys
 from climate.compute.zones.http_client import HttpChildClient, Transport
 from climate.compute.zones.options import Zones
 from climate.settings import SettingError, Settings
@@ -30,12 +31,14 @@ def options(settings: Settings, engine: Engine, vault: Vault, transport: Transpo
         own_id=own_id,
         seal=lambda password: vault.seal({PASSWORD: password}),
         unseal=lambda sealed: _opened(vault, sealed),
+        blobs=_blob_keys(settings),
     )
 
 
 def check(settings: Settings) -> None:
     """SettingError for a name or capabilities that cannot be used; opens nothing."""
     _capabilities(settings)
+    _blob_keys(settings)
     if not capabilities.is_name(settings.zone_name):
         raise SettingError(
             f"CLIMATE_ZONE_NAME={settings.zone_name!r} must be 1 to 255 letters, digits, blanks, '_', '.' and '-'"
@@ -61,6 +64,13 @@ def _capabilities(settings: Settings) -> Mapping[str, str]:
         return capabilities.parse(settings.zone_capabilities)
     except BadRequest as error:
         raise SettingError(f"CLIMATE_ZONE_CAPABILITIES={settings.zone_capabilities!r}: {error}") from None
+
+
+def _blob_keys(settings: Settings) -> BlobKeys:
+    try:
+        return BlobKeys.read(settings.build_plan_encryption_key, settings.blob_seconds)
+    except BadRequest as error:
+        raise SettingError(f"CLIMATE_BUILD_PLAN_ENCRYPTION_KEY: {error}") from None
 
 
 def _opened(vault: Vault, sealed: str) -> str:

@@ -18,6 +18,7 @@ from workers import reading
 RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
 TEND_POOLS, TEND_OUTSIDE = "climate.tend_pools", "climate.tend_outside"
 TEND_NETWORKS = "climate.tend_networks"
+BUILD = "climate.build"
 PREFIX = "climate:"
 """What all keys in the broker begin with."""
 

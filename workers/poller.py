@@ -28,6 +28,7 @@ from climate.bootstrap import Deployment
 from climate.cloud import CloudError
 from climate.compute import abandoned, lifecycle, services
 from climate.compute.network import calls
+from climate.compute.zones import builds
 from climate.domain.errors import Unavailable
 from climate.service import boot, chores, events
 from climate.settings import Settings
@@ -93,6 +94,7 @@ class Poller:
                 break
         self._ring_for_servers()
         self._ring_for_networks()
+        self._ring_for_builds()
         wait = events.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait)
@@ -116,6 +118,12 @@ class Poller:
         for host in calls.to_ring(self.deployment.compute):
             doorbell.send(self.bell, doorbell.TEND_NETWORKS, [], doorbell.network_queue(host))
 
+    def _ring_for_builds(self) -> None:
+        """Have a worker go on with each build over zones that nobody is at."""
+        while found := builds.to_ring(self.deployment.compute):
+            for build_id in found:
+                doorbell.send(self.bell, doorbell.BUILD, [build_id], events.QUEUE)
+
     def ring_for_beats(self) -> None:
         """Have the network services show that they are alive; each looks at all of its host now and then."""
         compute = self.deployment.compute
@@ -134,6 +142,7 @@ class Poller:
             chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate)
             abandoned.forget(self.deployment.compute)
+            builds.sweep(self.deployment.compute)
             for service in services.listed(self.deployment.compute):
                 queue = doorbell.compute_queue(service.host)
                 if self._is_heard(queue, up=service.up):

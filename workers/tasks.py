@@ -14,11 +14,11 @@ from climate import bootstrap
 from climate.bootstrap import Deployment
 from climate.compute import decisions, leftovers, lifecycle, reconcile, services
 from climate.compute.network import serving
-from climate.compute.zones import reporting
+from climate.compute.zones import provisioning, reporting
 from climate.service import events
 from climate.settings import Settings
 from workers import rounds
-from workers.doorbell import RUN_EVENT, SERVE, TEND, TEND_NETWORKS, TEND_OUTSIDE, TEND_POOLS
+from workers.doorbell import BUILD, RUN_EVENT, SERVE, TEND, TEND_NETWORKS, TEND_OUTSIDE, TEND_POOLS
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +43,10 @@ class Desk:
     def serve(self, server_id: str) -> None:
         if services.ready(self.deployment.compute):
             lifecycle.carry_out(self.deployment.compute, str(UUID(server_id)))
+
+    def build(self, build_id: str) -> None:
+        """Carry out a build over zones."""
+        provisioning.run(self.deployment.compute, str(UUID(build_id)))
 
     def tend(self) -> None:
         """Report the nodes of this compute service, and put right what happened to its servers."""
@@ -79,6 +83,7 @@ def register(app: Celery, desk: Desk) -> None:
     tasks: dict[str, Callable[..., None]] = {
         RUN_EVENT: desk.run_event,
         SERVE: desk.serve,
+        BUILD: desk.build,
         TEND: desk.tend,
         TEND_NETWORKS: desk.tend_networks,
         TEND_POOLS: desk.tend_pools,

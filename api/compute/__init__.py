@@ -22,6 +22,7 @@ from api.compute import (
     servers,
     services,
     versions,
+    zone_builds,
     zones,
 )
 from api.current import DEPLOYMENT
@@ -69,5 +70,7 @@ def register(app: Flask) -> None:
     app.register_blueprint(versions.blueprint)
     for noun in NOUNS:
         app.register_blueprint(noun.blueprint)
+    app.register_blueprint(zone_builds.owners)
     if app.extensions[DEPLOYMENT].settings.allow_admin_api:
         app.register_blueprint(child_zones.blueprint)
+        app.register_blueprint(zone_builds.blueprint)

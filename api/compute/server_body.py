@@ -5,26 +5,34 @@ import binascii
 from dataclasses import dataclass
 from typing import Any
 
-from api.compute import asked, ip
+from api.compute import asked, ip, zone_order
 from api.compute.microversion import since
-from api.current import caller, deployment
+from api.current import caller, climate, compute, deployment
+from climate.compute import lending
 from climate.compute.flavor import Flavor
 from climate.compute.image import ACTIVE
 from climate.compute.request import BootRequest, pools_of, read_zone
 from climate.compute.store import flavors, images, keypairs
+from climate.compute.zones import request_spec
+from climate.compute.zones.forwarding import Order
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
+from climate.service import boot as leased_boot
 
 HINTS = ("OS-SCH-HNT:scheduler_hints", "os:scheduler_hints")
 LONGEST_USER_DATA = 65535
 LONGEST_PASSWORD = 255
 
-KNOWN = frozenset(HINTS) | {
-    *("name", "imageRef", "flavorRef", "min_count", "max_count", "networks", "block_device_mapping_v2", "metadata"),
-    *("availability_zone", "key_name", "user_data", "scheduler_hints", "return_reservation_id"),
-    *("security_groups", "config_drive", "adminPass", "OS-DCF:diskConfig", "description", "tags", "hostname"),
-    *("host", "hypervisor_hostname"),
-    *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
-}
+KNOWN = (
+    frozenset(HINTS)
+    | zone_order.KEYS
+    | {
+        *("name", "imageRef", "flavorRef", "min_count", "max_count", "networks", "block_device_mapping_v2", "metadata"),
+        *("availability_zone", "key_name", "user_data", "scheduler_hints", "return_reservation_id"),
+        *("security_groups", "config_drive", "adminPass", "OS-DCF:diskConfig", "description", "tags", "hostname"),
+        *("host", "hypervisor_hostname"),
+        *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
+    }
+)
 """What may stand below `server`; some of it changes nothing here, but clients send it."""
 
 KEPT_NOWHERE = ("personality", "tags", "trusted_image_certificates")
@@ -41,6 +49,10 @@ class Wanted:
     reservations: tuple[str, ...]
     build_id_only: bool
     """Answer with the id of the request instead of a server."""
+    order: Order | None
+    """The order of a parent zone, to be built on an offer of this zone; None: the scheduler chooses."""
+    reservation_id: str | None
+    """The id that the client chose for the build."""
     password: str
     """What the client wants to be told as the administrator's password, empty for any; no guest is given one."""
 
@@ -55,16 +67,31 @@ def read(body: dict[str, Any]) -> Wanted:
         raise InvalidInput(f"server: {', '.join(lost)} must be empty: this cloud does not keep it")
     hints = _hints(body, server)
     reserved = asked.flag(hints["reserved"], "reserved") if "reserved" in hints else False
-    request = _request(server, hints)
+    on_offer = zone_order.is_on_offer(server)
+    request = _request(server, hints, on_offer=on_offer)
+    order = zone_order.read(server, request.name) if on_offer else None
+    if server.get("num_instances") is not None:
+        raise InvalidInput("num_instances is for POST /zones/boot; give min_count and max_count")
+    if on_offer and request.count > 1:
+        raise InvalidInput("blob is an offer for one server: max_count must be 1")
     _check_hints(hints, reserved, request)
     build_id_only = asked.flag(server.get("return_reservation_id", False), "return_reservation_id")
     password = server.get("adminPass", "")
     if not isinstance(password, str) or len(password) > LONGEST_PASSWORD:
         raise InvalidInput(f"adminPass must be a text of at most {LONGEST_PASSWORD} characters")
-    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, password)
+    chosen = zone_order.reservation_id(server)
+    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, order, chosen, password)
 
 
-def _request(server: dict[str, Any], hints: dict[str, Any]) -> BootRequest:
+def admit(wanted: Wanted) -> None:
+    """Return when the caller may boot on the reservations that a request names."""
+    for reservation in wanted.reservations:
+        if not lending.is_lent_from_outside(compute(), reservation, caller().project_id):
+            leased_boot.admit(climate(), caller(), reservation)
+
+
+def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = False) -> BootRequest:
+    """The request; `on_offer`: a parent zone names flavor and image, and the key is one of its user's."""
     least = asked.count(server.get("min_count", 1), "min_count", 1)
     count = asked.count(server.get("max_count", least), "max_count", 1)
     if least > count:
@@ -74,8 +101,8 @@ def _request(server: dict[str, Any], hints: dict[str, Any]) -> BootRequest:
         project_id=who.project_id,
         user_id=who.user_id,
         name=asked.name(server.get("name")),
-        flavor=flavor(server.get("flavorRef")),
-        image_id=_image(server),
+        flavor=_named_flavor(server.get("flavorRef")) if on_offer else flavor(server.get("flavorRef")),
+        image_id=_named_image(server.get("imageRef")) if on_offer else _image(server),
         networks=_networks(server),
         addresses=_addresses(server),
         metadata=asked.metadata(server.get("metadata") or {}),
@@ -83,7 +110,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any]) -> BootRequest:
         zone=_zone(server),
         destination=_destination(server),
         access=(asked.address(server.get("accessIPv4"), 4), asked.address(server.get("accessIPv6"), 6)),
-        key_name=_key(server),
+        key_name=_key(server, known=not on_offer),
         user_data=_user_data(server.get("user_data")),
         description=asked.description(server.get("description")),
         count=count,
@@ -112,6 +139,20 @@ def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) ->
         raise InvalidInput("One server at a time can be reserved")
     if reserved and pools_of(hints):
         raise InvalidInput("A server is either booted with reservation=ID or made to wait with reserved=True")
+
+
+def _named_flavor(name: Any) -> Flavor:
+    wanted = asked.name(name, "flavorRef")
+    with deployment().compute.engine.connect() as conn:
+        return request_spec.flavor_named(conn, wanted, caller().project_id, admin=caller().is_admin)
+
+
+def _named_image(name: Any) -> str | None:
+    if name is None:
+        return None
+    wanted = asked.name(name, "imageRef")
+    with deployment().compute.engine.connect() as conn:
+        return request_spec.image_named(conn, wanted, caller().project_id)
 
 
 def flavor(ref: Any) -> Flavor:
@@ -226,11 +267,13 @@ def _host(server: dict[str, Any], key: str) -> str | None:
     return str(given)
 
 
-def _key(server: dict[str, Any]) -> str | None:
+def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
     key = server.get("key_name")
     if key is None:
         return None
     wanted = asked.name(key, "key_name")
+    if not known:
+        return wanted
     with deployment().compute.engine.connect() as conn:
         if not keypairs.listed(conn, caller().user_id, wanted):
             raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")

@@ -5,18 +5,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from api.body import read_object
-from api.compute import asked, server_body, server_query, server_view, zone_lists
+from api.compute import asked, server_body, server_query, server_view, zone_chain, zone_lists
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_body import Wanted
 from api.compute.server_view import Behind
 from api.current import caller, climate, compute, here, request_id
 from api.paging import next_links, page, unknown_marker
-from climate.compute import asking, lending, services, upkeep
+from climate.compute import asking, services, upkeep
 from climate.compute import boot as compute_boot
+from climate.compute.boot import Offered
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
 from climate.compute.store import server_lists, servers
+from climate.compute.zones import placing, single_shot
+from climate.compute.zones.placing import Make
+from climate.compute.zones.single_shot import Made
 from climate.domain.errors import InvalidInput
 from climate.service import boot as leased_boot
 
@@ -39,13 +43,12 @@ def create() -> tuple[Body, int]:
     """Boot servers: at once, on a lease by `reservation`, or asleep until a lease by `reserved`."""
     asked.may_write()
     wanted = server_body.read(read_object())
-    made = _reserve(wanted) if wanted.reserved else _boot(wanted)
+    made = _made(wanted)
     if wanted.build_id_only:
-        return {"reservation_id": made[0].build_id}, 202
-    first = made[0]
+        return {"reservation_id": made.reservation_id}, 202
     answer = {
-        "id": first.id,
-        "links": server_view.links(f"servers/{first.id}"),
+        "id": made.server_id,
+        "links": server_view.links(f"servers/{made.server_id}"),
         "OS-DCF:diskConfig": "MANUAL",
         "security_groups": [server_view.DEFAULT_GROUP],
         "adminPass": wanted.password or secrets.token_urlsafe(9),
@@ -53,21 +56,35 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def _boot(wanted: Wanted) -> list[Server]:
-    for reservation in wanted.reservations:
-        if not lending.is_lent_from_outside(compute(), reservation, caller().project_id):
-            leased_boot.admit(climate(), caller(), reservation)
-    return compute_boot.boot(compute(), wanted.request)
+def _made(wanted: Wanted) -> Made:
+    """The first server of a request, in this zone or in a child."""
+    server_body.admit(wanted)
+    order = wanted.order
+    if order is not None:
+        make = _reserved_at(wanted) if wanted.reserved else _booted_at(wanted)
+        made = placing.place(compute(), wanted.request, order, zone_chain.chain(), make)
+        return Made(made, order.reservation_id)
+    if wanted.reserved:
+        return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
+    return single_shot.boot(compute(), wanted.request, zone_chain.chain())
 
 
-def _reserve(wanted: Wanted) -> list[Server]:
+def _booted_at(wanted: Wanted) -> Make:
+    return lambda offered: compute_boot.place(compute(), wanted.request, offered)[0]
+
+
+def _reserved_at(wanted: Wanted) -> Make:
+    return lambda offered: _reserve(wanted, offered)
+
+
+def _reserve(wanted: Wanted, offered: Offered | None = None) -> Server:
     made: list[Server] = []
 
     def make(server_id: str) -> None:
-        made.append(compute_boot.reserve(compute(), wanted.request, server_id))
+        made.append(compute_boot.reserve(compute(), wanted.request, server_id, offered))
 
     leased_boot.reserve(climate(), caller(), wanted.lease_params, make)
-    return made
+    return made[0]
 
 
 @blueprint.get("/servers")

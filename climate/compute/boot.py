@@ -2,7 +2,7 @@
 
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
@@ -13,16 +13,39 @@ from climate.compute import claims, decisions, granting, groups, lookup, quota
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
 from climate.compute.decisions import Decision
-from climate.compute.errors import NoMoreAddresses, NoValidHost
+from climate.compute.errors import BadRequest, NoMoreAddresses, NoValidHost
 from climate.compute.network import fixed, floating
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
 from climate.compute.request import BootRequest, Spec, spec_of
-from climate.compute.scheduler.plan import Pick
+from climate.compute.scheduler.plan import Pick, Trail
 from climate.compute.server import BUILD, ERROR, HOLD, RESERVED, SPAWN, Server
 from climate.compute.store import builds
 
+OFFER_GONE = "No valid host was found. The place that was offered for the server is gone."
+
 _ALPHABET = string.ascii_lowercase + string.digits
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Servers of a build over zones: they go where they were offered a place, or nowhere."""
+
+    build_id: str
+    """The reservation id, which the servers of all zones share."""
+    places: tuple[int, ...]
+    """Their numbers in the build."""
+    names: tuple[str, ...]
+    destination: str | None
+    """`host:node` of the offer; None: any node of this zone."""
+    write: Callable[[Connection, Sequence[Server]], None]
+    """Writes down in the same transaction what else is true with the servers; what it raises undoes them."""
+    counted: bool = False
+    """The quota counts them already."""
+
+    def first(self, count: int) -> "Offered":
+        """The first `count` of them."""
+        return replace(self, places=self.places[:count], names=self.names[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +57,11 @@ class _Build:
     task: str
     server_id: str | None = None
     """Of the only server, where its id is known already."""
+    offered: Offered | None = None
+    strict: bool = False
+    """Leave no servers in ERROR where no node is found."""
+    also: str = ""
+    """What else their fault is to tell."""
 
     def ids(self, count: int) -> tuple[str, ...]:
         return (self.server_id,) if self.server_id else tuple(str(uuid4()) for _ in range(count))
@@ -62,6 +90,9 @@ class _Build:
             destination=asked.destination,
             access=asked.access,
         )
+        if self.offered is not None:
+            given = zip(ids, self.offered.names, self.offered.places, strict=False)
+            return [replace(first, id=one, name=name, launch_index=place) for one, name, place in given]
         if len(ids) == 1:
             return [first]
         return [
@@ -70,32 +101,48 @@ class _Build:
         ]
 
 
-def boot(compute: Compute, request: BootRequest) -> list[Server]:
+def boot(
+    compute: Compute, request: BootRequest, *, build_id: str | None = None, strict: bool = False, also: str = ""
+) -> list[Server]:
     """Boot `count` servers, or as many as possible down to `least`, in one transaction.
 
     Where no node is found the servers are stored in ERROR, with the reason as
-    their fault.  Raises QuotaExceeded, NoMoreAddresses, BadRequest.
+    their fault, and `also` after it; `strict`: nothing is stored then, and NoValidHost raised.
+    Raises QuotaExceeded, NoMoreAddresses, BadRequest.
     """
-    return _settle(compute, _Build(request, _build_id(), SPAWN))
+    return _settle(compute, _Build(request, build_id or new_build_id(), SPAWN, strict=strict, also=also))
 
 
-def reserve(compute: Compute, request: BootRequest, server_id: str) -> Server:
+def reserve(compute: Compute, request: BootRequest, server_id: str, offered: Offered | None = None) -> Server:
     """Store one server as RESERVED: placed, with its addresses, held at its gate until it is woken.
 
     Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
     """
     granting.check_ordinary(request.flavor)
-    return _settle(compute, _Build(replace(request, count=1, least=1), _build_id(), HOLD, server_id))[0]
+    build_id = offered.build_id if offered else new_build_id()
+    return _settle(compute, _Build(replace(request, count=1, least=1), build_id, HOLD, server_id, offered))[0]
+
+
+def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Server]:
+    """Boot servers where they were offered a place: the first of them, as many as there is room for.
+
+    Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
+    """
+    wanted = replace(request, count=len(offered.places), least=1)
+    return _settle(compute, _Build(wanted, offered.build_id, SPAWN, None, offered))
 
 
 def _settle(compute: Compute, build: _Build) -> list[Server]:
     spec = replace(spec_of(build.request), build_id=build.id)
+    if build.offered is not None and build.offered.destination is not None:
+        spec = replace(spec, destination=build.offered.destination)
     try:
         made = claims.settle(compute, lambda attempt: _placed(compute, attempt, build, spec))
     except NoMoreAddresses as short:
         if not build.request.least <= short.found < build.request.count:
             raise
-        return _settle(compute, replace(build, request=replace(build.request, count=short.found)))
+        offered = build.offered.first(short.found) if build.offered else None
+        return _settle(compute, replace(build, request=replace(build.request, count=short.found), offered=offered))
     for host in {server.service_host for server in made if server.service_host is not None}:
         compute.cast(host, *(server.id for server in made if server.service_host == host))
     return made
@@ -104,10 +151,10 @@ def _settle(compute: Compute, build: _Build) -> list[Server]:
 def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> list[Server]:
     """The servers as they are written down: on their nodes, or in ERROR."""
     request, conn = build.request, attempt.conn
-    count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+    count = _count(conn, build)
     lookup.check_image(conn, request.image_id, request.flavor)
     granting.check_hints(conn, spec)
-    lookup.check_place(conn, spec, compute.rules.options.default_zone)
+    _check_place(compute, conn, build, spec)
     networks = fixed.chosen(conn, compute.network, request.project_id, request.networks)
     fixed.check_wanted(networks, request.addresses, request.count)
     group_id = groups.hinted(request.hints)
@@ -119,7 +166,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     try:
         plan = claims.claim(compute, attempt, spec, count, request.least)
     except NoValidHost as reason:
-        if build.task == HOLD:
+        if build.task == HOLD or build.offered is not None or build.strict:
             raise
         return _refused(compute, attempt, (build, ids[: request.least]), reason)
     now = compute.now(conn)
@@ -127,8 +174,39 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     made = [_on(draft, pick, build.task, group_id) for draft, pick in zip(drafts, plan.picks, strict=True)]
     builds.insert(conn, made, request.user_data, request.request_id)
     _connect(compute, conn, build, (networks, made))
-    decisions.keep(conn, Decision(build.id, None, now, decisions.PLACED, plan.trail, attempt.lost))
+    for decision in _decisions(build, made, plan.trail):
+        decisions.keep(conn, replace(decision, lost=attempt.lost))
+    if build.offered is not None:
+        build.offered.write(conn, made)
     return made
+
+
+def _count(conn: Connection, build: _Build) -> int:
+    """How many servers the quota allows."""
+    request = build.request
+    if build.offered is not None and build.offered.counted:
+        return request.count
+    return quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+
+
+def _check_place(compute: Compute, conn: Connection, build: _Build, spec: Spec) -> None:
+    """Return when there is what a request names; a node that was offered may be gone, and is not named."""
+    try:
+        lookup.check_place(conn, spec, compute.rules.options.default_zone)
+    except BadRequest:
+        if build.offered is None or build.offered.destination is None:
+            raise
+        raise NoValidHost(f"{OFFER_GONE} It is not there any more.") from None
+
+
+def _decisions(build: _Build, made: Sequence[Server], trail: Trail) -> Iterator[Decision]:
+    """The decision about a build, or one for each server where several decisions make a build."""
+    now = made[0].created_at
+    if build.offered is None:
+        yield Decision(build.id, None, now, decisions.PLACED, trail)
+        return
+    for server, pick in zip(made, trail.get("picks", ()), strict=False):
+        yield Decision(build.id, server.id, now, decisions.PLACED, {**trail, "picks": [pick]})
 
 
 def _connect(
@@ -155,7 +233,7 @@ def _refused(
 ) -> list[Server]:
     (build, ids), conn = asked, attempt.conn
     now = compute.now(conn)
-    fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": str(reason)}
+    fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": f"{reason} {build.also}".strip()}
     made = [replace(draft, fault=fault) for draft in build.drafts(ids, now)]
     builds.insert(conn, made, build.request.user_data, build.request.request_id)
     refusal = Decision(build.id, None, now, decisions.REFUSED, reason.trail, attempt.lost, error=str(reason))
@@ -163,5 +241,6 @@ def _refused(
     return made
 
 
-def _build_id() -> str:
+def new_build_id() -> str:
+    """The id of a request that was given none: `r-` and eight letters or digits."""
     return "r-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))

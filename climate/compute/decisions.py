@@ -17,8 +17,9 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.store import decisions as rows
 
-PLACED, REFUSED, RETRY = "placed", "refused", "retry"
-"""Nodes were found; none were; another was looked for after one had failed, and `error` says why there is none."""
+PLACED, REFUSED, RETRY, ZONES = "placed", "refused", "retry", "zones"
+"""Nodes were found; none were; another was looked for after one had failed, and `error` says why there is none; zones
+were compared, and `trail` has their answers below `zones` (see climate.compute.zones.selection.ZoneReport)."""
 
 WINDOW = 2000
 """Rows that one call of `forget` looks at."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from api.compute.described import actions, flavors, networks, nodes, projects, servers, zones
+from api.compute.described import actions, flavors, networks, nodes, projects, servers, zone_builds, zones
 from api.compute.described.shapes import Operation
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
@@ -14,4 +14,5 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     **nodes.OPERATIONS,
     **networks.OPERATIONS,
     **zones.OPERATIONS,
+    **zone_builds.OPERATIONS,
 }

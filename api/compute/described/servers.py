@@ -63,6 +63,23 @@ HINTS: Schema = {
     },
 }
 
+BUILD: Schema = thing(
+    id={"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    launch_index=number(0, 999),
+    project_id=name(),
+    user_id=name(),
+)
+"""The build of a parent zone, of which a server is that is asked for on an offer."""
+
+OF_ZONES: Schema = {
+    "blob": text(65536),
+    "zone_blob": text(65536),
+    "reservation_id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    "zone_build": BUILD,
+    "num_instances": number(1, 1000),
+}
+"""What zones add: the offer that a server is built on, and how many servers a build is for."""
+
 NEW = thing(
     ("name", "flavorRef"),
     name=name(),
@@ -82,6 +99,7 @@ NEW = thing(
     return_reservation_id=flag(),
     scheduler_hints=HINTS,
     **ADDRESSES,
+    **OF_ZONES,
     **UNHEEDED,
 )
 

@@ -27,6 +27,10 @@ _GET = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid)
 
 _GET_LOCKED = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE")
 
+_NAMED = text(f"""
+    SELECT {_COLUMNS} FROM compute_images WHERE name = :name AND status = 'active' AND NOT hidden ORDER BY id LIMIT 1000
+""")
+
 _KNOWN = text("SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))")
 
 SORTS = {
@@ -138,6 +142,12 @@ def get(conn: Connection, image_id: str, *, lock: bool = False) -> Image | None:
     if not _is_uuid(image_id):
         return None
     return _image(conn.execute(_GET_LOCKED if lock else _GET, {"id": image_id}).mappings().one_or_none())
+
+
+def named(conn: Connection, name: str) -> list[Image]:
+    """Active images of a name, of whatever project; hidden ones are left out."""
+    rows = conn.execute(_NAMED, {"name": name}).mappings()
+    return [image for row in rows if (image := _image(row)) is not None]
 
 
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:

@@ -43,9 +43,17 @@ _USER_DATA = text("""
 
 _STATUS = text("UPDATE compute_servers SET status = :status, updated_at = :now WHERE id = CAST(:id AS uuid)")
 
+# Servers here and in child zones, those that builds have still to place, and orders that a child has not answered.
 _USED = text("""
-    SELECT count(*) AS instances, coalesce(sum(vcpus), 0) AS cores, coalesce(sum(ram_mb), 0) AS ram_mb
-    FROM compute_servers WHERE project_id = :project_id
+    SELECT sum(each) AS instances, coalesce(sum(each * vcpus), 0) AS cores, coalesce(sum(each * ram_mb), 0) AS ram_mb
+    FROM (SELECT count(*) AS each, vcpus, ram_mb FROM compute_servers
+          WHERE project_id = :project_id GROUP BY vcpus, ram_mb
+          UNION ALL
+          SELECT 1, vcpus, ram_mb FROM compute_zone_servers WHERE project_id = :project_id
+          UNION ALL
+          SELECT pending, vcpus, ram_mb FROM compute_zone_builds WHERE project_id = :project_id AND pending > 0
+          UNION ALL
+          SELECT 1, vcpus, ram_mb FROM compute_zone_offers WHERE project_id = :project_id AND server_id IS NULL) AS used
 """)
 
 
@@ -87,9 +95,9 @@ def set_status(conn: Connection, server_id: str, status: str, now: datetime) -> 
 
 
 def used(conn: Connection, project_id: str) -> Mapping[str, int]:
-    """What a project's servers use: instances, cores, ram_mb."""
+    """What a project's servers use, here and in child zones: instances, cores, ram_mb."""
     row = conn.execute(_USED, {"project_id": project_id}).mappings().one()
-    return {key: int(value) for key, value in row.items()}
+    return {key: int(value or 0) for key, value in row.items()}
 
 
 def server_of(row: RowMapping) -> Server:

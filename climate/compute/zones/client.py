@@ -30,6 +30,10 @@ class ChildTimeout(ChildError):
     """The child zone did not answer in time."""
 
 
+class ChildUnreachable(ChildError):
+    """No connection to the child zone could be made: the request was not sent."""
+
+
 class ChildRefused(ChildError):
     """The child zone does not accept the user name and the password."""
 

@@ -25,6 +25,7 @@ from climate.compute.zones.client import (
     ChildRefused,
     ChildRequest,
     ChildTimeout,
+    ChildUnreachable,
 )
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.tokens import Tokens
@@ -211,11 +212,12 @@ def _reason(label: str, error: Exception) -> ChildError:
         return ChildTimeout(f"{label} did not answer in time")
     if isinstance(error, httpx.RemoteProtocolError):
         return ChildError(f"{label} breaks off, or does not speak HTTP")
+    kind = ChildUnreachable if isinstance(error, httpx.ConnectError) else ChildError
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return ChildError(f"the certificate of {label} is not accepted: {cause.verify_message}")
+            return kind(f"the certificate of {label} is not accepted: {cause.verify_message}")
         if isinstance(cause, OSError) and cause.strerror:
-            return ChildError(f"{label} cannot be reached: {cause.strerror}")
+            return kind(f"{label} cannot be reached: {cause.strerror}")
         cause = cause.__cause__ or cause.__context__
-    return ChildError(f"{label} cannot be reached")
+    return kind(f"{label} cannot be reached")

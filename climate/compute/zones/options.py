@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from climate.compute.zones.blobs import BlobKeys
 from climate.compute.zones.client import ChildClient
 
 NAME = "nova"
@@ -36,3 +37,5 @@ class Zones:
     """Turns a password into what the database keeps."""
     unseal: Callable[[str], str] = field(default=_no_vault, repr=False)
     """Opens a sealed password; ComputeError when its key is gone."""
+    blobs: BlobKeys = field(default_factory=BlobKeys)
+    """What seals the items of build plans; without a key this zone makes no estimates."""

@@ -1,0 +1,58 @@
+"""What a parent zone adds to a request for a server: the offer that it is built on, and the build that it is of."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from api.compute import asked
+from api.current import caller
+from climate.compute.boot import new_build_id
+from climate.compute.quota import MOST_AT_ONCE
+from climate.compute.zones.forwarding import Order
+from climate.domain.errors import Forbidden, InvalidInput
+
+BLOBS = ("blob", "zone_blob")
+KEYS = frozenset({*BLOBS, "reservation_id", "zone_build", "num_instances"})
+BUILD_KEYS = frozenset({"id", "launch_index", "project_id", "user_id"})
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def is_on_offer(server: Mapping[str, Any]) -> bool:
+    """Return whether a server is asked for on an offer of this zone; Forbidden for all but administrators."""
+    if all(server.get(key) is None for key in BLOBS):
+        return False
+    if not caller().is_admin:
+        raise Forbidden("Only administrators may use an offer of this zone.")
+    return True
+
+
+def read(server: Mapping[str, Any], name: str) -> Order:
+    """The order of a parent zone; InvalidInput names what is wrong with it."""
+    blob = next(server[key] for key in BLOBS if server.get(key) is not None)
+    given = server.get("zone_build")
+    build = {} if given is None else asked.details("zone_build", given)
+    if unknown := sorted(set(build) - BUILD_KEYS):
+        raise InvalidInput(f"zone_build: only {', '.join(sorted(BUILD_KEYS))} can be given, not {unknown[0][:40]!r}")
+    return Order(
+        name,
+        blob,
+        reservation_id(server) or new_build_id(),
+        _id(build.get("id"), "zone_build.id") or "",
+        asked.count(build.get("launch_index", 0), "zone_build.launch_index", 0, MOST_AT_ONCE - 1),
+        asked.name(build.get("project_id", caller().project_id), "zone_build.project_id"),
+        asked.name(build.get("user_id", caller().user_id), "zone_build.user_id"),
+    )
+
+
+def reservation_id(server: Mapping[str, Any]) -> str | None:
+    """The reservation id that a client chose for a build; None: it chose none."""
+    return _id(server.get("reservation_id"), "reservation_id")
+
+
+def _id(value: Any, field: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise InvalidInput(f"{field} must be a text of 1 to 64 letters, digits, '.', '_' and '-'")
+    return value

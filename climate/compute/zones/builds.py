@@ -1,0 +1,133 @@
+"""Builds over zones: a request for servers is written down, planned over the whole tree, and carried out.
+
+A build is the work of one worker at a time.  What a child is asked for is
+written down before it is asked.  So whoever goes on after a worker that died
+repeats the orders whose answers are not known, and a child that has carried out
+one of them finds the server of the first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from climate.compute import boot, granting, lookup, quota
+from climate.compute.context import Compute
+from climate.compute.errors import Conflict, NotFound
+from climate.compute.request import BootRequest, spec_of
+from climate.compute.store import child_zones, zone_offers
+from climate.compute.store import zone_builds as rows
+from climate.compute.store.zone_builds import LOST, PLACED, SENT, Build, Item
+from climate.compute.zones import request_spec
+
+AGAIN_SECONDS = 5.0
+"""A build that nobody is at is rung for again after so long."""
+
+KEPT = timedelta(days=7)
+"""Builds that are done are kept for so long."""
+
+MOST_LISTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BuildState:
+    """A build and its servers, as its owner may see them."""
+
+    build: Build
+    items: tuple[Item, ...]
+
+    @property
+    def placed(self) -> tuple[Item, ...]:
+        """The servers that there are, by their numbers."""
+        return tuple(item for item in self.items if item.state == PLACED)
+
+    @property
+    def unknown(self) -> int:
+        """Servers that a zone may have made that does not answer."""
+        return sum(item.state in (SENT, LOST) for item in self.items)
+
+
+def create(compute: Compute, request: BootRequest, reservation_id: str | None = None, *, partial: bool = True) -> Build:
+    """Write a request for `count` servers down, or for as many as the quota allows down to `least`.
+
+    `partial`: fewer than `least` are placed where there is no room for more.
+
+    Raises QuotaExceeded, BadRequest, and Conflict for a reservation id that the project has used.
+    """
+    build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id()
+    spec, kept = spec_of(request), replace(request, least=1) if partial else request
+    with compute.engine.begin() as conn:
+        count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+        lookup.check_image(conn, request.image_id, request.flavor)
+        granting.check_hints(conn, spec)
+        image = request_spec.image_name(conn, request.image_id)
+        added = rows.add(
+            conn,
+            {
+                "id": build_id,
+                "reservation_id": reservation_id,
+                "project_id": request.project_id,
+                "user_id": request.user_id,
+                "request": {"boot": request_spec.recorded_request(kept), "image": image},
+                "requested": count,
+                "pending": count,
+                "vcpus": request.flavor.vcpus,
+                "ram_mb": request.flavor.ram_mb,
+            },
+        )
+        if not added:
+            raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
+        made = _known(rows.get(conn, build_id), reservation_id)
+    compute.cast("")
+    return made
+
+
+def get(compute: Compute, reservation_id: str, project_id: str | None = None) -> BuildState:
+    """The build with that reservation id; NotFound when there is none, or it is another project's."""
+    with compute.engine.connect() as conn:
+        found = _known(rows.of_reservation(conn, reservation_id, project_id), reservation_id)
+        return BuildState(found, tuple(rows.of(conn, found.id)))
+
+
+def listed(compute: Compute, project_id: str | None = None) -> list[BuildState]:
+    """The latest builds of a project, or of all projects; without their servers."""
+    with compute.engine.connect() as conn:
+        return [BuildState(found, ()) for found in rows.listed(conn, project_id, MOST_LISTED)]
+
+
+def zone_names(compute: Compute) -> Mapping[int, str]:
+    """Child zones by their ids, as users know them."""
+    with compute.engine.connect() as conn:
+        return {zone.id: zone.name or f"zone {zone.id}" for zone in child_zones.listed(conn)}
+
+
+def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:
+    """The servers that this zone made of a build of a parent, for its account here, and whose they are there."""
+    with compute.engine.connect() as conn:
+        return zone_offers.of_build(conn, project_id, build_id)
+
+
+def to_ring(compute: Compute, again: float = AGAIN_SECONDS) -> list[str]:
+    """Ids of builds that are due and that nobody is at."""
+    with compute.engine.begin() as conn:
+        return rows.to_ring(conn, compute.now(conn), again)
+
+
+def sweep(compute: Compute) -> None:
+    """Forget builds that ended long ago, and offers that are over."""
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        rows.forget(conn, now - KEPT)
+        zone_offers.sweep(conn, now)
+
+
+def number_name(build: Build, request: BootRequest, number: int) -> str:
+    """The name of a server of a build: numbered where there are several."""
+    return request.name if build.requested == 1 else f"{request.name}-{number + 1}"
+
+
+def _known(build: Build | None, reservation_id: str) -> Build:
+    if build is None:
+        raise NotFound(f"Build {reservation_id[:80]} could not be found.")
+    return build

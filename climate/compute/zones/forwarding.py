@@ -1,0 +1,116 @@
+"""What a zone sends to a child to have a server built there, and what it makes of the answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from climate.compute.request import BootRequest
+from climate.compute.server import is_id
+from climate.compute.zones.client import (
+    ChildAnswer,
+    ChildError,
+    ChildLoop,
+    ChildRefused,
+    ChildRequest,
+    ChildUnreachable,
+)
+from climate.compute.zones.models import FROM_USER, ZoneChain
+
+HINTS = "OS-SCH-HNT:scheduler_hints"
+LONGEST_REASON = 300
+
+NEVER_SENT = (ChildLoop, ChildRefused, ChildUnreachable)
+"""Errors after which it is certain that the child has built nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One server of a build, with the offer that it is built on."""
+
+    name: str
+    """Of the server."""
+    blob: str = field(repr=False)
+    reservation_id: str
+    build_id: str
+    """Unique over all zones: with the number it tells a repeated order from a new one.  Empty: the offer does."""
+    launch_index: int
+    project_id: str
+    """Of the owner, in the zone whose user asked for the server."""
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The child has the server."""
+
+    server_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The child has not built the server, and will not."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The child may have built the server: only a repeated order tells."""
+
+    reason: str
+
+
+Outcome = Built | Refused | Unknown
+
+
+def request_for(order: Order, request: BootRequest, image: str | None, chain: ZoneChain = FROM_USER) -> ChildRequest:
+    """The request for one server: that of the user, with the offer; `image` is the name of its image."""
+    server: dict[str, Any] = {
+        "name": order.name,
+        "flavorRef": request.flavor.name,
+        "imageRef": image,
+        "networks": "none" if request.networks == () else "auto",
+        "metadata": dict(request.metadata),
+        "availability_zone": request.zone,
+        "key_name": request.key_name,
+        "user_data": request.user_data,
+        "description": request.description,
+        "accessIPv4": request.access[0],
+        "accessIPv6": request.access[1],
+        "blob": order.blob,
+        "reservation_id": order.reservation_id,
+        "zone_build": {
+            "id": order.build_id,
+            "launch_index": order.launch_index,
+            "project_id": order.project_id,
+            "user_id": order.user_id,
+        },
+    }
+    body = {"server": {key: value for key, value in server.items() if value is not None}}
+    return ChildRequest("POST", "/servers", {**body, HINTS: dict(request.hints)}, chain=chain)
+
+
+def outcome(answer: ChildAnswer | ChildError) -> Outcome:
+    """What has become of an order."""
+    if isinstance(answer, NEVER_SENT):
+        return Refused(str(answer))
+    if isinstance(answer, ChildError):
+        return Unknown(str(answer))
+    if answer.is_good:
+        server = answer.body.get("server") if isinstance(answer.body, dict) else None
+        server_id = server.get("id") if isinstance(server, dict) else None
+        return Built(server_id) if isinstance(server_id, str) and is_id(server_id) else Unknown("it names no server")
+    if 400 <= answer.status < 500 and answer.status != 429:
+        return Refused(message(answer))
+    return Unknown(message(answer))
+
+
+def message(answer: ChildAnswer) -> str:
+    """The reason in a refusal, as one line of limited length."""
+    body: Mapping[str, Any] = answer.body if isinstance(answer.body, dict) else {}
+    inner = next((value for value in body.values() if isinstance(value, dict)), {})
+    text = inner.get("message")
+    if not isinstance(text, str):
+        return f"HTTP {answer.status}"
+    line = "".join(sign if sign.isprintable() else " " for sign in text)
+    return f"HTTP {answer.status}: {line[:LONGEST_REASON]}"

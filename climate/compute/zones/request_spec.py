@@ -1,0 +1,178 @@
+"""The request that zones send each other for estimates, and what of a boot request may leave its zone.
+
+Ids of flavors, images, networks, servers, groups and reservations mean nothing
+in another deployment.  Flavor and image go by name.  A request that names
+anything else by its id stays in the zone where it was made.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.errors import BadRequest
+from climate.compute.flavor import Flavor, recorded
+from climate.compute.quota import MOST_AT_ONCE
+from climate.compute.request import BootRequest, pools_of, read_zone
+from climate.compute.store import flavors, images
+
+OF_THIS_ZONE = ("reservation", "group", "same_host", "different_host")
+"""Hints whose values are ids of this zone."""
+
+SIZES: Mapping[str, str] = {
+    "vcpus": "vcpus",
+    "memory_mb": "ram_mb",
+    "local_gb": "disk_gb",
+    "ephemeral_gb": "ephemeral_gb",
+    "swap_mb": "swap_mb",
+}
+"""Sizes of an instance type in a request spec -> fields of a flavor."""
+
+LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpec:
+    """A request for an estimate, checked."""
+
+    count: int = 1
+    flavor: str | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    image: str | None = None
+    zone: str | None = None
+    hints: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stays(request: BootRequest) -> str | None:
+    """The reason why a request is for this zone alone; None: child zones may serve it too."""
+    named = [hint for hint in OF_THIS_ZONE if request.hints.get(hint)]
+    if named:
+        return f"the hint '{named[0]}' names something of this zone"
+    _, host, node = read_zone(request.zone)
+    if host or node or request.destination:
+        return "a host of this zone is named"
+    if request.networks or request.addresses:
+        return "networks of this zone are named"
+    if request.flavor.reservation is not None:
+        return "the flavor is of a reservation of this zone"
+    return None
+
+
+def written(request: BootRequest, image: str | None, count: int) -> dict[str, Any]:
+    """The spec of a request as children get it; `image` is the name of its image."""
+    sizes = {word: getattr(request.flavor, name) for word, name in SIZES.items()}
+    return {
+        "num_instances": count,
+        "instance_type": {"name": request.flavor.name or None, **sizes},
+        "instance_properties": {"image_name": image, "availability_zone": request.zone},
+        "scheduler_hints": dict(request.hints),
+        "filter": request.hints.get("host_filter"),
+    }
+
+
+def read(body: Mapping[str, Any]) -> RequestSpec:
+    """The spec in a body; BadRequest names the key that is wrong.  Keys that are not known are passed over."""
+    kind, properties = _object(body, "instance_type"), _object(body, "instance_properties")
+    hints = _object(body, "scheduler_hints")
+    if body.get("filter") is not None:
+        hints = {**hints, "host_filter": _name(body, "filter")}
+    count = body.get("num_instances", 1)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_AT_ONCE:
+        raise BadRequest(f"num_instances must be a whole number from 1 to {MOST_AT_ONCE}")
+    if body.get("blob") is not None:
+        raise BadRequest("blob is for POST /servers: there is nothing to estimate where a node is chosen already")
+    pools_of(hints)
+    return RequestSpec(
+        count,
+        _name(kind, "name"),
+        {name: _size(kind, word) for word, name in SIZES.items() if word in kind},
+        _name(properties, "image_name"),
+        _name(properties, "availability_zone"),
+        hints,
+    )
+
+
+def flavor_named(conn: Connection, name: str, project_id: str, *, admin: bool) -> Flavor:
+    """The flavor of this zone with that name; BadRequest when there is none that the project may use."""
+    found = next((one for one in flavors.listed(conn) if one.name == name), None)
+    if found is None or not (found.usable_by(project_id) or admin):
+        raise BadRequest(f"Flavor {name[:80]} could not be found in this zone.")
+    return found
+
+
+def image_named(conn: Connection, name: str, project_id: str) -> str:
+    """The id of the image of this zone with that name; BadRequest unless the project sees exactly one."""
+    found = [image for image in images.named(conn, name) if image.seen_by(project_id)]
+    if len(found) != 1:
+        said = f"Image {name[:80]} could not be found in this zone."
+        raise BadRequest(said if not found else f"This zone has {len(found)} images called {name[:80]}.")
+    return found[0].id
+
+
+def image_name(conn: Connection, image_id: str | None) -> str | None:
+    """The name of an image of this zone, by which its children look for theirs."""
+    image = images.get(conn, image_id) if image_id else None
+    return image.name if image else None
+
+
+def request_of(conn: Connection, spec: RequestSpec, who: Mapping[str, Any]) -> BootRequest:
+    """The spec as a request of this zone; `who`: project_id, user_id, admin, request_id.
+
+    Raises BadRequest for a flavor or an image that this zone lacks, and for a flavor of another size.
+    """
+    flavor = Flavor("", "", 0, 0, 0)
+    if spec.flavor is not None:
+        flavor = flavor_named(conn, spec.flavor, who["project_id"], admin=who["admin"])
+    other = [name for name, size in spec.sizes.items() if spec.flavor and getattr(flavor, name) != size]
+    if other:
+        raise BadRequest(f"Flavor {flavor.name} of this zone has another size: {', '.join(other)} differs.")
+    return BootRequest(
+        **who,
+        name="",
+        flavor=flavor,
+        image_id=image_named(conn, spec.image, who["project_id"]) if spec.image is not None else None,
+        hints=spec.hints,
+        zone=spec.zone,
+        count=spec.count,
+        least=1,
+    )
+
+
+def recorded_request(request: BootRequest) -> dict[str, Any]:
+    """A boot request in plain values, as a build keeps it."""
+    return asdict(request)
+
+
+def reread_request(fields: Mapping[str, Any]) -> BootRequest:
+    """The boot request that a build has kept."""
+    networks = fields["networks"]
+    changed = {
+        "flavor": recorded(fields["flavor"]),
+        "networks": None if networks is None else tuple(networks),
+        "access": tuple(fields["access"]),
+    }
+    return BootRequest(**{**fields, **changed})
+
+
+def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = body.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise BadRequest(f"{key} must be an object")
+    return value or {}
+
+
+def _name(body: Mapping[str, Any], key: str) -> str | None:
+    value = body.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
+        raise BadRequest(f"{key} must be a text of 1 to {LONGEST_NAME} characters")
+    return value
+
+
+def _size(body: Mapping[str, Any], key: str) -> int:
+    value = body[key]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise BadRequest(f"{key} must be a whole number from 0")
+    return value

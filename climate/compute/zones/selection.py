@@ -1,0 +1,208 @@
+"""Selection: a build plan for a request over this zone and everything below it, of which nothing is written down."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute import granting, lookup
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, ComputeError
+from climate.compute.request import BootRequest, spec_of
+from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.plan import Trail
+from climate.compute.store import child_zones
+from climate.compute.zones import request_spec, routing
+from climate.compute.zones.build_plan import BadOffers, ChildItem, LocalItem, PlanItem, merged, offers, scaled, written
+from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.forwarding import message
+from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
+from climate.compute.zones.request_spec import RequestSpec
+
+LISTED = 20
+"""Weights of a child that its report names."""
+
+NOT_ASKED = "is not asked: it has not answered lately"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A request for a plan: `request.count` servers, for which children look by the name of the image."""
+
+    request: BootRequest
+    image: str | None = None
+    chain: ZoneChain = FROM_USER
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneReport:
+    """The answer of one zone: of a child, or of this zone where `zone_id` is None."""
+
+    zone_id: int | None = None
+    name: str | None = None
+    reason: str | None = None
+    """The reason for which it offers nothing, for administrators."""
+    told: str | None = None
+    """The same for users: without addresses."""
+    offset: float = 0.0
+    scale: float = 1.0
+    offered: int = 0
+    weights: tuple[tuple[float, float], ...] = ()
+    """(as the child gave it, on the scale of this zone), of the first offers."""
+
+    @property
+    def label(self) -> str:
+        """The zone as users know it."""
+        return "this zone" if self.zone_id is None else self.name or f"zone {self.zone_id}"
+
+    def plain(self) -> dict[str, Any]:
+        """The report in plain values."""
+        return {
+            "zone_id": self.zone_id,
+            "name": self.name,
+            "reason": self.reason,
+            "weight_offset": self.offset,
+            "weight_scale": self.scale,
+            "offered": self.offered,
+            "weights": [list(pair) for pair in self.weights],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A plan, and what each zone had to say."""
+
+    plan: tuple[PlanItem, ...]
+    reports: tuple[ZoneReport, ...] = ()
+    trail: Trail = field(default_factory=dict)
+    """Of the scheduler of this zone."""
+
+    @property
+    def reasons(self) -> list[str]:
+        """The reasons of the zones that offer nothing, for users."""
+        return [f"{report.label}: {report.told or report.reason}" for report in self.reports if report.reason]
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The children that are asked, their passwords open, and reports of those that are not."""
+
+    asked: tuple[ChildZone, ...] = ()
+    others: tuple[ZoneReport, ...] = ()
+
+
+def select(compute: Compute, wanted: Wanted) -> Selection:
+    """The plan for a request: nodes of this zone and offers of its children, best first.
+
+    Each zone offers at most as many places as servers are asked for.  A child
+    that does not answer costs its deadline, and not the plan.
+    """
+    reason = request_spec.stays(wanted.request)
+    with _read_only(compute) as conn:
+        children = Children() if reason else chosen(compute, conn)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        asking = pool.submit(_ask, compute, children.asked, wanted)
+        local, own, trail = _local(compute, wanted.request)
+        answered = asking.result()
+    plan = merged(local, [items for items, _ in answered])
+    reports = (own, *(report for _, report in answered), *children.others)
+    return Selection(plan, reports, trail)
+
+
+def for_parent(
+    compute: Compute, spec: RequestSpec, who: Mapping[str, Any], chain: ZoneChain = FROM_USER
+) -> list[dict[str, Any]]:
+    """The answer to a parent's spec: weights to read, and blobs for this zone alone.
+
+    Raises NoBlobKey, and BadRequest for a flavor or an image that this zone lacks.
+    """
+    compute.zones.blobs.check()
+    with _read_only(compute) as conn:
+        request = request_spec.request_of(conn, spec, who)
+    return sealed(compute, select(compute, Wanted(request, spec.image, chain)).plan)
+
+
+def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
+    """The plan as a parent gets it: weights to read, and blobs for this zone alone.  Raises NoBlobKey."""
+    with _read_only(compute) as conn:
+        now = compute.now(conn)
+    blobs = compute.zones.blobs.seal(compute.zones.own_id(), [written(item) for item in plan], now)
+    return [{"weight": item.weight, "blob": blob} for item, blob in zip(plan, blobs, strict=True)]
+
+
+def chosen(compute: Compute, conn: Connection) -> Children:
+    """The children to ask now."""
+    now, asked, others = compute.now(conn), [], []
+    for zone in child_zones.listed(conn):
+        try:
+            reason = None if zone.is_asked(now) else NOT_ASKED
+            opened = zone if reason else replace(zone, password=compute.zones.unseal(zone.password))
+        except ComputeError as sealed_for_good:
+            reason, opened = str(sealed_for_good), zone
+        if reason:
+            others.append(replace(_report(zone), reason=reason, told=NOT_ASKED))
+        else:
+            asked.append(opened)
+    return Children(tuple(asked), tuple(others))
+
+
+def _read_only(compute: Compute) -> Connection:
+    """A connection that the database lets write nothing."""
+    return compute.engine.connect().execution_options(postgresql_readonly=True)
+
+
+def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], ZoneReport, Trail]:
+    """What this zone itself offers."""
+    try:
+        with _read_only(compute) as conn:
+            spec = spec_of(request)
+            lookup.check_image(conn, request.image_id, request.flavor)
+            granting.check_hints(conn, spec)
+            lookup.check_place(conn, spec, compute.rules.options.default_zone)
+            hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
+            completed = lookup.completed(conn, compute.rules, spec)
+            spec = replace(completed, slots=granting.slots(conn, hosts, spec))
+        plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules)
+    except BadRequest as refused:
+        return [], ZoneReport(reason=str(refused)), {}
+    items = [LocalItem(pick.weight, pick.service_host, pick.node) for pick in plan.picks]
+    reason = None if items else "no host is left for it"
+    return items, ZoneReport(reason=reason, offered=len(items)), plan.trail
+
+
+def _ask(compute: Compute, children: Sequence[ChildZone], wanted: Wanted) -> list[tuple[list[ChildItem], ZoneReport]]:
+    """The offers of children, in their order."""
+    if compute.zones.client is None or not children:
+        return []
+    body = request_spec.written(wanted.request, wanted.image, wanted.request.count)
+    asked = [(zone, ChildRequest("POST", "/zones/select", body, chain=wanted.chain)) for zone in children]
+    answers = routing.ask(compute, asked)
+    return [_offered(zone, answer, wanted) for zone, answer in zip(children, answers, strict=True)]
+
+
+def _offered(zone: ChildZone, answer: ChildAnswer | ChildError, wanted: Wanted) -> tuple[list[ChildItem], ZoneReport]:
+    reason, told = None, None
+    items: list[ChildItem] = []
+    if isinstance(answer, ChildError):
+        reason, told = str(answer), "does not answer"
+    elif not answer.is_good:
+        reason = message(answer)
+    else:
+        try:
+            items = scaled(zone, offers(answer.body, wanted.request.count))
+            reason = None if items else "has no room for it"
+        except BadOffers as wrong:
+            reason = f"its answer {wrong}"
+    weights = tuple((item.raw_weight, item.weight) for item in items[:LISTED])
+    return items, replace(_report(zone), reason=reason, told=told, offered=len(items), weights=weights)
+
+
+def _report(zone: ChildZone) -> ZoneReport:
+    return ZoneReport(zone.id, zone.name, offset=zone.weight_offset, scale=zone.weight_scale)
+
+
+def plain(reports: Sequence[ZoneReport]) -> list[Mapping[str, Any]]:
+    """Reports as a decision keeps them."""
+    return [report.plain() for report in reports]
