@@ -23,11 +23,8 @@ _FREE = text("""
 _SIZES = text("SELECT ram_mb, (disk_gb + ephemeral_gb) * 1024 AS disk_mb FROM compute_flavors")
 
 _NAMES = {
-    "flavors": text("SELECT name FROM compute_flavors WHERE is_public ORDER BY name LIMIT :most"),
-    "images": text("""
-        SELECT DISTINCT name FROM compute_images WHERE visibility = 'public' AND status = 'active'
-        ORDER BY name LIMIT :most
-    """),
+    "flavors": text("SELECT name FROM compute_flavors ORDER BY name LIMIT :most"),
+    "images": text("SELECT DISTINCT name FROM compute_images WHERE status = 'active' ORDER BY name LIMIT :most"),
     "reservations": text("""
         SELECT name FROM compute_aggregates WHERE kind = 'pool' AND metadata ? 'blazar:owner' ORDER BY name LIMIT :most
     """),
@@ -44,6 +41,8 @@ _LABELS = text("SELECT id::text, label FROM compute_networks WHERE id::text = AN
 _LABELLED = text("""
     SELECT label, id::text FROM compute_networks WHERE label = ANY(CAST(:labels AS text[])) ORDER BY created_at DESC
 """)
+
+_SERVERS = text("SELECT id::text FROM compute_servers WHERE id::text = ANY(CAST(:ids AS text[]))")
 
 
 class Free(NamedTuple):
@@ -66,7 +65,7 @@ def sizes(conn: Connection) -> list[tuple[int, int]]:
 
 
 def offers(conn: Connection) -> dict[str, list[str]]:
-    """Return the names of flavors and images that are public, and the reservations that can be booted on.
+    """Return the names of flavors and images, and the reservations that can be booted on.
 
     A kind with more than MOST_NAMES names is left out: nothing is known of it.
     """
@@ -89,3 +88,8 @@ def labels(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
 def labelled(conn: Connection, wanted: Sequence[str]) -> dict[str, str]:
     """Return label -> id of the oldest network that has it."""
     return {row.label: row.id for row in conn.execute(_LABELLED, {"labels": list(wanted)})}
+
+
+def known_servers(conn: Connection, ids: Sequence[str]) -> list[str]:
+    """Return those of these servers that are in this cell."""
+    return list(conn.execute(_SERVERS, {"ids": list(ids)}).scalars())
