@@ -5,6 +5,7 @@ from flask import Flask
 from api.compute import (
     actions,
     aggregates,
+    cells,
     flavors,
     floating_bulk,
     floating_ips,
@@ -25,6 +26,7 @@ from api.compute import (
 )
 from api.errors import teach
 from climate.compute import errors
+from climate.compute.cells.errors import CellError, CellTimeout
 
 NOUNS = (
     servers,
@@ -41,6 +43,7 @@ NOUNS = (
     aggregates,
     server_groups,
     zones,
+    cells,
     networks,
     floating_ips,
     floating_bulk,
@@ -55,6 +58,8 @@ STATUS: dict[type[Exception], int] = {
     errors.Conflict: 409,
     errors.VirtError: 503,
     errors.MacsCollide: 503,
+    CellError: 503,
+    CellTimeout: 503,
 }
 """What the bundled cloud's errors are in HTTP."""
 

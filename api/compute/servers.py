@@ -14,6 +14,8 @@ from api.current import caller, climate, compute, here, request_id
 from api.paging import next_links, page, unknown_marker
 from climate.compute import asking, lending, services, upkeep
 from climate.compute import boot as compute_boot
+from climate.compute.cells import build_start
+from climate.compute.cells.build_start import Sleep
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
 from climate.compute.store import server_lists, servers
@@ -39,18 +41,30 @@ def create() -> tuple[Body, int]:
     """Boot servers: at once, on a lease by `reservation`, or asleep until a lease by `reserved`."""
     asked.may_write()
     wanted = server_body.read(read_object())
-    made = _reserve(wanted) if wanted.reserved else _boot(wanted)
+    build_id, first = _in_a_cell(wanted) if compute().cells.is_api else _here(wanted)
     if wanted.build_id_only:
-        return {"reservation_id": made[0].build_id}, 202
-    first = made[0]
+        return {"reservation_id": build_id}, 202
     answer = {
-        "id": first.id,
-        "links": server_view.links(f"servers/{first.id}"),
+        "id": first,
+        "links": server_view.links(f"servers/{first}"),
         "OS-DCF:diskConfig": "MANUAL",
         "security_groups": [server_view.DEFAULT_GROUP],
         "adminPass": wanted.password or secrets.token_urlsafe(9),
     }
     return {"server": answer}, 202
+
+
+def _here(wanted: Wanted) -> tuple[str, str]:
+    """(id of the build, id of its first server)"""
+    made = _reserve(wanted) if wanted.reserved else _boot(wanted)
+    return made[0].build_id, made[0].id
+
+
+def _in_a_cell(wanted: Wanted) -> tuple[str, str]:
+    """As `_here`, in the cell that the scheduler of cells chooses; leases are those of that cell."""
+    sleep = Sleep(wanted.lease_params) if wanted.reserved else None
+    started = build_start.start(compute(), wanted.request, sleep)
+    return started.build_id, started.server_ids[0]
 
 
 def _boot(wanted: Wanted) -> list[Server]:
