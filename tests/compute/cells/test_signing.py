@@ -68,7 +68,7 @@ def test_old_and_early_envelopes_are_refused(seconds: float) -> None:
         signing.opened(KEY, "right", sealed(NOW + timedelta(seconds=seconds)), NOW)
 
 
-@pytest.mark.parametrize("envelope", [None, [], "x", 7, {}, {"sender": "top"}, { "sender": 1}])
+@pytest.mark.parametrize("envelope", [None, [], "x", 7, {}, {"sender": "top"}, {"sender": 1}])
 def test_no_envelope_is_refused(envelope: object) -> None:
     with pytest.raises(BadMessage, match="malformed"):
         signing.sender_of(envelope)
