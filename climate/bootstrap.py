@@ -9,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, func, select
 
-from climate import compute, identity, networking, plugin, power, scheduling, zoning
+from climate import cell_settings, compute, identity, networking, plugin, power, scheduling, zoning
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute, nodes, services
@@ -45,7 +45,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
     engine = connect(_database(settings), pool_size=pool_size, application=application)
     # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
     vault = Vault(KeyRing(settings.home / "keys", name="secret").fernet)
-    cloud = _compute(engine, settings, vault)
+    cloud = replace(_compute(engine, settings, vault), cells=cell_settings.options(settings, vault))
     return Deployment(
         settings=settings,
         climate=Climate(
@@ -66,6 +66,7 @@ def check(settings: Settings) -> None:
     scheduling.chosen(settings)
     networking.check(settings)
     zoning.check(settings)
+    cell_settings.check(settings)
     webhook.check(settings)
     powering.check(settings)
     if settings.cloud == "openstack":
@@ -175,7 +176,7 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
     try:
         identity.first_start(deployment.identity, settings, print)
         services.furnish(deployment.compute)
-        if demo:
+        if demo and not deployment.compute.cells.is_api:
             make_demo(deployment)
     finally:
         deployment.climate.engine.dispose()

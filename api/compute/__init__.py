@@ -5,6 +5,7 @@ from flask import Flask
 from api.compute import (
     actions,
     aggregates,
+    cells,
     child_zones,
     flavors,
     floating_bulk,
@@ -28,6 +29,7 @@ from api.compute import (
 from api.current import DEPLOYMENT
 from api.errors import teach
 from climate.compute import errors
+from climate.compute.cells.errors import CellError, CellTimeout
 
 NOUNS = (
     servers,
@@ -44,6 +46,7 @@ NOUNS = (
     aggregates,
     server_groups,
     zones,
+    cells,
     networks,
     floating_ips,
     floating_bulk,
@@ -60,6 +63,8 @@ STATUS: dict[type[Exception], int] = {
     errors.MacsCollide: 503,
     errors.ZoneLoop: 508,
     errors.ZoneUnavailable: 503,
+    CellError: 503,
+    CellTimeout: 503,
 }
 """What the bundled cloud's errors are in HTTP."""
 

@@ -15,6 +15,8 @@ from api.paging import next_links, page, unknown_marker
 from climate.compute import asking, services, upkeep
 from climate.compute import boot as compute_boot
 from climate.compute.boot import Offered
+from climate.compute.cells import build_start
+from climate.compute.cells.build_start import Sleep
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
 from climate.compute.store import server_lists, servers
@@ -58,6 +60,8 @@ def create() -> tuple[Body, int]:
 
 def _made(wanted: Wanted) -> Made:
     """The first server of a request, in this zone or in a child."""
+    if compute().cells.is_api:
+        return _in_a_cell(wanted)
     server_body.admit(wanted)
     order = wanted.order
     if order is not None:
@@ -67,6 +71,13 @@ def _made(wanted: Wanted) -> Made:
     if wanted.reserved:
         return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
     return single_shot.boot(compute(), wanted.request, zone_chain.chain())
+
+
+def _in_a_cell(wanted: Wanted) -> Made:
+    """The first server of a request, in the cell that the scheduler of cells chooses; leases are those of that cell."""
+    sleep = Sleep(wanted.lease_params) if wanted.reserved else None
+    started = build_start.start(compute(), wanted.request, sleep)
+    return Made(started.server_ids[0], started.build_id)
 
 
 def _booted_at(wanted: Wanted) -> Make:

@@ -203,6 +203,25 @@ def _child(zone: dict[str, Any]) -> Finding:
     return Finding(f"zone {zone['id']}", GOOD, f"{label}, last seen {zone['last_seen'] or 'never yet'}")
 
 
+def cells(session: Session) -> list[Finding]:
+    """Whether each neighbour in the tree of cells can be reached and reports."""
+    if not session.settings.cells_enable:
+        return []
+    try:
+        found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
+    except Failure as failure:
+        return [Finding("cells", BAD, str(failure))]
+    return [_cell(cell) for cell in found] or [Finding("cells", FAIR, "no neighbour; `climate cell add` adds one")]
+
+
+def _cell(cell: Any) -> Finding:
+    age = "never heard of" if cell["age"] is None else f"heard of {cell['age']:.0f} s ago"
+    says = f"{cell['type']}, {age}, {cell['messages']['waiting']} messages wait"
+    if cell["last_error"]:
+        return Finding(f"cell {cell['name']}", BAD, f"{says}: {cell['last_error']}")
+    return Finding(f"cell {cell['name']}", FAIR if cell["state"] == "mute" else GOOD, says)
+
+
 def disk(session: Session) -> list[Finding]:
     """Whether there is room."""
     folder = _there(session.settings.home.absolute())
@@ -224,6 +243,7 @@ CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     web,
     sign_in,
     zones,
+    cells,
     disk,
 )
 """In the order of the report."""

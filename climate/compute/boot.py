@@ -20,7 +20,7 @@ from climate.compute.network.model import Network
 from climate.compute.request import BootRequest, Spec, spec_of
 from climate.compute.scheduler.plan import Pick, Trail
 from climate.compute.server import BUILD, ERROR, HOLD, RESERVED, SPAWN, Server
-from climate.compute.store import builds
+from climate.compute.store import builds, cell_messages
 
 OFFER_GONE = "No valid host was found. The place that was offered for the server is gone."
 
@@ -55,16 +55,18 @@ class _Build:
     request: BootRequest
     id: str
     task: str
-    server_id: str | None = None
-    """Of the only server, where its id is known already."""
+    server_ids: tuple[str, ...] = ()
+    """Ids that were given out already; empty: they are made here."""
     offered: Offered | None = None
     strict: bool = False
     """Leave no servers in ERROR where no node is found."""
     also: str = ""
     """What else their fault is to tell."""
+    from_cell: bool = False
+    """Another cell has checked the quota, and may send the build twice."""
 
     def ids(self, count: int) -> tuple[str, ...]:
-        return (self.server_id,) if self.server_id else tuple(str(uuid4()) for _ in range(count))
+        return self.server_ids[:count] if self.server_ids else tuple(str(uuid4()) for _ in range(count))
 
     def drafts(self, ids: Sequence[str], now: datetime) -> list[Server]:
         """Rows for servers that are on no node yet."""
@@ -113,14 +115,23 @@ def boot(
     return _settle(compute, _Build(request, build_id or new_build_id(), SPAWN, strict=strict, also=also))
 
 
-def reserve(compute: Compute, request: BootRequest, server_id: str, offered: Offered | None = None) -> Server:
+def boot_from_cell(compute: Compute, request: BootRequest, build_id: str, server_ids: tuple[str, ...]) -> list[Server]:
+    """Boot the servers of a build that another cell sends, as `boot` does; none when that was done before."""
+    return _settle(compute, _Build(request, build_id, SPAWN, server_ids, from_cell=True))
+
+
+def reserve(
+    compute: Compute, request: BootRequest, server_id: str, offered: Offered | None = None, build_id: str = ""
+) -> Server:
     """Store one server as RESERVED: placed, with its addresses, held at its gate until it is woken.
+
+    `build_id`: of the build that another cell sends; empty: a new one.
 
     Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
     """
     granting.check_ordinary(request.flavor)
-    build_id = offered.build_id if offered else new_build_id()
-    return _settle(compute, _Build(replace(request, count=1, least=1), build_id, HOLD, server_id, offered))[0]
+    known = offered.build_id if offered else build_id or new_build_id()
+    return _settle(compute, _Build(replace(request, count=1, least=1), known, HOLD, (server_id,), offered))[0]
 
 
 def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Server]:
@@ -129,7 +140,7 @@ def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Serv
     Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
     """
     wanted = replace(request, count=len(offered.places), least=1)
-    return _settle(compute, _Build(wanted, offered.build_id, SPAWN, None, offered))
+    return _settle(compute, _Build(wanted, offered.build_id, SPAWN, offered=offered))
 
 
 def _settle(compute: Compute, build: _Build) -> list[Server]:
@@ -151,7 +162,12 @@ def _settle(compute: Compute, build: _Build) -> list[Server]:
 def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> list[Server]:
     """The servers as they are written down: on their nodes, or in ERROR."""
     request, conn = build.request, attempt.conn
-    count = _count(conn, build)
+    if build.from_cell:
+        if not cell_messages.once(conn, build.id):
+            return []
+        count = request.count
+    else:
+        count = _count(conn, build)
     lookup.check_image(conn, request.image_id, request.flavor)
     granting.check_hints(conn, spec)
     _check_place(compute, conn, build, spec)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from api.compute.described import actions, flavors, networks, nodes, projects, servers, zone_builds, zones
+from api.compute.described import actions, cells, flavors, networks, nodes, projects, servers, zone_builds, zones
 from api.compute.described.shapes import Operation
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
@@ -15,4 +15,5 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     **networks.OPERATIONS,
     **zones.OPERATIONS,
     **zone_builds.OPERATIONS,
+    **cells.OPERATIONS,
 }

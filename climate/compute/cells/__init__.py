@@ -1,0 +1,1 @@
+"""Cells: deployments in a tree that talk over each other's message brokers."""
