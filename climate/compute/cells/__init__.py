@@ -1,1 +1,1 @@
-"""Cells."""
+"""Cells: deployments in a tree that talk over each other's message brokers."""

@@ -1,0 +1,167 @@
+"""Dispatch: the outcome of one message in one cell.
+
+`process` runs the method of a message if it is for this cell, and tells what
+has to be sent on.  It sends nothing itself.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from climate.compute.cells import routing
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.errors import CellError, CellServiceAPIMethodNotFound, Postpone, encode
+from climate.compute.cells.messages import (
+    BROADCAST,
+    RESPONSE,
+    UP,
+    Message,
+    Response,
+    read_response,
+    response_to,
+)
+from climate.compute.cells.routing import Neighbours
+from climate.compute.context import Compute
+from climate.compute.store.failures import DATABASE_ERRORS
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CellContext:
+    """A cell as a message finds it."""
+
+    compute: Compute
+    name: str
+    handlers: "Handlers"
+    parents: Mapping[str, Cell] = field(default_factory=dict)
+    children: Mapping[str, Cell] = field(default_factory=dict)
+    max_hop_count: int = 10
+    attempt: int = 1
+    """Times that this message was handed to its handler, this one included."""
+
+
+Handler = Callable[[CellContext, Message, Mapping[str, Any]], Any]
+"""A method that other cells may call: (context, message, arguments) -> value as JSON.
+
+It may be called twice for one message, late, and in any order.  It raises
+`Postpone` to be called again later.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """The methods of a cell by the type of message; nothing else can be called."""
+
+    targeted: Mapping[str, Handler] = field(default_factory=dict)
+    broadcast: Mapping[str, Handler] = field(default_factory=dict)
+    upward: frozenset[str] = frozenset()
+    """Methods that cells below may call here; all others only cells above and this one itself."""
+
+    def joined(self, other: "Handlers") -> "Handlers":
+        """Return the methods of both."""
+        return Handlers(
+            {**self.targeted, **other.targeted},
+            {**self.broadcast, **other.broadcast},
+            self.upward | other.upward,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a message in one cell."""
+
+    sends: tuple[tuple[Cell, Message], ...] = ()
+    """Messages to neighbours."""
+    answer: tuple[str, Response] | None = None
+    """(uuid of a message of this cell, the response to it)."""
+
+
+def process(context: CellContext, message: Message) -> Outcome:
+    """Return the outcome of a message that is in this cell.
+
+    Errors are logged, and that of a targeted message becomes a failed response if
+    one is needed.  Only `Postpone` and errors of the database are raised: the
+    message is to be processed again.
+    """
+    if message.type == RESPONSE:
+        return _response(context, message)
+    if message.type == BROADCAST:
+        return _broadcast(context, message)
+    return _targeted(context, message)
+
+
+def first_hops(neighbours: Neighbours, message: Message) -> tuple[Cell, ...]:
+    """Return the neighbours that a message of this cell is sent to; none when it is for this cell itself.
+
+    Raises CellRoutingInconsistency, CellMaxHopCountReached.
+    """
+    if message.type == BROADCAST:
+        return routing.further_hops(neighbours, message)
+    neighbour = routing.next_hop(neighbours, message)
+    return () if neighbour is None else (neighbour,)
+
+
+def _targeted(context: CellContext, message: Message) -> Outcome:
+    try:
+        neighbour = routing.next_hop(context, message)
+    except CellError as error:
+        return _respond(context, message, _failed(message, error))
+    if neighbour is not None:
+        return Outcome(sends=((neighbour, message),))
+    return _respond(context, message, _run(context, context.handlers.targeted, message))
+
+
+def _broadcast(context: CellContext, message: Message) -> Outcome:
+    """A cell sends its own broadcast when it makes it; what is left is to run it here."""
+    _run(context, context.handlers.broadcast, message)
+    cells = () if message.is_mine else routing.further_hops(context, message)
+    return Outcome(sends=tuple((cell, message) for cell in cells))
+
+
+def _run(context: CellContext, known: Mapping[str, Handler], message: Message) -> Response:
+    try:
+        return Response(message.source, _allowed(context, known, message)(context, message, message.kwargs))
+    except (Postpone, *DATABASE_ERRORS):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is, the caller is told, and this cell works on
+        return _failed(message, error)
+
+
+def _allowed(context: CellContext, known: Mapping[str, Handler], message: Message) -> Handler:
+    handler = known.get(message.method)
+    if handler is None:
+        raise CellServiceAPIMethodNotFound(f"Cell {context.name} has no method {message.method!r}.")
+    if message.direction == UP and not message.is_mine and message.method not in context.handlers.upward:
+        raise CellServiceAPIMethodNotFound(f"Method {message.method!r} cannot be called by a child cell.")
+    return handler
+
+
+def _failed(message: Message, error: Exception) -> Response:
+    response = Response(message.source, failure=encode(error, message.routing_path))
+    log.info(
+        "a message of a cell failed",
+        method=message.method,
+        routing_path=message.routing_path,
+        reason=(response.failure or {}).get("message"),
+    )
+    return response
+
+
+def _respond(context: CellContext, message: Message, response: Response) -> Outcome:
+    if not message.need_response:
+        return Outcome()
+    return _response(context, response_to(message, response))
+
+
+def _response(context: CellContext, message: Message) -> Outcome:
+    try:
+        neighbour = routing.next_hop(context, message)
+        if neighbour is not None:
+            return Outcome(sends=((neighbour, message),))
+        return Outcome(answer=(message.response_uuid or "", read_response(message)))
+    except CellError as error:
+        log.warning("a response is dropped", cell=context.name, target=message.target_cell, reason=str(error))
+        return Outcome()

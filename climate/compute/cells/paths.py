@@ -1,0 +1,65 @@
+"""Paths of cells: short names from one cell to another, joined by `!`."""
+
+import re
+from collections.abc import Sequence
+
+from climate.compute.errors import BadRequest
+
+SEPARATOR = "!"
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""A short name: the separators `!`, `.` and `@` of paths, queues and foreign hosts cannot be in it."""
+
+
+def check_name(name: object) -> str:
+    """Return a short name of a cell; BadRequest for any text that cannot be one."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise BadRequest(
+            "The name of a cell must have 1 to 64 letters, digits, '-' or '_' and no '!', '.' or '@', "
+            f"got {str(name)[:80]!r}"
+        )
+    return name
+
+
+def is_path(path: object) -> bool:
+    """Return whether this is a path of at least one cell."""
+    return isinstance(path, str) and all(NAME.fullmatch(part) for part in path.split(SEPARATOR))
+
+
+def split(path: str) -> list[str]:
+    """Return the short names of a path, in order."""
+    return path.split(SEPARATOR)
+
+
+def join(*parts: str) -> str:
+    """Return the path through these names or paths; empty ones are left out."""
+    return SEPARATOR.join(part for part in parts if part)
+
+
+def hops(path: str) -> int:
+    """Return the number of hops of a path: 0 for a single cell."""
+    return path.count(SEPARATOR)
+
+
+def reverse(path: str) -> str:
+    """Return the way back."""
+    return SEPARATOR.join(reversed(split(path)))
+
+
+def last(path: str) -> str:
+    """Return the short name of the cell at the end of a path."""
+    return path.rpartition(SEPARATOR)[2]
+
+
+def response_target(routing_path: str, *, neighbour_only: bool = False) -> str:
+    """Return the target of a response to a message that came by this path.
+
+    `neighbour_only`: to the cell that handed the message over, not to the one that made it.
+    """
+    names = split(reverse(routing_path))
+    return join(*(names[:2] if neighbour_only else names))
+
+
+def is_prefix(path: str, whole: Sequence[str]) -> bool:
+    """Return whether `whole` begins with the names of `path`."""
+    names = split(path)
+    return list(whole[: len(names)]) == names
