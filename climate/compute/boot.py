@@ -4,7 +4,6 @@ import secrets
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -17,9 +16,9 @@ from climate.compute.errors import NoMoreAddresses, NoValidHost
 from climate.compute.network import fixed, floating
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
-from climate.compute.request import BootRequest, Spec, spec_of
+from climate.compute.request import BootRequest, Spec, drafts, spec_of
 from climate.compute.scheduler.plan import Pick
-from climate.compute.server import BUILD, ERROR, HOLD, RESERVED, SPAWN, Server
+from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
 from climate.compute.store import builds
 
 _ALPHABET = string.ascii_lowercase + string.digits
@@ -37,37 +36,6 @@ class _Build:
 
     def ids(self, count: int) -> tuple[str, ...]:
         return (self.server_id,) if self.server_id else tuple(str(uuid4()) for _ in range(count))
-
-    def drafts(self, ids: Sequence[str], now: datetime) -> list[Server]:
-        """Rows for servers that are on no node yet."""
-        asked = self.request
-        first = Server(
-            id=ids[0],
-            name=asked.name,
-            project_id=asked.project_id,
-            user_id=asked.user_id,
-            status=ERROR,
-            task=None,
-            flavor=asked.flavor,
-            image_id=asked.image_id,
-            metadata=asked.metadata,
-            hints=asked.hints,
-            zone=asked.zone,
-            build_id=self.id,
-            launch_index=0,
-            created_at=now,
-            updated_at=now,
-            key_name=asked.key_name,
-            description=asked.description,
-            destination=asked.destination,
-            access=asked.access,
-        )
-        if len(ids) == 1:
-            return [first]
-        return [
-            replace(first, id=server_id, name=f"{asked.name}-{place + 1}", launch_index=place)
-            for place, server_id in enumerate(ids)
-        ]
 
 
 def boot(compute: Compute, request: BootRequest) -> list[Server]:
@@ -123,8 +91,8 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
             raise
         return _refused(compute, attempt, (build, ids[: request.least]), reason)
     now = compute.now(conn)
-    drafts = build.drafts(ids[: len(plan.picks)], now)
-    made = [_on(draft, pick, build.task, group_id) for draft, pick in zip(drafts, plan.picks, strict=True)]
+    placed = drafts(build.request, build.id, ids[: len(plan.picks)], now)
+    made = [_on(draft, pick, build.task, group_id) for draft, pick in zip(placed, plan.picks, strict=True)]
     builds.insert(conn, made, request.user_data, request.request_id)
     _connect(compute, conn, build, (networks, made))
     decisions.keep(conn, Decision(build.id, None, now, decisions.PLACED, plan.trail, attempt.lost))
@@ -156,7 +124,7 @@ def _refused(
     (build, ids), conn = asked, attempt.conn
     now = compute.now(conn)
     fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": str(reason)}
-    made = [replace(draft, fault=fault) for draft in build.drafts(ids, now)]
+    made = [replace(draft, fault=fault) for draft in drafts(build.request, build.id, ids, now)]
     builds.insert(conn, made, build.request.user_data, build.request.request_id)
     refusal = Decision(build.id, None, now, decisions.REFUSED, reason.trail, attempt.lost, error=str(reason))
     decisions.keep(conn, refusal)

@@ -26,6 +26,7 @@ CREATE TABLE compute_cell_servers (
     addresses JSONB DEFAULT '[]'::jsonb NOT NULL,
     fault JSONB,
     commands BIGINT DEFAULT '0' NOT NULL,
+    commanded_at TIMESTAMP WITH TIME ZONE,
     unclaimed BOOLEAN DEFAULT false NOT NULL,
     created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
     updated_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute.cells import server_report
+from climate.compute.cells import server_report, top_builds
 from climate.compute.context import Compute
 from climate.compute.store import cell_changes, cell_servers
 
@@ -117,11 +117,4 @@ def fault_at_top(compute: Compute, given: object, message: object) -> set[str]:
     """Put servers that no cell has reported into ERROR; the ids of those that this changed."""
     ids = server_report.read_ids(given)
     with compute.engine.begin() as conn:
-        return build_failed(compute, conn, ids, str(message)[: server_report.LONGEST_TEXT])
-
-
-def build_failed(compute: Compute, conn: Connection, ids: Sequence[str], message: str) -> set[str]:
-    """Put servers of the top cell whose build no cell can take into ERROR, with this fault; ids of those changed."""
-    now = compute.now(conn)
-    fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": message}
-    return cell_servers.fail(conn, ids, fault, now)
+        return top_builds.failed(compute, conn, ids, str(message)[: server_report.LONGEST_TEXT])

@@ -56,6 +56,7 @@ cell_servers = Table(
     Column("fault", JSONB(none_as_null=True)),
     # Commands that were sent to the server's cell.  A report from before the last one keeps the task that it set.
     Column("commands", BigInteger, nullable=False, server_default="0"),
+    time("commanded_at", nullable=True),
     # Deleted here before a cell had reported it: a cell that reports it later is told to delete it.
     Column("unclaimed", Boolean, nullable=False, server_default=text("false")),
     time("created_at"),

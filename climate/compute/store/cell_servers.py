@@ -3,13 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
 from climate.compute.flavor import recorded
 from climate.compute.server import Address, Room, Server
+
+UNHEARD_SECONDS = 600.0
+"""A command that its cell has not heard after so long is shown no more: it waits for a broker, or is lost."""
 
 COLUMNS = """
     s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.zone,
@@ -45,7 +48,8 @@ _REPORT = text("""
         FROM r ORDER BY id
         ON CONFLICT (id) DO UPDATE
         SET cell = excluded.cell, version = excluded.version, status = excluded.status,
-            task = CASE WHEN s.commands > excluded.commands THEN s.task ELSE excluded.task END,
+            task = CASE WHEN s.commands > excluded.commands AND s.commanded_at > :unheard THEN s.task
+                        ELSE excluded.task END,
             flavor = excluded.flavor, vcpus = excluded.vcpus, ram_mb = excluded.ram_mb, zone = excluded.zone,
             key_name = excluded.key_name, before = excluded.before, place = excluded.place,
             addresses = excluded.addresses, fault = excluded.fault,
@@ -109,7 +113,8 @@ _FAIL = text("""
 """)
 
 _COMMAND = text("""
-    UPDATE compute_cell_servers SET commands = commands + 1, task = coalesce(:task, task), updated_at = :now
+    UPDATE compute_cell_servers
+    SET commands = commands + 1, commanded_at = :now, task = coalesce(:task, task), updated_at = :now
     WHERE id = CAST(:id AS uuid) RETURNING commands
 """)
 
@@ -161,7 +166,8 @@ def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], no
     or when another cell has it.
     """
     given = json.dumps(list(servers))
-    stored = conn.execute(_REPORT, {"servers": given, "cell": cell}).all()
+    unheard = now - timedelta(seconds=UNHEARD_SECONDS)
+    stored = conn.execute(_REPORT, {"servers": given, "cell": cell, "unheard": unheard}).all()
     idle = {row.id for row in stored if row.idle}
     finished = [
         {"id": server["id"], "message": "Error" if server["fault"] or server["refusal"] else None}
