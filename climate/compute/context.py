@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
+from climate.compute.cells.options import CellOptions
 from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.wires import Wires
@@ -54,6 +55,9 @@ class Compute:
     """The network service that this process is; None: it is called as the compute service is."""
     network_netns: str | None = None
     """The network namespace in which that one serves; None: this one."""
+
+    cells: CellOptions = field(default_factory=CellOptions)
+    """This deployment as a cell in a tree of several."""
 
     @property
     def network_host(self) -> str:

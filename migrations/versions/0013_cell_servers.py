@@ -5,7 +5,7 @@ from alembic import op
 from migrations.scripts import statements
 
 revision = "0013"
-down_revision = "0009"
+down_revision = "0012"
 
 
 def upgrade() -> None:

@@ -12,10 +12,11 @@ import structlog
 
 from climate.compute.cells import routing
 from climate.compute.cells.cell import Cell
-from climate.compute.cells.errors import CellError, CellServiceAPIMethodNotFound, Postpone, encode
+from climate.compute.cells.errors import BadMessage, CellError, CellServiceAPIMethodNotFound, Postpone, encode
 from climate.compute.cells.messages import (
     BROADCAST,
     RESPONSE,
+    TARGETED,
     UP,
     Message,
     Response,
@@ -104,11 +105,16 @@ def first_hops(neighbours: Neighbours, message: Message) -> tuple[Cell, ...]:
     return () if neighbour is None else (neighbour,)
 
 
+def refuse(context: CellContext, message: Message, error: Exception) -> Outcome:
+    """Return the outcome of a message that is given up: a failed response if one is needed."""
+    return _respond(context, message, _failed(message, error))
+
+
 def _targeted(context: CellContext, message: Message) -> Outcome:
     try:
         neighbour = routing.next_hop(context, message)
     except CellError as error:
-        return _respond(context, message, _failed(message, error))
+        return refuse(context, message, error)
     if neighbour is not None:
         return Outcome(sends=((neighbour, message),))
     return _respond(context, message, _run(context, context.handlers.targeted, message))
@@ -151,9 +157,14 @@ def _failed(message: Message, error: Exception) -> Response:
 
 
 def _respond(context: CellContext, message: Message, response: Response) -> Outcome:
-    if not message.need_response:
+    if not message.need_response or message.type != TARGETED:
         return Outcome()
-    return _response(context, response_to(message, response))
+    answer = response_to(message, response)
+    try:
+        answer.to_json()
+    except BadMessage as error:
+        answer = response_to(message, _failed(message, error))
+    return _response(context, answer)
 
 
 def _response(context: CellContext, message: Message) -> Outcome:

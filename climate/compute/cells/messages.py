@@ -23,7 +23,9 @@ PARSE_RESPONSES = "parse_responses"
 """The method that a response names."""
 
 LARGEST = 1024 * 1024
-"""Bytes of a message as JSON at most."""
+"""Bytes of a message as JSON at most, when it is made."""
+READ_AT_MOST = LARGEST + 64 * 1024
+"""Bytes at most that are read of others: the routing path grows on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +68,14 @@ class Message:
         most = min(self.max_hop_count, max_hop_count)
         return replace(self, routing_path=path, hop_count=self.hop_count + 1, max_hop_count=most)
 
-    def to_json(self) -> str:
-        """Return the JSON form; BadMessage when it has a value that is not JSON, or is larger than LARGEST."""
+    def to_json(self, most: int = LARGEST) -> str:
+        """Return the JSON form; BadMessage when it has a value that is not JSON, or more than `most` bytes."""
         try:
             text = json.dumps(_fields(self), allow_nan=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError) as error:
             raise BadMessage(f"The arguments of {self.method} are not JSON: {error}") from None
-        if len(text) > LARGEST:
-            raise BadMessage(f"The message {self.method} has {len(text)} bytes; at most {LARGEST} can be sent")
+        if len(text) > most:
+            raise BadMessage(f"The message {self.method} has {len(text)} bytes; at most {most} can be sent")
         return text
 
 
@@ -100,6 +102,10 @@ class Response:
     failure: Mapping[str, Any] | None = None
     """The error as `errors.encode` writes it."""
 
+    def body(self) -> dict[str, Any]:
+        """Return the response as JSON."""
+        return {"cell_name": self.cell_name, "value": self.value, "failure": self.failure}
+
     def value_or_raise(self) -> Any:
         """Return the value, or raise the error that the method raised there."""
         if self.failure is not None:
@@ -113,7 +119,7 @@ class Response:
 
 def response_to(message: Message, response: Response) -> Message:
     """Return the message that takes a response back to the cell that made `message`."""
-    kwargs = {"cell_name": response.cell_name, "value": response.value, "failure": response.failure}
+    kwargs = response.body()
     back = UP if message.direction == DOWN else DOWN
     return Message(
         RESPONSE,
@@ -131,17 +137,21 @@ def response_to(message: Message, response: Response) -> Message:
 
 def read_response(message: Message) -> Response:
     """Return the response in a message; BadMessage when there is none."""
-    kwargs = message.kwargs
-    failure = kwargs.get("failure")
-    if not isinstance(kwargs.get("cell_name"), str) or not isinstance(failure, dict | None):
+    return read_body(message.kwargs)
+
+
+def read_body(body: Mapping[str, Any]) -> Response:
+    """Return the response of its JSON form; BadMessage for any other."""
+    failure = body.get("failure")
+    if not isinstance(body.get("cell_name"), str) or not isinstance(failure, dict | None):
         raise BadMessage("The response is malformed")
-    return Response(kwargs["cell_name"], kwargs.get("value"), failure)
+    return Response(body["cell_name"], body.get("value"), failure)
 
 
 def from_json(text: str) -> Message:
     """Return the message of a JSON form; BadMessage names the field that is wrong."""
-    if len(text) > LARGEST:
-        raise BadMessage(f"The message has {len(text)} bytes; at most {LARGEST} are read")
+    if len(text) > READ_AT_MOST:
+        raise BadMessage(f"The message has {len(text)} bytes; at most {READ_AT_MOST} are read")
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):

@@ -18,6 +18,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from climate.compute.store import (
     cell_server_tables,
+    cell_tables,
     grant_tables,
     loan_tables,
     network_tables,
@@ -28,6 +29,7 @@ from climate.compute.store.columns import count, json, metadata, time, uuid
 
 __all__ = [
     "cell_server_tables",
+    "cell_tables",
     "grant_tables",
     "loan_tables",
     "metadata",

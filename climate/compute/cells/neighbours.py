@@ -1,0 +1,123 @@
+"""Neighbours: the parents and children of this cell, kept in its database."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.cells import paths
+from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.errors import CellError, CellExists, CellNotFound
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest
+from climate.compute.store import cells as rows
+from climate.compute.store.cells import Row
+from climate.vault import Unreadable
+
+log = structlog.get_logger(__name__)
+
+SHORTEST_SECRET = 16
+"""Characters of the secret of a link."""
+
+SEALED = ("password", "transport_url", "secret")
+"""Fields of a broker that are stored encrypted and never shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The neighbours of a cell, by name."""
+
+    parents: Mapping[str, Cell]
+    children: Mapping[str, Cell]
+
+
+def around(conn: Connection) -> Around:
+    """Return all neighbours, without their secrets."""
+    found = [row.cell for row in rows.listed(conn)]
+    return Around(
+        {cell.name: cell for cell in found if cell.is_parent},
+        {cell.name: cell for cell in found if not cell.is_parent},
+    )
+
+
+def listed(compute: Compute) -> list[Cell]:
+    """Return all neighbours by name, without their secrets."""
+    with compute.engine.connect() as conn:
+        return [row.cell for row in rows.listed(conn)]
+
+
+def get(compute: Compute, name: str) -> Cell:
+    """Return a neighbour without its secrets; CellNotFound."""
+    with compute.engine.connect() as conn:
+        return _found(rows.named(conn, [name]), name).cell
+
+
+def with_secrets(compute: Compute, conn: Connection, *names: str) -> dict[str, Cell]:
+    """Return the neighbours of these names with the secrets of their links."""
+    return {row.cell.name: _opened(compute, row) for row in rows.named(conn, names)}
+
+
+def create(compute: Compute, cell: Cell) -> Cell:
+    """Store a new neighbour.  Raises BadRequest, CellExists."""
+    paths.check_name(cell.name)
+    if cell.name == compute.cells.name:
+        raise BadRequest(f"Cell {cell.name} cannot be its own neighbour.")
+    _check_broker(cell.broker)
+    with compute.engine.begin() as conn:
+        if not rows.insert(conn, _sealed(compute, cell)):
+            raise CellExists(f"Cell {cell.name} is a neighbour already.")
+    return cell
+
+
+def change(compute: Compute, name: str, cell: Mapping[str, Any], broker: Mapping[str, Any]) -> Cell:
+    """Change fields of a neighbour and of its broker; those that are not given stay.
+
+    Raises CellNotFound, BadRequest.
+    """
+    with compute.engine.begin() as conn:
+        row = rows.lock(conn, name)
+        if row is None:
+            raise CellNotFound(f"Cell {name} could not be found.")
+        present = _opened(compute, row)
+        wanted = replace(present, **cell, broker=replace(present.broker, **broker))
+        _check_broker(wanted.broker)
+        rows.update(conn, _sealed(compute, wanted))
+    return wanted
+
+
+def delete(compute: Compute, name: str) -> None:
+    """Delete a neighbour and the messages that wait for it; CellNotFound."""
+    with compute.engine.begin() as conn:
+        if not rows.delete(conn, name):
+            raise CellNotFound(f"Cell {name} could not be found.")
+
+
+def _found(found: list[Row], name: str) -> Row:
+    if not found:
+        raise CellNotFound(f"Cell {name} could not be found.")
+    return found[0]
+
+
+def _check_broker(broker: Broker) -> None:
+    if broker.secret is not None and len(broker.secret) < SHORTEST_SECRET:
+        raise BadRequest(f"The secret of a cell must have at least {SHORTEST_SECRET} characters.")
+
+
+def _sealed(compute: Compute, cell: Cell) -> Row:
+    if compute.cells.vault is None:
+        raise CellError("The credentials of a cell cannot be stored: there is no key to encrypt them with.")
+    secrets = {key: getattr(cell.broker, key) for key in SEALED}
+    return Row(cell, compute.cells.vault.seal(secrets))
+
+
+def _opened(compute: Compute, row: Row) -> Cell:
+    """A neighbour whose key is gone has no secrets, and is neither sent to nor believed until they are set anew."""
+    try:
+        secrets = compute.cells.vault.open(row.sealed) if compute.cells.vault is not None else {}
+    except Unreadable as error:
+        log.error("the credentials of a cell cannot be read", cell=row.cell.name, reason=str(error))
+        secrets = {}
+    known = {key: value for key, value in secrets.items() if key in SEALED}
+    return replace(row.cell, broker=replace(row.cell.broker, **known))

@@ -1,0 +1,53 @@
+"""Options of cells, read from the settings once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from climate.vault import Vault
+
+API, COMPUTE = "api", "compute"
+
+CellType = Literal["api", "compute"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellOptions:
+    """This cell, as its settings describe it.  Times: seconds."""
+
+    enabled: bool = False
+    name: str = "nova"
+    type: CellType = "compute"
+    capabilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    call_timeout: float = 60.0
+    max_hop_count: int = 10
+    scheduler_retries: int = 10
+    """Further attempts of a build for which no cell was available."""
+    scheduler_retry_delay: float = 2.0
+    reserve_percent: float = 10.0
+    """Part of a node that is not counted as free when its capacity is reported."""
+    mute_seconds: float = 300.0
+    """A child that has not reported for so long is mute."""
+    ram_multiplier: float = 10.0
+    """Above zero prefers cells with more room, below zero fuller ones."""
+    offset_multiplier: float = 1.0
+    mute_multiplier: float = -10.0
+    mute_value: float = 1000.0
+    vault: Vault | None = field(default=None, repr=False)
+    """Seals the credentials of neighbours."""
+
+    @property
+    def is_api(self) -> bool:
+        """Return whether this is the top cell, which has the API and no nodes."""
+        return self.enabled and self.type == API
+
+
+def read_capabilities(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the capabilities of `key=value;value, key=value`; ValueError names the part without a key."""
+    found: dict[str, tuple[str, ...]] = {}
+    for part in filter(None, (word.strip() for word in text.split(","))):
+        key, separator, values = part.partition("=")
+        if not separator or not key.strip():
+            raise ValueError(f"{part!r} is not of the form key=value;value")
+        found[key.strip()] = tuple(value.strip() for value in values.split(";"))
+    return found

@@ -1,0 +1,81 @@
+"""Sending: messages wait in the database until the neighbour has confirmed them."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import uuid4
+
+import structlog
+
+from climate.compute.cells import neighbours, signing
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.messages import RESPONSE
+from climate.compute.cells.signing import CONFIRMATION, Letter
+from climate.compute.cells.transport import QUEUES, CellTransport, TransportError
+from climate.compute.context import Compute
+from climate.compute.store import cell_messages, cells
+from climate.compute.store.cell_messages import Sent
+
+log = structlog.get_logger(__name__)
+
+BATCH = 100
+"""Messages that are taken from the outbox at once."""
+
+
+def due(compute: Compute) -> list[str]:
+    """Return the names of the neighbours that messages are due to."""
+    with compute.engine.connect() as conn:
+        return cell_messages.waiting(conn, compute.now(conn))
+
+
+def send(compute: Compute, transport: CellTransport, name: str) -> int:
+    """Send what is due to a neighbour; the number of messages that its broker has taken.
+
+    When the broker cannot be reached, the messages wait, and the pause before the
+    next attempt grows up to 30 seconds.
+    """
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        taken = cell_messages.take(conn, name, now, BATCH)
+        cell = neighbours.with_secrets(compute, conn, name).get(name) if taken else None
+    if cell is None:
+        return 0
+    sent, error = _publish(compute, transport, (cell, now), taken)
+    with compute.engine.begin() as conn:
+        if error is None:
+            cells.reached(conn, name)
+            return sent
+        now = compute.now(conn)
+        cell_messages.put_back(conn, [message.id for message in taken[sent:]], now)
+        failures = cells.failed(conn, name, str(error), now)
+    log.warning("a cell cannot be reached", cell=name, failures=failures, reason=str(error))
+    return sent
+
+
+def confirm(compute: Compute, transport: CellTransport, cell: Cell, deliveries: Sequence[str], now: datetime) -> None:
+    """Tell a neighbour which of its messages have arrived; if that is lost, it sends them again."""
+    letter = Letter(compute.cells.name, str(uuid4()), CONFIRMATION, json.dumps(list(deliveries)))
+    try:
+        transport.send(cell, QUEUES[RESPONSE], _sealed(compute, cell, letter, now))
+    except TransportError as error:
+        log.info("messages could not be confirmed", cell=cell.name, reason=str(error))
+
+
+def _publish(
+    compute: Compute, transport: CellTransport, to: tuple[Cell, datetime], messages: Sequence[Sent]
+) -> tuple[int, TransportError | None]:
+    """(messages that were sent, the error that ended it)."""
+    cell, now = to
+    for place, message in enumerate(messages):
+        letter = Letter(compute.cells.name, message.delivery, message.kind, message.body)
+        try:
+            transport.send(cell, QUEUES[message.kind], _sealed(compute, cell, letter, now))
+        except TransportError as error:
+            return place, error
+    return len(messages), None
+
+
+def _sealed(compute: Compute, cell: Cell, letter: Letter, now: datetime) -> dict[str, str]:
+    if not cell.broker.secret:
+        raise TransportError(f"Cell {cell.name} has no secret; set it with `climate cell set`")
+    return signing.seal(cell.broker.secret, (compute.cells.name, cell.name), letter, now)

@@ -1,0 +1,276 @@
+"""Messages of cells on their way: those to send, those that arrived, and the responses that are waited for."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+from sqlalchemy import Connection, Engine, text
+
+CHANNEL = "climate_cells"
+"""LISTEN for it: OUTBOX or INBOX when a message waits there."""
+ANSWERS = "climate_cell_answers"
+"""LISTEN for it: the uuid of a message that was answered."""
+OUTBOX, INBOX = "outbox", "inbox"
+
+MOST_UNCONFIRMED = 1000
+"""Messages to one neighbour on their way; more wait here, so that its broker is not filled while it is down."""
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a response is looked for although nothing was heard."""
+
+_NOTIFY = text("SELECT pg_notify(:channel, :payload)")
+
+_PUT = text("""
+    INSERT INTO compute_cell_outbox (cell, kind, body, due_at, expires_at)
+    VALUES (:cell, :kind, :body, :now, :expires_at)
+""")
+
+# Twice as long after each try, as what is not confirmed waits in a broker whose cell is down.
+_TAKE = text("""
+    UPDATE compute_cell_outbox o
+    SET tries = tries + 1,
+        due_at = CAST(:now AS timestamptz) + make_interval(secs => least(300, 30 * power(2, least(tries, 5))))
+    FROM (
+        SELECT w.id FROM compute_cell_outbox w
+        JOIN compute_cells c ON c.name = w.cell
+        WHERE w.cell = :cell AND w.due_at <= :now AND (w.expires_at IS NULL OR w.expires_at > :now)
+          AND (c.retry_at IS NULL OR c.retry_at <= :now)
+        ORDER BY w.due_at, w.id
+        LIMIT least(:limit, greatest(0, :most - (
+            SELECT count(*) FROM compute_cell_outbox f WHERE f.cell = :cell AND f.due_at > :now AND f.tries > 0)))
+        FOR UPDATE OF w SKIP LOCKED
+    ) due
+    WHERE o.id = due.id
+    RETURNING o.id, o.delivery::text, o.kind, o.body
+""")
+
+_PUT_BACK = text("""
+    UPDATE compute_cell_outbox SET due_at = :now, tries = greatest(0, tries - 1)
+    WHERE id = ANY(CAST(:ids AS bigint[]))
+""")
+
+_CONFIRM = text("""
+    DELETE FROM compute_cell_outbox WHERE cell = :cell AND delivery = ANY(CAST(:deliveries AS uuid[]))
+""")
+
+_WAITING = text("""
+    SELECT DISTINCT w.cell FROM compute_cell_outbox w JOIN compute_cells c ON c.name = w.cell
+    WHERE w.due_at <= :now AND (c.retry_at IS NULL OR c.retry_at <= :now)
+""")
+
+_COUNTS = text("SELECT cell, count(*) AS waiting, min(created_at) AS since FROM compute_cell_outbox GROUP BY cell")
+
+_ARRIVED = text("""
+    INSERT INTO compute_cell_inbox (sender, delivery, kind, body, due_at, received_at)
+    SELECT a.sender, a.delivery, a.kind, a.body, CAST(:now AS timestamptz), CAST(:now AS timestamptz)
+    FROM jsonb_to_recordset(CAST(:arrived AS jsonb)) AS a(sender text, delivery uuid, kind text, body text)
+    ORDER BY a.sender, a.delivery
+    ON CONFLICT (sender, delivery) DO NOTHING
+    RETURNING sender, delivery::text
+""")
+
+_NEXT = text("""
+    UPDATE compute_cell_inbox i
+    SET attempts = attempts + 1, due_at = CAST(:now AS timestamptz) + make_interval(secs => :lease)
+    FROM (
+        SELECT sender, delivery FROM compute_cell_inbox
+        WHERE due_at <= :now AND kind = :kind
+        ORDER BY due_at LIMIT :limit
+        FOR UPDATE SKIP LOCKED
+    ) due
+    WHERE i.sender = due.sender AND i.delivery = due.delivery
+    RETURNING i.sender, i.delivery::text, i.kind, i.body, i.attempts
+""")
+
+_DONE = text("""
+    UPDATE compute_cell_inbox SET due_at = NULL, body = '' WHERE sender = :sender AND delivery = CAST(:delivery AS uuid)
+""")
+
+_POSTPONE = text("""
+    UPDATE compute_cell_inbox SET due_at = CAST(:now AS timestamptz) + make_interval(secs => :seconds)
+    WHERE sender = :sender AND delivery = CAST(:delivery AS uuid) AND due_at IS NOT NULL
+""")
+
+_NEXT_DUE = text("""
+    SELECT least((SELECT min(due_at) FROM compute_cell_inbox WHERE due_at IS NOT NULL AND kind = :kind),
+                 CAST(:now AS timestamptz) + interval '1 hour') - CAST(:now AS timestamptz)
+""")
+
+_EXPECT = text("INSERT INTO compute_cell_responses (uuid, expires_at) VALUES (CAST(:uuid AS uuid), :expires_at)")
+
+_ANSWER = text("""
+    UPDATE compute_cell_responses SET body = CAST(:body AS jsonb)
+    WHERE uuid = CAST(:uuid AS uuid) AND body IS NULL AND expires_at > :now
+""")
+
+_FETCH = text("SELECT body FROM compute_cell_responses WHERE uuid = CAST(:uuid AS uuid)")
+
+_FORGET = text("DELETE FROM compute_cell_responses WHERE uuid = CAST(:uuid AS uuid)")
+
+_SWEEPS = (
+    text("DELETE FROM compute_cell_outbox WHERE expires_at < :now"),
+    text("DELETE FROM compute_cell_responses WHERE expires_at < CAST(:now AS timestamptz) - interval '1 hour'"),
+    text("""
+        DELETE FROM compute_cell_inbox
+        WHERE due_at IS NULL AND received_at < CAST(:now AS timestamptz) - make_interval(secs => :kept)
+    """),
+    text("DELETE FROM compute_cell_builds WHERE made_at < CAST(:now AS timestamptz) - interval '30 days'"),
+)
+
+_ONCE = text("INSERT INTO compute_cell_builds (build_id) VALUES (:build_id) ON CONFLICT DO NOTHING RETURNING build_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message on its way to a neighbour."""
+
+    id: int
+    delivery: str
+    kind: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A message that has arrived from a neighbour, or that this cell sends to itself: sender ''."""
+
+    sender: str
+    delivery: str
+    kind: str
+    body: str
+    attempts: int = 0
+
+
+def notify(conn: Connection, payload: str, channel: str = CHANNEL) -> None:
+    """Wake whoever listens, after the commit."""
+    conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
+
+
+def put(
+    conn: Connection, cells: Sequence[str], kind: str, body: str, now: datetime, expires_at: datetime | None = None
+) -> None:
+    """Store a message for each of these neighbours; it is sent after the commit."""
+    values = {"kind": kind, "body": body, "now": now, "expires_at": expires_at}
+    if cells:
+        conn.execute(_PUT, [{"cell": cell, **values} for cell in cells])
+        notify(conn, OUTBOX)
+
+
+def waiting(conn: Connection, now: datetime) -> list[str]:
+    """Return the neighbours that a message is due to."""
+    return list(conn.execute(_WAITING, {"now": now}).scalars())
+
+
+def counts(conn: Connection) -> dict[str, tuple[int, datetime]]:
+    """Return (unconfirmed messages, time of the oldest) for each neighbour that has any."""
+    return {row.cell: (row.waiting, row.since) for row in conn.execute(_COUNTS)}
+
+
+def take(conn: Connection, cell: str, now: datetime, limit: int) -> list[Sent]:
+    """Return messages that are due to a neighbour, in order; they are due again if it does not confirm them."""
+    rows = conn.execute(_TAKE, {"cell": cell, "now": now, "limit": limit, "most": MOST_UNCONFIRMED})
+    return sorted((Sent(*row) for row in rows), key=lambda sent: sent.id)
+
+
+def put_back(conn: Connection, ids: Sequence[int], now: datetime) -> None:
+    """Make messages due again that could not be sent."""
+    conn.execute(_PUT_BACK, {"ids": list(ids), "now": now})
+
+
+def confirm(conn: Connection, cell: str, deliveries: Sequence[str]) -> None:
+    """Delete messages that a neighbour has confirmed."""
+    conn.execute(_CONFIRM, {"cell": cell, "deliveries": list(deliveries)})
+
+
+def arrived(conn: Connection, messages: Sequence[Arrived], now: datetime) -> set[tuple[str, str]]:
+    """Store messages; (sender, delivery) of those that were not here before."""
+    fields = [{"sender": m.sender, "delivery": m.delivery, "kind": m.kind, "body": m.body} for m in messages]
+    if not fields:
+        return set()
+    found = {(row[0], row[1]) for row in conn.execute(_ARRIVED, {"arrived": json.dumps(fields), "now": now})}
+    if found:
+        notify(conn, INBOX)
+    return found
+
+
+def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[Arrived]:
+    """Return messages that are due to be processed; they are due again after `lease` seconds if they are not done."""
+    rows = conn.execute(_NEXT, {"kind": kind, "now": now, "lease": lease, "limit": limit})
+    return [Arrived(*row) for row in rows]
+
+
+def done(conn: Connection, message: Arrived) -> None:
+    """Keep no more than the id of a message."""
+    conn.execute(_DONE, {"sender": message.sender, "delivery": message.delivery})
+
+
+def postpone(conn: Connection, message: Arrived, seconds: float, now: datetime) -> None:
+    """Make a message due again after some seconds."""
+    values = {"sender": message.sender, "delivery": message.delivery, "seconds": seconds, "now": now}
+    conn.execute(_POSTPONE, values)
+
+
+def next_due(conn: Connection, kind: str, now: datetime) -> float:
+    """Return the seconds until a message is due to be processed, at most an hour."""
+    found = conn.execute(_NEXT_DUE, {"kind": kind, "now": now}).scalar_one()
+    return max(0.0, float(found.total_seconds()))
+
+
+def expect(conn: Connection, uuid: str, expires_at: datetime) -> None:
+    """Note that the response to a message is waited for."""
+    conn.execute(_EXPECT, {"uuid": uuid, "expires_at": expires_at})
+
+
+def answer(conn: Connection, uuid: str, body: Mapping[str, Any], now: datetime) -> bool:
+    """Store a response; False when nobody waits for it any more."""
+    values = {"uuid": uuid, "body": json.dumps(body), "now": now}
+    if conn.execute(_ANSWER, values).rowcount == 0:
+        return False
+    notify(conn, uuid, ANSWERS)
+    return True
+
+
+def fetch(conn: Connection, uuid: str) -> Mapping[str, Any] | None:
+    """Return the response to a message; None while there is none."""
+    found: Mapping[str, Any] | None = conn.execute(_FETCH, {"uuid": uuid}).scalar()
+    return found
+
+
+def wait_for(engine: Engine, uuid: str, seconds: float) -> Mapping[str, Any] | None:
+    """Return the response to a message as soon as it is there, and forget it; None when the time is over."""
+    until = monotonic() + seconds
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        conn.exec_driver_sql(f"LISTEN {ANSWERS}")
+        try:
+            while (found := fetch(conn, uuid)) is None and (left := until - monotonic()) > 0:
+                _heard(conn, uuid, min(left, LOOK_AGAIN))
+            forget(conn, uuid)
+            return found
+        finally:
+            conn.exec_driver_sql(f"UNLISTEN {ANSWERS}")
+
+
+def _heard(conn: Connection, uuid: str, seconds: float) -> None:
+    """Return when the message was answered, or the time is over."""
+    for heard in conn.connection.driver_connection.notifies(timeout=seconds):  # type: ignore[union-attr]
+        if heard.payload == uuid:
+            return
+
+
+def forget(conn: Connection, uuid: str) -> None:
+    """Wait for a response no more."""
+    conn.execute(_FORGET, {"uuid": uuid})
+
+
+def sweep(conn: Connection, now: datetime, kept: float) -> None:
+    """Delete what has expired, and the ids of messages that arrived more than `kept` seconds ago."""
+    for statement in _SWEEPS:
+        conn.execute(statement, {"now": now, "kept": kept})
+
+
+def once(conn: Connection, build_id: str) -> bool:
+    """Return whether a build is carried out for the first time; it counts if the transaction is committed."""
+    return conn.execute(_ONCE, {"build_id": build_id}).scalar() is not None

@@ -1,0 +1,114 @@
+"""Several cells in one process, each with its own database, over an in-memory transport."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from climate.compute import Compute
+from climate.compute.cells import inbox, neighbours, outbox
+from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.dispatch import Handlers
+from climate.compute.cells.messages import TYPES
+from climate.compute.cells.options import CellOptions
+from climate.compute.cells.transport import MemoryTransport
+from climate.compute.host import NodeSpec
+from climate.vault import Vault
+from tests.compute.place import Place, place
+
+SMALL: Mapping[str, Sequence[str]] = {"top": ("left", "right"), "left": (), "right": ("leaf",), "leaf": ()}
+"""Four cells: a top with two children, and one grandchild."""
+
+
+def secret_of(parent: str, child: str) -> str:
+    return f"secret of {parent} and {child}"
+
+
+@dataclass
+class Tree:
+    """The cells by name; what they send waits in `transport` until `settle`."""
+
+    places: dict[str, Place]
+    transport: MemoryTransport = field(default_factory=MemoryTransport)
+    handlers: Handlers = field(default_factory=Handlers)
+    now_seconds: float = 0
+
+    def __getitem__(self, name: str) -> Compute:
+        return self.places[name].compute
+
+    def settle(self) -> None:
+        """Send, receive and process until nothing moves, servers included."""
+        while self.step():
+            pass
+
+    def step(self) -> int:
+        """Let every cell send, receive and process once; how much was done."""
+        return sum(self._of(name) for name in self.places)
+
+    def _of(self, name: str) -> int:
+        compute, done = self[name], 0
+        for neighbour in outbox.due(compute):
+            done += outbox.send(compute, self.transport, neighbour)
+        done += inbox.receive(compute, self.transport, self.transport.receive(name))
+        done += sum(inbox.work(compute, self.handlers, kind) for kind in TYPES)
+        self.places[name].settle()
+        return done
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep the cells at work in a thread, for callers that wait for a response."""
+        stop = threading.Event()
+
+        def run() -> None:
+            while not stop.is_set():
+                if not self.step():
+                    stop.wait(0.005)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+@dataclass
+class CellDatabases:
+    """One database for each cell of a tree, made when it is first needed."""
+
+    make_database: Callable[..., str]
+    made: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> str:
+        if name not in self.made:
+            self.made[name] = self.make_database()
+        return self.made[name]
+
+
+@contextmanager
+def tree(
+    databases: CellDatabases,
+    home: Path,
+    children: Mapping[str, Sequence[str]] = SMALL,
+    nodes: Mapping[str, Sequence[NodeSpec]] | None = None,
+    **options: Any,
+) -> Iterator[Tree]:
+    """Cells that know their neighbours; the first is the API cell.  `options`: of all of them."""
+    vault, places = Vault.of_this_process(), {}
+    with ExitStack() as stack:
+        for name in children:
+            (home / name).mkdir()
+            there = stack.enter_context(place(databases(name), home / name, (nodes or {}).get(name, ())))
+            kind = "api" if name == next(iter(children)) else "compute"
+            cells = CellOptions(enabled=True, name=name, type=kind, vault=vault, **options)  # type: ignore[arg-type]
+            there.compute = replace(there.compute, cells=cells)
+            places[name] = there
+        for parent, below in children.items():
+            for child in below:
+                link = Broker(secret=secret_of(parent, child))
+                neighbours.create(places[parent].compute, Cell(child, broker=link))
+                neighbours.create(places[child].compute, Cell(parent, is_parent=True, broker=link))
+        yield Tree(places)
