@@ -25,6 +25,7 @@ from api.compute import (
 )
 from api.errors import teach
 from climate.compute import errors
+from climate.compute.cells.errors import CellError, CellTimeout, InstanceUnknownCell
 
 NOUNS = (
     servers,
@@ -55,6 +56,9 @@ STATUS: dict[type[Exception], int] = {
     errors.Conflict: 409,
     errors.VirtError: 503,
     errors.MacsCollide: 503,
+    CellTimeout: 504,
+    CellError: 503,
+    InstanceUnknownCell: 409,
 }
 """What the bundled cloud's errors are in HTTP."""
 

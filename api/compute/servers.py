@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from api.body import read_object
@@ -12,11 +13,13 @@ from api.compute.server_body import Wanted
 from api.compute.server_view import Behind
 from api.current import caller, climate, compute, here, request_id
 from api.paging import next_links, page, unknown_marker
-from climate.compute import asking, lending, services, upkeep
 from climate.compute import boot as compute_boot
+from climate.compute import lending, operations, services
+from climate.compute.addressing import Who
+from climate.compute.errors import NotFound
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
-from climate.compute.store import server_lists, servers
+from climate.compute.store import servers
 from climate.domain.errors import InvalidInput
 from climate.service import boot as leased_boot
 
@@ -27,6 +30,11 @@ blueprint = compute_blueprint("servers")
 CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
 IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
 """What clients send and what changes nothing here."""
+
+
+def who(server_id: str) -> Who:
+    """Who changes the server in a path."""
+    return Who(asked.path_id(server_id), asked.own_project(), by())
 
 
 def by() -> dict[str, str]:
@@ -110,7 +118,7 @@ def describe(server_id: str) -> Body:
     for version in (4, 6):
         if f"accessIPv{version}" in body:
             words[f"access_ipv{version}"] = asked.address(body[f"accessIPv{version}"], version)
-    server = upkeep.describe(compute(), asked.path_id(server_id), words, project_id=asked.own_project())
+    server = operations.describe(compute(), who(server_id), words)
     return {"server": server_view.full(server, _behind([server]))}
 
 
@@ -118,26 +126,26 @@ def describe(server_id: str) -> Body:
 def delete(server_id: str) -> tuple[str, int]:
     """Delete a server; it is seen until that is done."""
     asked.may_write()
-    asking.ask(compute(), asked.path_id(server_id), DELETE, project_id=asked.own_project(), by=by())
+    operations.ask(compute(), who(server_id), DELETE)
     return "", 204
 
 
 def find(server_id: str) -> Server:
     """The server in a path, which must be the caller's or the caller an administrator."""
     asked.may_read()
-    return asking.get(compute(), asked.path_id(server_id), asked.own_project())
+    return operations.get(compute(), asked.path_id(server_id), asked.own_project())
 
 
 def _listed() -> tuple[list[Server], Body]:
     asked.may_read()
     wanted = page()
     query = server_query.listing(wanted)
-    with compute().engine.connect() as conn:
-        if wanted.marker is not None:
-            last = servers.get(conn, asked.uuid(wanted.marker, "marker"))
-            if last is None or query.wanted.get("project_id", last.project_id) != last.project_id:
-                raise unknown_marker(wanted.marker)
-        found = server_lists.listed(conn, query)
+    if wanted.marker is not None:
+        query = replace(query, marker=asked.uuid(wanted.marker, "marker"))
+    try:
+        found = operations.listed(compute(), query)
+    except NotFound:
+        raise unknown_marker(str(wanted.marker)) from None
     more, found = len(found) > wanted.limit, found[: wanted.limit]
     return found, {"servers_links": next_links(here(), found[-1].id, wanted)} if more else {}
 

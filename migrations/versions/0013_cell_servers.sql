@@ -64,7 +64,7 @@ CREATE INDEX ix_compute_cell_versions_gone ON compute_cell_versions (gone_at) WH
 CREATE OR REPLACE FUNCTION compute_cell_server_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO compute_cell_changes (server_id) VALUES (coalesce(NEW.id, OLD.id));
-    PERFORM pg_notify('compute_cell_changes', '');
+    PERFORM pg_notify('climate_cells', 'changes');
     RETURN NULL;
 END $$;
 
@@ -73,7 +73,7 @@ BEGIN
     INSERT INTO compute_cell_changes (server_id)
     SELECT DISTINCT server_id FROM (VALUES (NEW.server_id), (OLD.server_id)) AS s(server_id)
     WHERE server_id IS NOT NULL;
-    PERFORM pg_notify('compute_cell_changes', '');
+    PERFORM pg_notify('climate_cells', 'changes');
     RETURN NULL;
 END $$;
 
@@ -84,6 +84,6 @@ BEGIN
     WHERE a.server_id IS NOT NULL
       AND (a.network_id, a.address) IN ((NEW.fixed_network_id, NEW.fixed_address),
                                         (OLD.fixed_network_id, OLD.fixed_address));
-    PERFORM pg_notify('compute_cell_changes', '');
+    PERFORM pg_notify('climate_cells', 'changes');
     RETURN NULL;
 END $$;

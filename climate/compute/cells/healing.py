@@ -63,9 +63,7 @@ class Healer:
 def sync(compute: Compute, wanted: Wanted) -> int:
     """Have servers of this cell reported; how many."""
     with compute.engine.begin() as conn:
-        ids = cell_changes.recent(
-            conn, wanted.updated_since, project_id=wanted.project_id, deleted=wanted.deleted
-        )
+        ids = cell_changes.recent(conn, wanted.updated_since, project_id=wanted.project_id, deleted=wanted.deleted)
         cell_changes.note(conn, ids)
     return len(ids)
 

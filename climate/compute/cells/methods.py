@@ -1,13 +1,15 @@
 """Methods of the Compute API that the top cell may run on a server of this cell; there are no others."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection
 
 from climate.compute import addressing, asking, fault, guests, rebuilding, resizing, unshelving, upkeep
-from climate.compute.addressing import Who
+from climate.compute.addressing import Who, port_of
 from climate.compute.asking import By
+from climate.compute.cells.errors import CellError
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, VirtError
 from climate.compute.flavor import Flavor
@@ -99,8 +101,16 @@ def _unshelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
     unshelving.unshelve(compute, server_id, args["zone"], by=by)
 
 
-def _add_fixed_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    addressing.add(compute, Who(server_id, None, by), args["network_id"])
+def _attach_interface(compute: Compute, server_id: str, args: Args, by: By) -> dict[str, Any]:
+    return asdict(port_of(addressing.add(compute, Who(server_id, None, by), args["network_id"], args["address"])))
+
+
+def _detach_interface(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    addressing.unplug(compute, Who(server_id, None, by), args["port_id"])
+
+
+def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> list[dict[str, Any]]:
+    return [asdict(port_of(vif)) for vif in addressing.interfaces(compute, server_id)]
 
 
 def _remove_fixed_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -135,7 +145,7 @@ def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str
         return compute.driver.console(guests.guest(compute, server), args["lines"]) if server.node else ""
     except VirtError as error:
         reason = fault.readable(server, str(error))
-        raise BadRequest(f"The console log of instance {server.id} cannot be read: {reason}") from None
+        raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None
 
 
 COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.items()} | {
@@ -149,14 +159,19 @@ COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.item
     "rebuild": _rebuild,
     "shelve": _shelve,
     "unshelve": _unshelve,
-    "add_fixed_ip": _add_fixed_ip,
+}
+"""Methods that are cast: each has a number, by which it is run once and in its turn."""
+
+CALLS: Mapping[str, Method] = {
+    "snapshot": _snapshot,
+    "get_console_output": _console_output,
+    "get_interfaces": _get_interfaces,
+    "attach_interface": _attach_interface,
+    "detach_interface": _detach_interface,
     "remove_fixed_ip": _remove_fixed_ip,
     "associate_floating_ip": _associate_floating_ip,
     "disassociate_floating_ip": _disassociate_floating_ip,
 }
-"""Methods that are cast: each has a number, and one that comes twice or after a later one is not run."""
-
-CALLS: Mapping[str, Method] = {"snapshot": _snapshot, "get_console_output": _console_output}
 """Methods whose value the top cell waits for."""
 
 

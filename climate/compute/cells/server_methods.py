@@ -12,7 +12,7 @@ from climate.compute import asking
 from climate.compute.asking import By
 from climate.compute.cells import healing, messaging, methods, server_report, server_sync
 from climate.compute.cells.dispatch import CellContext, Handlers
-from climate.compute.cells.errors import BadMessage, CellServiceAPIMethodNotFound
+from climate.compute.cells.errors import BadMessage, CellServiceAPIMethodNotFound, Postpone
 from climate.compute.cells.messages import UP, Message
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NotFound
@@ -27,6 +27,9 @@ SYNC = "sync_instances"
 
 HARD, SOFT = "hard", "soft"
 """How a server is deleted everywhere.  There are no soft-deleted servers: both delete it."""
+
+PATIENCE = 12
+"""Attempts at a command, within half a minute, before those that it has overtaken are taken for lost."""
 
 Args = Mapping[str, Any]
 
@@ -83,40 +86,49 @@ def run_compute_api_method(context: CellContext, message: Message, kwargs: Args)
     Raises CellServiceAPIMethodNotFound for a method that is not on the list, NotFound
     for a server that is not here, which the top cell is told, and what the method raises.
     """
-    method, server_id = kwargs.get("method"), _server_id(kwargs)
-    args, by = kwargs.get("args"), _by(kwargs)
-    if not isinstance(args, dict):
-        raise BadMessage(f"The arguments of {str(method)[:64]!r} must be an object.")
+    method, server_id = str(kwargs.get("method"))[:64], _server_id(kwargs)
+    args, by, number = kwargs.get("args"), _by(kwargs), kwargs.get("command")
+    if not isinstance(args, dict) or not isinstance(number, int | None):
+        raise BadMessage(f"The arguments of {method!r} must be an object, and its command a number.")
     compute = context.compute
     try:
         if method in methods.CALLS:
             return methods.CALLS[method](compute, server_id, args, by)
         if method in methods.COMMANDS:
-            return _run_command(compute, server_id, kwargs, by)
+            _run_command(context, server_id, kwargs, by)
+            return None
     except NotFound:
         _report_if_gone(compute, server_id)
         raise
     except KeyError as missing:
         raise BadMessage(f"{method} has no argument {missing}.") from None
-    raise CellServiceAPIMethodNotFound(f"Detected attempt to run unknown method {str(method)[:64]!r} in a cell.")
+    raise CellServiceAPIMethodNotFound(f"Detected attempt to run unknown method {method!r} in a cell.")
 
 
-def _run_command(compute: Compute, server_id: str, kwargs: Args, by: By) -> Any:
-    """Run a command once; it is remembered with the reason if it was refused, and the server is reported."""
-    method, number = kwargs["method"], kwargs.get("command")
+def _run_command(context: CellContext, server_id: str, kwargs: Args, by: By) -> None:
+    """Run a command once, after those before it; one that is refused is remembered with the reason.
+
+    The server is reported afterwards.  A command that has overtaken others waits
+    for them, but not for ever: they may be lost.
+    """
+    compute, method, number = context.compute, kwargs["method"], kwargs.get("command")
     run = methods.COMMANDS[method]
     if number is None:
-        return run(compute, server_id, kwargs["args"], by)
+        run(compute, server_id, kwargs["args"], by)
+        return
     refusal: ComputeError | None = None
     with compute.engine.begin() as conn:
-        if int(number) <= cell_changes.last_command(conn, server_id):
+        last = cell_changes.last_command(conn, server_id)
+        if number <= last:
             log.info("a command of the top cell is not repeated", server=server_id, method=method, command=number)
             raise Conflict(f"Command {number} of instance {server_id} was run, or a later one was.")
+        if number > last + 1 and context.attempt < PATIENCE:
+            raise Postpone(min(5.0, 0.05 * 2**context.attempt))
         try:
             run(compute, server_id, kwargs["args"], by)
         except ComputeError as error:
             refusal = error
-        cell_changes.acted(conn, server_id, int(number), str(refusal)[:1000] if refusal else None)
+        cell_changes.acted(conn, server_id, number, str(refusal)[:1000] if refusal else None)
         cell_changes.note(conn, [server_id])
     if refusal is not None:
         raise refusal

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, text
 from climate.compute.server import Server
 from climate.compute.store.servers import COLUMNS, FROM, server_of
 
-CHANNEL = "compute_cell_changes"
-"""The triggers notify on it."""
+CHANGES = "changes"
+"""What the triggers say on the channel of cells."""
 
 _COMPARED = (
     "status, task, flavor, fault, launched_at, node_id, key_name, zone, before, name, metadata, description, "
@@ -51,7 +51,7 @@ _GONE_ALL = text("""
 _NOTE = text("""
     WITH noted AS (
         INSERT INTO compute_cell_changes (server_id) SELECT id FROM unnest(CAST(:ids AS uuid[])) AS s(id))
-    SELECT pg_notify('compute_cell_changes', '')
+    SELECT pg_notify('climate_cells', 'changes')
 """)
 
 _TAKE = text("""

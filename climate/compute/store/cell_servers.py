@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
+from climate.compute.cells import paths
 from climate.compute.flavor import recorded
 from climate.compute.server import Address, Room, Server
 
@@ -274,7 +275,7 @@ def server_of(row: RowMapping) -> Server:
     values["held"] = Room(values.pop("vcpus"), values.pop("ram_mb"))
     values["hints"] = {}
     values["service_host"] = cell
-    values["node"] = f"{cell}@{place}" if cell and place else None
+    values["node"] = paths.with_item(cell, place) if cell and place else None
     # Not a node of this database: it only tells that there is one.
     values["node_id"] = 0 if place else None
     values["node_zone"] = values["zone"] if place else None
