@@ -1,7 +1,7 @@
 """A tree of cells whose servers are reported to the top: messages move when somebody lets them."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from climate.compute import Compute, asking
+from climate.compute import Compute, asking, services
 from climate.compute.addressing import Who
 from climate.compute.cells import server_methods, server_sync
 from climate.compute.server import DELETE, Server
@@ -24,7 +24,7 @@ BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 
 @dataclass
 class ServerTree:
-    """Cells top, left, right and leaf below right; left and leaf have nodes."""
+    """Cells top, right below it and leaf below right; right and leaf have nodes."""
 
     tree: Tree
 
@@ -55,6 +55,7 @@ class ServerTree:
                 left = list(conn.execute(text("SELECT id::text FROM compute_servers")).scalars())
             for server_id in left:
                 asking.ask(place.compute, server_id, DELETE)
+            services.refresh(place.compute)  # a service that was not heard of for a minute is down
         self.settle()
         with self.top.engine.begin() as conn:
             for table in ("compute_cell_servers", "compute_quotas", "compute_actions"):
@@ -99,13 +100,10 @@ def who(server: Server, project_id: str | None = "demo") -> Who:
 
 
 @contextmanager
-def server_tree(
-    databases: CellDatabases, home: Path, children: Mapping[str, Sequence[str]] | None = None, **options: Any
-) -> Iterator[ServerTree]:
-    """The tree of tests with nodes in left and leaf; changes of servers are noted in all cells but the top."""
-    nodes = {"left": [node("l1")], LEAF: [node("n1"), node("n2")]}
-    shape = children or {TOP: ("left", "right"), "left": (), "right": (LEAF,), LEAF: ()}
-    with tree(databases, home, shape, nodes, **options) as found:
+def server_tree(databases: CellDatabases, home: Path, **options: Any) -> Iterator[ServerTree]:
+    """The tree of tests; changes of servers are noted in all cells but the top."""
+    nodes = {"right": [node("r1")], LEAF: [node("n1"), node("n2")]}
+    with tree(databases, home, {TOP: ("right",), "right": (LEAF,), LEAF: ()}, nodes, **options) as found:
         found.handlers = server_methods.HANDLERS
         below = [name for name in found.places if name != TOP]
         for name in below:
