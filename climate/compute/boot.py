@@ -19,7 +19,7 @@ from climate.compute.network.model import Network
 from climate.compute.request import BootRequest, Spec, drafts, spec_of
 from climate.compute.scheduler.plan import Pick
 from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
-from climate.compute.store import builds
+from climate.compute.store import builds, cell_messages
 
 _ALPHABET = string.ascii_lowercase + string.digits
 
@@ -31,11 +31,13 @@ class _Build:
     request: BootRequest
     id: str
     task: str
-    server_id: str | None = None
-    """Of the only server, where its id is known already."""
+    server_ids: tuple[str, ...] = ()
+    """Ids that were given out already; empty: they are made here."""
+    from_cell: bool = False
+    """Another cell has checked the quota, and may send the build twice."""
 
     def ids(self, count: int) -> tuple[str, ...]:
-        return (self.server_id,) if self.server_id else tuple(str(uuid4()) for _ in range(count))
+        return self.server_ids[:count] if self.server_ids else tuple(str(uuid4()) for _ in range(count))
 
 
 def boot(compute: Compute, request: BootRequest) -> list[Server]:
@@ -44,16 +46,25 @@ def boot(compute: Compute, request: BootRequest) -> list[Server]:
     Where no node is found the servers are stored in ERROR, with the reason as
     their fault.  Raises QuotaExceeded, NoMoreAddresses, BadRequest.
     """
-    return _settle(compute, _Build(request, _build_id(), SPAWN))
+    return _settle(compute, _Build(request, new_build_id(), SPAWN))
 
 
-def reserve(compute: Compute, request: BootRequest, server_id: str) -> Server:
+def boot_from_cell(compute: Compute, request: BootRequest, build_id: str, server_ids: tuple[str, ...]) -> list[Server]:
+    """Boot the servers of a build that another cell sends, as `boot` does; none when that was done before."""
+    return _settle(compute, _Build(request, build_id, SPAWN, server_ids, from_cell=True))
+
+
+def reserve(compute: Compute, request: BootRequest, server_id: str, build_id: str = "") -> Server:
     """Store one server as RESERVED: placed, with its addresses, held at its gate until it is woken.
+
+    `build_id`: of the build that another cell sends; empty: a new one.
 
     Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
     """
     granting.check_ordinary(request.flavor)
-    return _settle(compute, _Build(replace(request, count=1, least=1), _build_id(), HOLD, server_id))[0]
+    return _settle(compute, _Build(replace(request, count=1, least=1), build_id or new_build_id(), HOLD, (server_id,)))[
+        0
+    ]
 
 
 def _settle(compute: Compute, build: _Build) -> list[Server]:
@@ -72,7 +83,12 @@ def _settle(compute: Compute, build: _Build) -> list[Server]:
 def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> list[Server]:
     """The servers as they are written down: on their nodes, or in ERROR."""
     request, conn = build.request, attempt.conn
-    count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+    if build.from_cell:
+        if not cell_messages.once(conn, build.id):
+            return []
+        count = request.count
+    else:
+        count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
     lookup.check_image(conn, request.image_id, request.flavor)
     granting.check_hints(conn, spec)
     lookup.check_place(conn, spec, compute.rules.options.default_zone)
@@ -131,5 +147,6 @@ def _refused(
     return made
 
 
-def _build_id() -> str:
+def new_build_id() -> str:
+    """Return the id of a new build."""
     return "r-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))

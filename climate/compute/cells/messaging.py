@@ -32,9 +32,21 @@ def cast(
     Does nothing when cells are not enabled.  Raises CellRoutingInconsistency for
     an unknown neighbour, BadMessage for arguments that are not JSON.
     """
+    post(compute, conn, (target, direction), (method, kwargs))
+
+
+def post(
+    compute: Compute,
+    conn: Connection,
+    to: tuple[str, Direction],
+    what: tuple[str, Mapping[str, Any]],
+    seconds: float | None = None,
+) -> None:
+    """Cast `what` = (method, arguments) to the cell at `to` = (path, direction); dropped if not sent in `seconds`."""
     options = compute.cells
     if options.enabled:
-        _post(compute, conn, messages.targeted(options.name, target, method, kwargs, direction, options.max_hop_count))
+        message = messages.targeted(options.name, to[0], *what, to[1], options.max_hop_count)
+        _post(compute, conn, message, seconds)
 
 
 def broadcast(

@@ -9,15 +9,15 @@ from sqlalchemy import Connection
 from climate.compute import quota
 from climate.compute.context import Compute
 from climate.compute.request import BootRequest, drafts
-from climate.compute.server import BUILD, Server
+from climate.compute.server import BUILD
 from climate.compute.store import cell_servers, wishes
 
 SCHEDULING = "scheduling"
 """The task of a server that no cell has reported yet."""
 
 
-def begun(compute: Compute, conn: Connection, request: BootRequest, build_id: str) -> list[Server]:
-    """Store the servers of a request that is handed to a cell: BUILD, with ids of their own.
+def begun(compute: Compute, conn: Connection, request: BootRequest, build_id: str) -> list[str]:
+    """Store the servers of a request that is handed to a cell: BUILD, with ids of their own, which are returned.
 
     Counts against the project's quota over all cells.  Raises QuotaExceeded, BadRequest.
     """
@@ -30,7 +30,7 @@ def begun(compute: Compute, conn: Connection, request: BootRequest, build_id: st
     by = {"project_id": request.project_id, "user_id": request.user_id, "request_id": request.request_id}
     for server in made:
         wishes.note(conn, server.id, "create", by, now)
-    return made
+    return ids
 
 
 def failed(compute: Compute, conn: Connection, ids: Sequence[str], message: str) -> set[str]:

@@ -67,7 +67,6 @@ _ARRIVED = text("""
     INSERT INTO compute_cell_inbox (sender, delivery, kind, body, due_at, received_at)
     SELECT a.sender, a.delivery, a.kind, a.body, CAST(:now AS timestamptz), CAST(:now AS timestamptz)
     FROM jsonb_to_recordset(CAST(:arrived AS jsonb)) AS a(sender text, delivery uuid, kind text, body text)
-    ORDER BY a.sender, a.delivery
     ON CONFLICT (sender, delivery) DO NOTHING
     RETURNING sender, delivery::text
 """)
@@ -78,11 +77,11 @@ _NEXT = text("""
     FROM (
         SELECT sender, delivery FROM compute_cell_inbox
         WHERE due_at <= :now AND kind = :kind
-        ORDER BY due_at LIMIT :limit
+        ORDER BY due_at, id LIMIT :limit
         FOR UPDATE SKIP LOCKED
     ) due
     WHERE i.sender = due.sender AND i.delivery = due.delivery
-    RETURNING i.sender, i.delivery::text, i.kind, i.body, i.attempts
+    RETURNING i.sender, i.delivery::text, i.kind, i.body, i.attempts, i.id
 """)
 
 _DONE = text("""
@@ -142,6 +141,8 @@ class Arrived:
     kind: str
     body: str
     attempts: int = 0
+    id: int = 0
+    """Grows in the order of arrival."""
 
 
 def notify(conn: Connection, payload: str, channel: str = CHANNEL) -> None:
@@ -199,7 +200,7 @@ def arrived(conn: Connection, messages: Sequence[Arrived], now: datetime) -> set
 def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[Arrived]:
     """Return messages that are due to be processed; they are due again after `lease` seconds if they are not done."""
     rows = conn.execute(_NEXT, {"kind": kind, "now": now, "lease": lease, "limit": limit})
-    return [Arrived(*row) for row in rows]
+    return sorted((Arrived(*row) for row in rows), key=lambda message: message.id)
 
 
 def done(conn: Connection, message: Arrived) -> None:

@@ -39,6 +39,8 @@ cells = Table(
     json("offers"),
     Column("children", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
     time("last_seen", nullable=True),
+    # Of the last report, by the clock of the child.
+    time("reported_at", nullable=True),
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("last_error", Text),
     time("retry_at", nullable=True),
@@ -68,6 +70,7 @@ outbox = Table(
 inbox = Table(
     "compute_cell_inbox",
     metadata,
+    Column("id", BigInteger, Identity(), nullable=False),
     Column("sender", Text, nullable=False),
     uuid("delivery", nullable=False),
     Column("kind", Text, nullable=False),

@@ -40,20 +40,20 @@ _UPDATE = text("""
         capacities = CASE WHEN is_parent = :is_parent THEN capacities ELSE '{}'::jsonb END,
         offers = CASE WHEN is_parent = :is_parent THEN offers ELSE '{}'::jsonb END,
         children = CASE WHEN is_parent = :is_parent THEN children ELSE '[]'::jsonb END,
-        last_seen = CASE WHEN is_parent = :is_parent THEN last_seen END
+        last_seen = CASE WHEN is_parent = :is_parent THEN last_seen END,
+        reported_at = CASE WHEN is_parent = :is_parent THEN reported_at END
     WHERE name = :name
 """)
 
 _DELETE = text("DELETE FROM compute_cells WHERE name = :name")
 
+# A report that was overtaken by a later one changes nothing.
 _TOLD = text("""
     UPDATE compute_cells
-    SET capabilities = coalesce(CAST(:capabilities AS jsonb), capabilities),
-        capacities = coalesce(CAST(:capacities AS jsonb), capacities),
-        offers = coalesce(CAST(:offers AS jsonb), offers),
-        children = coalesce(CAST(:children AS jsonb), children),
-        last_seen = greatest(last_seen, CAST(:now AS timestamptz))
-    WHERE name = :name AND NOT is_parent
+    SET capabilities = CAST(:capabilities AS jsonb), capacities = CAST(:capacities AS jsonb),
+        offers = CAST(:offers AS jsonb), children = CAST(:children AS jsonb),
+        last_seen = :now, reported_at = :reported_at
+    WHERE name = :name AND NOT is_parent AND (reported_at IS NULL OR reported_at < :reported_at)
 """)
 
 # Most messages come within a second of the one before, and need not write the row again.
@@ -115,11 +115,10 @@ def delete(conn: Connection, name: str) -> bool:
     return conn.execute(_DELETE, {"name": name}).rowcount > 0
 
 
-def told(conn: Connection, name: str, state: Mapping[str, Any], now: datetime) -> bool:
-    """Store what a child says of itself, as far as it does; False when there is no such child."""
-    parts = {key: state.get(key) for key in ("capabilities", "capacities", "offers", "children")}
-    values = {key: None if part is None else json.dumps(part) for key, part in parts.items()}
-    return conn.execute(_TOLD, {"name": name, "now": now, **values}).rowcount > 0
+def told(conn: Connection, name: str, state: Mapping[str, Any], reported_at: datetime, now: datetime) -> bool:
+    """Store what a child says of itself; False when there is no such child, or a later report was here."""
+    parts = {key: json.dumps(state[key]) for key in ("capabilities", "capacities", "offers", "children")}
+    return conn.execute(_TOLD, {"name": name, "reported_at": reported_at, "now": now, **parts}).rowcount > 0
 
 
 def seen(conn: Connection, names: Sequence[str], now: datetime) -> None:

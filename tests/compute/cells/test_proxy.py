@@ -252,7 +252,8 @@ def test_a_report_from_before_a_command_does_not_hide_its_task(cells: ServerTree
 
 def begun(cells: ServerTree, **wanted: Any) -> list[Server]:
     with cells.top.engine.begin() as conn:
-        return top_builds.begun(cells.top, conn, request(**wanted), "r-12345678")
+        ids = top_builds.begun(cells.top, conn, request(**wanted), "r-12345678")
+    return [cells.seen(server_id) for server_id in ids]
 
 
 def test_nothing_but_deleting_is_done_while_the_cell_is_not_known(cells: ServerTree) -> None:

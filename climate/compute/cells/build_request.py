@@ -1,0 +1,188 @@
+"""A build as it is sent down the tree of cells: servers with names and ids, flavor and image by name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
+
+from sqlalchemy import Connection
+
+from climate.compute.cells.errors import BadMessage, CellError
+from climate.compute.errors import BadRequest
+from climate.compute.flavor import Flavor
+from climate.compute.request import BootRequest, pools_of
+from climate.compute.store import cell_resources, flavors, images
+
+TARGET_CELL = "target_cell"
+"""Scheduler hint of administrators: the path of the cell that the servers are to be in."""
+
+UNSUPPORTED = ("group", "same_host", "different_host")
+"""Hints that name things of one cell, and cannot be followed from above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Servers of one request on their way to a cell."""
+
+    build_id: str
+    server_ids: tuple[str, ...]
+    least: int
+    project_id: str
+    user_id: str
+    name: str
+    flavor: str
+    ram_mb: int
+    """Of the flavor at the top, for the cell to be chosen by."""
+    image: str | None = None
+    image_properties: Mapping[str, Any] = field(default_factory=dict)
+    networks: tuple[str, ...] | None = None
+    """Labels of networks; None: the cell's only one; empty: none."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Label of a network -> the fixed address there."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    zone: str | None = None
+    destination: str | None = None
+    key_name: str | None = None
+    user_data: str | None = None
+    description: str | None = None
+    access: tuple[str | None, str | None] = (None, None)
+    admin: bool = False
+    request_id: str = ""
+    reserved: bool = False
+    """The only server sleeps until a lease of the chosen cell wakes it."""
+    lease_params: Any = None
+    path: str = ""
+    """From the top cell to the one that it is sent to; empty at the top."""
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """The reservations that the servers are to use."""
+        return pools_of(self.hints)
+
+    def without_hint(self, hint: str) -> Self:
+        """Return the build without one of its hints."""
+        return replace(self, hints={key: value for key, value in self.hints.items() if key != hint})
+
+    def to_kwargs(self) -> dict[str, Any]:
+        """Return the arguments of a message."""
+        return {"build": asdict(self)}
+
+
+_TUPLES = ("server_ids", "access")
+_TEXTS = ("build_id", "project_id", "user_id", "name", "flavor", "request_id")
+
+
+def read(kwargs: Mapping[str, Any]) -> Build:
+    """Return the build in the arguments of a message; BadMessage when there is none."""
+    given = kwargs.get("build")
+    known = {one.name for one in fields(Build)}
+    if not isinstance(given, dict) or not set(given) <= known:
+        raise BadMessage("The build is malformed")
+    if not all(isinstance(given.get(name), str) for name in _TEXTS) or not _are_texts(given.get("server_ids")):
+        raise BadMessage("The build has no usable ids and names")
+    tuples = {name: tuple(given[name]) for name in _TUPLES if name in given}
+    networks = given.get("networks")
+    try:
+        return Build(**{**given, **tuples, "networks": None if networks is None else tuple(networks)})
+    except TypeError:
+        raise BadMessage("The build is incomplete") from None
+
+
+def made(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequence[str]) -> Build:
+    """Return the build of a request at the top cell.
+
+    Raises BadRequest for hints and networks that cannot be followed from there.
+    """
+    if wrong := [hint for hint in UNSUPPORTED if request.hints.get(hint) is not None]:
+        raise BadRequest(f"The hint {wrong[0]!r} cannot be used with cells: leave it out, or boot in one cell.")
+    image = images.get(conn, request.image_id) if request.image_id else None
+    labels = cell_resources.labels(conn, [*(request.networks or ()), *request.addresses])
+    return Build(
+        build_id,
+        tuple(server_ids),
+        request.least,
+        request.project_id,
+        request.user_id,
+        request.name,
+        request.flavor.name,
+        request.flavor.ram_mb,
+        image.name if image is not None else None,
+        image.properties if image is not None else {},
+        None if request.networks is None else tuple(_label(labels, network) for network in request.networks),
+        {_label(labels, network): address for network, address in request.addresses.items()},
+        request.metadata,
+        request.hints,
+        request.zone,
+        request.destination,
+        request.key_name,
+        request.user_data,
+        request.description,
+        request.access,
+        request.admin,
+        request.request_id,
+    )
+
+
+def boot_request(conn: Connection, build: Build) -> BootRequest:
+    """Return the request for the servers of a build in this cell.
+
+    Raises CellError for a flavor, image or network that is not here.
+    """
+    networks = _networks(conn, build)
+    return BootRequest(
+        project_id=build.project_id,
+        user_id=build.user_id,
+        name=build.name,
+        flavor=_flavor(conn, build),
+        image_id=_image(conn, build),
+        networks=None if build.networks is None else tuple(networks[label] for label in build.networks),
+        addresses={networks[label]: address for label, address in build.addresses.items()},
+        metadata=build.metadata,
+        hints=build.hints,
+        zone=build.zone,
+        destination=build.destination,
+        key_name=build.key_name,
+        user_data=build.user_data,
+        description=build.description,
+        access=build.access,
+        count=len(build.server_ids),
+        least=build.least,
+        admin=build.admin,
+        request_id=build.request_id,
+    )
+
+
+def _flavor(conn: Connection, build: Build) -> Flavor:
+    found = next((flavor for flavor in flavors.listed(conn) if flavor.name == build.flavor), None)
+    if found is None or not (found.usable_by(build.project_id) or build.admin):
+        raise CellError(f"The cell has no flavor {build.flavor!r}.")
+    return found
+
+
+def _image(conn: Connection, build: Build) -> str | None:
+    if build.image is None:
+        return None
+    found = cell_resources.images_named(conn, build.image, build.project_id)
+    if not found:
+        raise CellError(f"The cell has no image {build.image!r}.")
+    if len(found) > 1:
+        raise CellError(f"The cell has several images {build.image!r}; give each its own name.")
+    return found[0]
+
+
+def _networks(conn: Connection, build: Build) -> dict[str, str]:
+    wanted = [*(build.networks or ()), *build.addresses]
+    found = cell_resources.labelled(conn, wanted)
+    if missing := [label for label in wanted if label not in found]:
+        raise CellError(f"The cell has no network {missing[0]!r}.")
+    return found
+
+
+def _label(labels: Mapping[str, str], network_id: str) -> str:
+    if network_id not in labels:
+        raise BadRequest(f"Network {network_id} could not be found.")
+    return labels[network_id]
+
+
+def _are_texts(given: object) -> bool:
+    return isinstance(given, list | tuple) and bool(given) and all(isinstance(item, str) for item in given)

@@ -1,0 +1,64 @@
+"""Capacities of cells: free memory and disk in MB, and the number of servers of each size that fit."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from climate.compute.store.cell_resources import Free
+
+Capacities = Mapping[str, Any]
+"""`{"ram_free": {"total_mb", "units_by_mb": {"512": n}}, "disk_free": {...}}`; empty for a cell without nodes."""
+
+
+def own(nodes: Sequence[Free], sizes: Iterable[tuple[int, int]], reserve_percent: float) -> dict[str, Any]:
+    """Return the capacities of these nodes for servers of these sizes: (memory, disk) in MB.
+
+    `reserve_percent` of each node does not count for the units, but does for the totals.
+    """
+    if not nodes:
+        return {}
+    wanted = list(sizes)
+    ram = [(node.ram_mb, node.free_ram_mb) for node in nodes]
+    disk = [(node.disk_mb, node.free_disk_mb) for node in nodes]
+    return {
+        "ram_free": _free(ram, {size for size, _ in wanted}, reserve_percent),
+        "disk_free": _free(disk, {size for _, size in wanted}, reserve_percent),
+    }
+
+
+def added(one: Capacities, other: Capacities) -> dict[str, Any]:
+    """Return the sum of two capacities, number by number; what is no number or object is left out."""
+    found: dict[str, Any] = {}
+    for key in {**one, **other}:
+        values = [value for value in (one.get(key), other.get(key)) if value is not None]
+        if all(isinstance(value, Mapping) for value in values):
+            found[key] = added(*(values if len(values) == 2 else (values[0], {})))
+        elif all(isinstance(value, int | float) for value in values):
+            found[key] = sum(values)
+    return found
+
+
+def total(parts: Iterable[Capacities]) -> dict[str, Any]:
+    """Return the sum of several capacities."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        found = added(found, part)
+    return found
+
+
+def units(capacities: Capacities, memory_mb: int) -> float:
+    """Return the number of servers with this memory that fit; 0 when it is not known."""
+    ram = capacities.get("ram_free")
+    known = ram.get("units_by_mb") if isinstance(ram, Mapping) else None
+    found = known.get(str(memory_mb), 0) if isinstance(known, Mapping) else 0
+    return found if isinstance(found, int | float) else 0
+
+
+def _free(nodes: Sequence[tuple[int, int]], sizes: set[int], reserve_percent: float) -> dict[str, Any]:
+    """Of (total, free) of each node."""
+    by_size = {
+        str(size): sum(
+            int(max(0.0, free - whole * reserve_percent / 100) / size) if size else 0 for whole, free in nodes
+        )
+        for size in sorted(sizes)
+    }
+    return {"total_mb": sum(free for _, free in nodes), "units_by_mb": by_size}

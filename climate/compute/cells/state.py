@@ -1,0 +1,209 @@
+"""State of this cell and of those below it: capabilities, capacities and offers, kept in the database.
+
+Each cell reports to its parents at intervals, and at once after a report of a
+child, so that the top cell knows of all cells.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.cells import capacities, messaging, neighbours, paths
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.dispatch import CellContext, Handlers
+from climate.compute.cells.errors import CellNotFound, CellRoutingInconsistency
+from climate.compute.cells.messages import DOWN, UP, Message
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest
+from climate.compute.store import cell_resources, cells
+
+log = structlog.get_logger(__name__)
+
+UPDATE = "update_state"
+"""Reports a child to its parent."""
+ANNOUNCE = "announce_state"
+"""Asks a child to report at once."""
+
+REPORT_SECONDS = 10.0
+"""Between two reports to the parents."""
+
+KINDS = ("flavors", "images", "reservations")
+"""Of which a cell tells the names that it has."""
+
+DEEPEST = 100
+"""Levels of a report that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A cell and all cells below it, as one."""
+
+    capabilities: Mapping[str, tuple[str, ...]]
+    capacities: Mapping[str, Any]
+    offers: Mapping[str, tuple[str, ...]]
+
+
+def is_mute(compute: Compute, cell: Cell, now: datetime) -> bool:
+    """Return whether a neighbour has not reported for longer than the mute interval."""
+    return cell.last_seen is None or now - cell.last_seen > timedelta(seconds=compute.cells.mute_seconds)
+
+
+def own(compute: Compute, conn: Connection) -> Total:
+    """Return the state of this cell alone."""
+    room = capacities.own(cell_resources.free(conn), cell_resources.sizes(conn), compute.cells.reserve_percent)
+    offers = cell_resources.offers(conn) if room else {kind: [] for kind in KINDS}
+    return Total(compute.cells.capabilities, room, {kind: tuple(names) for kind, names in offers.items()})
+
+
+def total(compute: Compute, conn: Connection) -> Total:
+    """Return the state of this cell and all below it; mute children have no part in the capabilities and offers."""
+    now, mine = compute.now(conn), own(compute, conn)
+    children = neighbours.around(conn).children.values()
+    heard = [cell for cell in children if not is_mute(compute, cell, now)]
+    return Total(
+        _union([mine.capabilities, *(cell.capabilities for cell in heard)]),
+        capacities.total([mine.capacities, *(cell.capacities for cell in children)]),
+        {
+            kind: names
+            for kind, names in _union([mine.offers, *(cell.offers for cell in heard)]).items()
+            # A kind of which one cell does not tell its names is not known of all of them.
+            if all(kind in offers for offers in [mine.offers, *(cell.offers for cell in heard)])
+        },
+    )
+
+
+def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, Any]:
+    """Return the capacities of a neighbour and all below it, or with None of this cell and all below it.
+
+    Raises CellNotFound.
+    """
+    if name is not None and name != compute.cells.name:
+        return neighbours.get(compute, name).capacities
+    with compute.engine.connect() as conn:
+        return total(compute, conn).capacities
+
+
+def capabilities_of(compute: Compute) -> Mapping[str, tuple[str, ...]]:
+    """Return the capabilities of this cell and all below it."""
+    with compute.engine.connect() as conn:
+        return total(compute, conn).capabilities
+
+
+def report(compute: Compute) -> None:
+    """Report this cell and all below it to each parent; nothing without parents.
+
+    A report that cannot be sent before the next one is dropped.
+    """
+    with compute.engine.begin() as conn:
+        around = neighbours.around(conn)
+        if not around.parents:
+            return
+        now, state = compute.now(conn), total(compute, conn)
+        told = {
+            "cell_name": compute.cells.name,
+            "reported_at": now.isoformat(),
+            "capabilities": {key: list(values) for key, values in state.capabilities.items()},
+            "capacities": state.capacities,
+            "offers": {kind: list(names) for kind, names in state.offers.items()},
+            "children": [described(compute, cell, now) for cell in around.children.values()],
+        }
+        for parent in around.parents:
+            messaging.post(compute, conn, (parent, UP), (UPDATE, told), 2 * REPORT_SECONDS)
+
+
+def ask_children(compute: Compute) -> None:
+    """Have each child report at once."""
+    with compute.engine.begin() as conn:
+        for child in neighbours.around(conn).children:
+            messaging.post(compute, conn, (child, DOWN), (ANNOUNCE, {}), 2 * REPORT_SECONDS)
+
+
+def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
+    """Return a child as it is shown in the tree of cells, with those below it."""
+    return {
+        "name": cell.name,
+        "state": "mute" if is_mute(compute, cell, now) else "up",
+        "age": None if cell.last_seen is None else round((now - cell.last_seen).total_seconds(), 1),
+        "capabilities": {key: list(values) for key, values in cell.capabilities.items()},
+        "capacities": dict(cell.capacities),
+        "children": list(cell.children),
+    }
+
+
+def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
+    """Store what a child says of itself, and report upwards; what it says of another cell is refused."""
+    name, compute = _child(message), context.compute
+    if kwargs.get("cell_name") != name:
+        raise CellNotFound(f"Cell {name} may only report itself, not {str(kwargs.get('cell_name'))[:80]!r}.")
+    found, reported_at = _read(kwargs), _time(kwargs.get("reported_at"))
+    if context.name in _names(found["children"]):
+        raise CellRoutingInconsistency(f"The cells form a cycle: {context.name} is below its child {name}.")
+    with compute.engine.begin() as conn:
+        changed = cells.told(conn, name, found, reported_at, compute.now(conn))
+    if changed:
+        report(compute)
+
+
+def _read(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(kwargs.get("capacities"), dict):
+        raise BadRequest("capacities must be an object")
+    return {
+        "capabilities": _words(kwargs.get("capabilities"), "capabilities"),
+        "capacities": kwargs["capacities"],
+        "offers": _words(kwargs.get("offers", {}), "offers"),
+        "children": kwargs.get("children", []),
+    }
+
+
+def _time(text: object) -> datetime:
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        raise BadRequest(f"reported_at must be a time, got {str(text)[:40]!r}") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _announce(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
+    report(context.compute)
+
+
+def _child(message: Message) -> str:
+    """The child that made a message; CellRoutingInconsistency for a cell further below."""
+    if paths.hops(message.routing_path) != 1:
+        raise CellRoutingInconsistency(f"Only a child may report itself, not {message.routing_path}.")
+    return paths.split(message.routing_path)[0]
+
+
+def _union(parts: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for part in parts:
+        for key, values in part.items():
+            found.setdefault(key, set()).update(values)
+    return {key: tuple(sorted(values)) for key, values in found.items()}
+
+
+def _words(given: object, name: str) -> dict[str, list[str]]:
+    if not isinstance(given, dict) or not all(
+        isinstance(values, list) and all(isinstance(value, str) for value in values) for values in given.values()
+    ):
+        raise BadRequest(f"{name} must be an object of lists of texts")
+    return given
+
+
+def _names(children: object, level: int = 0) -> set[str]:
+    """The names of all cells in a report."""
+    if not isinstance(children, list) or level > DEEPEST:
+        raise BadRequest("children must be a list of cells")
+    found: set[str] = set()
+    for child in children:
+        if not isinstance(child, dict):
+            raise BadRequest("children must be a list of cells")
+        found |= {str(child.get("name"))} | _names(child.get("children", []), level + 1)
+    return found
+
+
+HANDLERS = Handlers(targeted={UPDATE: _update, ANNOUNCE: _announce}, upward=frozenset({UPDATE}))
