@@ -16,6 +16,7 @@ from api.paging import next_links, page, unknown_marker
 from climate.compute import boot as compute_boot
 from climate.compute import lending, operations, services
 from climate.compute.addressing import Who
+from climate.compute.cells import build_start, top_builds
 from climate.compute.errors import NotFound
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
@@ -47,18 +48,30 @@ def create() -> tuple[Body, int]:
     """Boot servers: at once, on a lease by `reservation`, or asleep until a lease by `reserved`."""
     asked.may_write()
     wanted = server_body.read(read_object())
-    made = _reserve(wanted) if wanted.reserved else _boot(wanted)
+    build_id, first = _start_in_cell(wanted) if compute().cells.is_api else _start(wanted)
     if wanted.build_id_only:
-        return {"reservation_id": made[0].build_id}, 202
-    first = made[0]
+        return {"reservation_id": build_id}, 202
     answer = {
-        "id": first.id,
-        "links": server_view.links(f"servers/{first.id}"),
+        "id": first,
+        "links": server_view.links(f"servers/{first}"),
         "OS-DCF:diskConfig": "MANUAL",
         "security_groups": [server_view.DEFAULT_GROUP],
         "adminPass": wanted.password or secrets.token_urlsafe(9),
     }
     return {"server": answer}, 202
+
+
+def _start(wanted: Wanted) -> tuple[str, str]:
+    """(id of the build, id of its first server)."""
+    made = _reserve(wanted) if wanted.reserved else _boot(wanted)
+    return made[0].build_id, made[0].id
+
+
+def _start_in_cell(wanted: Wanted) -> tuple[str, str]:
+    """The same at a top cell, which hands the request to a cell: what it names there is looked at there."""
+    sleep = build_start.Sleep(wanted.lease_params) if wanted.reserved else None
+    started = build_start.start(compute(), wanted.request, sleep, top_builds.begun)
+    return started.build_id, started.server_ids[0]
 
 
 def _boot(wanted: Wanted) -> list[Server]:

@@ -11,7 +11,8 @@ from sqlalchemy import text
 
 from climate.compute import Compute, asking, services
 from climate.compute.addressing import Who
-from climate.compute.cells import server_methods, server_sync
+from climate.compute.cells import server_methods, server_sync, state
+from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.server import DELETE, Server
 from climate.compute.store import cell_servers
 from tests.compute.cells.tree import CellDatabases, Tree, tree
@@ -104,7 +105,7 @@ def server_tree(databases: CellDatabases, home: Path, **options: Any) -> Iterato
     """The tree of tests; changes of servers are noted in all cells but the top."""
     nodes = {"right": [node("r1")], LEAF: [node("n1"), node("n2")]}
     with tree(databases, home, {TOP: ("right",), "right": (LEAF,), LEAF: ()}, nodes, **options) as found:
-        found.handlers = server_methods.HANDLERS
+        found.handlers = server_methods.HANDLERS.joined(state.HANDLERS).joined(CellScheduler().handlers())
         below = [name for name in found.places if name != TOP]
         for name in below:
             server_sync.follow(found[name], wanted=True)
