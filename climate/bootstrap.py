@@ -9,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, func, select
 
-from climate import compute, identity, networking, plugin, power, scheduling
+from climate import cell_settings, compute, identity, networking, plugin, power, scheduling
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute, nodes, services
@@ -43,7 +43,9 @@ class Deployment:
 def build(settings: Settings, *, application: str = "climate", pool_size: int = 10) -> Deployment:
     """A deployment over the stores of `settings`; opens no connection yet."""
     engine = connect(_database(settings), pool_size=pool_size, application=application)
-    cloud = _compute(engine, settings)
+    # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
+    vault = Vault(KeyRing(settings.home / "keys", name="secret").fernet)
+    cloud = replace(_compute(engine, settings), cells=cell_settings.options(settings, vault))
     return Deployment(
         settings=settings,
         climate=Climate(
@@ -52,8 +54,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             plugin.load(),
             settings,
             power=power.load(settings.home / power.FOLDER),
-            # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
-            vault=Vault(KeyRing(settings.home / "keys", name="secret").fernet),
+            vault=vault,
         ),
         identity=identity.build(engine, settings),
         compute=cloud,
@@ -64,6 +65,7 @@ def check(settings: Settings) -> None:
     """SettingError for settings that name what there is not; opens nothing."""
     scheduling.chosen(settings)
     networking.check(settings)
+    cell_settings.check(settings)
     webhook.check(settings)
     powering.check(settings)
     if settings.cloud == "openstack":
@@ -172,7 +174,7 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
     try:
         identity.first_start(deployment.identity, settings, print)
         services.furnish(deployment.compute)
-        if demo:
+        if demo and not deployment.compute.cells.is_api:
             make_demo(deployment)
     finally:
         deployment.climate.engine.dispose()

@@ -220,6 +220,36 @@ class Settings:
     route_between_projects: bool = _setting(
         False, "Whether network hosts route between networks of different projects."
     )
+    cells_enable: bool = _setting(False, "Make this deployment a cell in a tree of several; needs `climate cells`.")
+    cell_name: str = _setting("nova", "Short name of this cell: letters, digits, '-' and '_'.")
+    cell_type: str = _setting(
+        "",
+        "api: the top cell, with the API and no nodes; compute: any other; when empty, by CLIMATE_COMPUTE_API_CLASS.",
+        words=("", "api", "compute"),
+    )
+    compute_api_class: str = _setting(
+        "nova.compute.API",
+        "nova.compute.cells_api.ComputeCellsAPI makes a cell without CLIMATE_CELL_TYPE an API cell.",
+        words=("nova.compute.API", "nova.compute.cells_api.ComputeCellsAPI"),
+    )
+    cells_capabilities: str = _setting(
+        "hypervisor=xenserver;kvm, os=linux;windows",
+        "Capabilities that this cell reports, as key=value;value by commas.",
+    )
+    cells_call_timeout: float = _setting(60.0, "Seconds that a call to another cell waits for its response.", 0.1, 3600)
+    cells_max_hop_count: int = _setting(10, "Cells that a message may pass through.", 1, 100)
+    cells_scheduler_retries: int = _setting(10, "Further attempts of a build for which there is no cell.", 0, 1000)
+    cells_scheduler_retry_delay: float = _setting(2.0, "Seconds between two of these attempts; at least 1.", 0, 3600)
+    cells_reserve_percent: float = _setting(
+        10.0, "Percent of each node that are not counted as free when capacities of cells are reported.", 0, 100
+    )
+    cells_mute_child_interval: float = _setting(300.0, "Seconds after which a cell that does not report is mute.", 1)
+    cells_ram_weight_multiplier: float = _setting(
+        10.0, "Above zero prefers cells with room for more servers, below it fuller ones.", -(10**6)
+    )
+    cells_offset_weight_multiplier: float = _setting(1.0, "Weight of the weight_offset of cells.", -(10**6))
+    cells_mute_weight_multiplier: float = _setting(-10.0, "Weight of mute cells; below zero they come last.", -(10**6))
+    cells_mute_weight_value: float = _setting(1000.0, "Value of a mute cell, which that weight is multiplied with.")
     max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)

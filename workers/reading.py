@@ -4,7 +4,7 @@ By itself the library lets whatever it cannot read end the process, or have
 its connection made anew and the same message delivered again, without end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -73,3 +73,8 @@ class Amqp(AMQP):  # type: ignore[misc]
     """What an application is given to read by."""
 
     Connection = _Connection
+
+
+def connect(url: str, options: Mapping[str, Any]) -> Any:
+    """Return a connection for whoever reads queues without an application."""
+    return _Connection(url, transport_options=dict(options))  # type: ignore[no-untyped-call]

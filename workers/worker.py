@@ -6,7 +6,7 @@ import warnings
 from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
-from climate import logs, plugin
+from climate import cell_settings, logs, plugin
 from climate.settings import Settings
 from workers import doorbell, watch
 from workers.tasks import Desk, register
@@ -23,6 +23,8 @@ def main(settings: Settings) -> int:
     register(app, Desk(settings))
     hosts = doorbell.Hosts(settings.service_host, settings.network_host or settings.service_host)
     queues = doorbell.queues(sorted(plugin.load()), hosts, settings.worker_queues)
+    if cell_settings.options(settings).is_api:  # its nodes are those of other cells
+        queues = [queue for queue in queues if queue.name != doorbell.compute_queue(hosts.compute)]
     names = [queue.name for queue in queues]
     app.conf.task_queues = queues
 

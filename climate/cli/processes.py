@@ -80,6 +80,13 @@ def worker() -> None:
     _exit(_other("workers.worker").main(settings))
 
 
+@click.command("cells")
+def cells() -> None:
+    """Run the cells process: it talks to the other cells of a tree."""
+    settings = _settings()
+    _exit(_other("workers.cells").main(settings))
+
+
 @click.command("migrate")
 def migrate() -> None:
     """Bring the database to the present schema."""

@@ -57,7 +57,7 @@ def root(cloud: str | None) -> None:
 
 
 for _command in (
-    *(processes.up, processes.web, processes.poller, processes.worker, processes.migrate),
+    *(processes.up, processes.web, processes.poller, processes.worker, processes.cells, processes.migrate),
     *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
     *(host.group, service.group, node.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),

@@ -27,6 +27,8 @@ from climate.settings import Settings
 
 PR_SET_CHILD_SUBREAPER = 36
 WEB = "web"
+CELLS = "cells"
+"""The process that is left out where cells are not enabled."""
 STOP_SECONDS: Mapping[str, float] = {"worker": 15.0}
 """Longest time that a process may take to stop, where it is not ten seconds."""
 RELEASE_SECONDS = 600.0
@@ -75,6 +77,8 @@ def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO
     settings = replace(settings, home=settings.home.resolve())
     try:
         commands = order.commands(environ)
+        if not settings.cells_enable and CELLS not in order.only:
+            commands = {name: words for name, words in commands.items() if _process(name) != CELLS}
         with locked(settings.home) as lock:
             if _has_web(commands):
                 _check_port(settings)

@@ -66,16 +66,19 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
     return lease
 
 
-def reserve(climate: Climate, caller: Caller, lease_params: object, make: Callable[[str], None]) -> Lease:
+def reserve(
+    climate: Climate, caller: Caller, lease_params: object, make: Callable[[str], None], server_id: str | None = None
+) -> Lease:
     """Make a server that sleeps, and the lease that will wake it; both or neither.
 
+    `server_id`: given out already; None: a new one.
     `make(server_id)` schedules the server and gives it its addresses.  Should the process
     die between the two, or the database in the commit, `sweep` finds the server without a lease.
     """
     require(caller, "leases:post")
     _check_here(climate)
     order, on_end = _order(lease_params)
-    server_id = str(uuid4())
+    server_id = server_id or str(uuid4())
     leases.check_dates(climate, order)
     make(server_id)
     spec = {"resource_type": "virtual:instance", "resource_id": server_id, **on_end}

@@ -33,5 +33,5 @@ def test_ours_is_a_standard_one() -> None:
 
     commands = parse(text, {})
 
-    assert list(commands) == ["release", "web", "poller", "worker"]
+    assert list(commands) == ["release", "web", "poller", "worker", "cells"]
     assert {words[0] for words in commands.values()} == {"climate"}

@@ -122,6 +122,9 @@ _SWEEPS = (
 _ONCE = text("INSERT INTO compute_cell_builds (build_id) VALUES (:build_id) ON CONFLICT DO NOTHING RETURNING build_id")
 
 
+_IS_DONE = text("SELECT build_id FROM compute_cell_builds WHERE build_id = :build_id")
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A message on its way to a neighbour."""
@@ -275,3 +278,8 @@ def sweep(conn: Connection, now: datetime, kept: float) -> None:
 def once(conn: Connection, build_id: str) -> bool:
     """Return whether a build is carried out for the first time; it counts if the transaction is committed."""
     return conn.execute(_ONCE, {"build_id": build_id}).scalar() is not None
+
+
+def is_done(conn: Connection, build_id: str) -> bool:
+    """Return whether a build was carried out, or sent on, already."""
+    return conn.execute(_IS_DONE, {"build_id": build_id}).scalar() is not None

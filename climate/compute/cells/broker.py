@@ -1,0 +1,107 @@
+"""Transport over brokers: a message is put into a queue of the neighbour's own Redis or Valkey."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import structlog
+from kombu.connection import Connection
+from kombu.exceptions import KombuError
+from kombu.messaging import Producer
+
+from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.transport import Envelope, TransportError
+
+log = structlog.get_logger(__name__)
+
+PREFIX = "climate:"
+"""What all keys in a broker of ours begin with."""
+
+OPTIONS: Mapping[str, Any] = {
+    "socket_timeout": 3,
+    "socket_connect_timeout": 2,
+    "socket_keepalive": True,
+    "global_keyprefix": PREFIX,
+    # One attempt: the message waits in the database, and the next one is made after a pause.
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+}
+
+
+def params(broker: Broker) -> dict[str, Any]:
+    """Return the arguments of a connection to a broker; TransportError when it has no address."""
+    if broker.transport_url:
+        return {"hostname": broker.transport_url.replace("unix://", "redis+socket://", 1)}
+    found = broker.server_params()
+    if "hostname" not in found:
+        raise TransportError("The cell has neither rpc_host nor transport_url; set one with `climate cell set`")
+    if "username" in found:
+        found["userid"] = found.pop("username")
+    return {"transport": "redis", **found}
+
+
+@dataclass(slots=True)
+class BrokerTransport:
+    """Connections to the brokers of the neighbours, one each.  Many threads may send at once."""
+
+    connect: Callable[..., Connection] = Connection
+    _open: dict[str, "_Link"] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def send(self, neighbour: Cell, queue: str, envelope: Envelope) -> None:
+        """Put an envelope into a queue of the neighbour's broker."""
+        given = params(neighbour.broker)
+        with self._link(neighbour.name, given) as link:
+            link.publish(dict(envelope), queue)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            links = list(self._open.values())
+            self._open.clear()
+        for link in links:
+            link.close()
+
+    @contextmanager
+    def _link(self, name: str, given: Mapping[str, Any]) -> "Iterator[_Link]":
+        """The link to a neighbour; made anew when its address has changed, and dropped after an error."""
+        with self._lock:
+            link = self._open.get(name)
+            if link is None or link.given != given:
+                stale, link = link, _Link(given, self.connect(**given, transport_options=dict(OPTIONS)))
+                self._open[name] = link
+                if stale is not None:
+                    stale.close()
+        try:
+            yield link
+        except (OSError, KombuError, *link.errors) as error:
+            with self._lock:
+                if self._open.get(name) is link:
+                    del self._open[name]
+            link.close()
+            raise TransportError(f"The broker of cell {name} is away: {type(error).__name__}") from None
+
+
+class _Link:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, given: Mapping[str, Any], connection: Connection) -> None:
+        self.given = given
+        self.errors = (*connection.connection_errors, *connection.channel_errors)
+        self._connection = connection
+        self._lock = Lock()
+
+    def publish(self, body: Mapping[str, Any], queue: str) -> None:
+        with self._lock:
+            producer: Any = Producer(self._connection.default_channel)  # type: ignore[no-untyped-call]
+            producer.publish(body, routing_key=queue, serializer="json", retry=False)
+
+    def close(self) -> None:
+        try:
+            self._connection.close()  # type: ignore[no-untyped-call]
+        except (OSError, KombuError, *self.errors) as error:
+            log.debug("a connection could not be closed", error=type(error).__name__)

@@ -1,0 +1,102 @@
+"""A small tree of cells over real brokers: each cell has its own database and Valkey, and its own process threads."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+
+from climate import bootstrap, embedded
+from climate.bootstrap import Deployment
+from climate.compute import Compute
+from climate.compute.cells import neighbours
+from climate.compute.cells.broker import BrokerTransport
+from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.dispatch import Handlers
+from climate.compute.store.tables import metadata
+from climate.settings import Settings
+from tests.compute.cells.tree import secret_of
+from workers.cells import CellsProcess
+
+CHILDREN: Mapping[str, Sequence[str]] = {"top": ("right",), "right": ("leaf",), "leaf": ()}
+PATIENCE = 60.0
+"""Seconds after which a test gives up; what it waits for takes milliseconds."""
+
+
+@dataclass
+class CellStack:
+    """One cell with its stores, and the cells processes that run."""
+
+    deployment: Deployment
+    processes: list[CellsProcess] = field(default_factory=list)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def compute(self) -> Compute:
+        return self.deployment.compute
+
+    def start(self, handlers: Handlers) -> None:
+        """Start one more cells process."""
+        process = CellsProcess(
+            self.deployment,
+            handlers,
+            BrokerTransport(),
+            self.deployment.settings.redis_url.replace("unix://", "redis+socket://", 1),
+        )
+        thread = threading.Thread(target=process.run, daemon=True)
+        thread.start()
+        self.processes.append(process)
+        self.threads.append(thread)
+
+    def stop(self) -> None:
+        """Stop all cells processes."""
+        for process in self.processes:
+            process.stopping.set()
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        self.processes.clear()
+        self.threads.clear()
+
+    def count(self, what: str) -> int:
+        with self.compute.engine.connect() as conn:
+            return int(conn.execute(text(f"SELECT count(*) FROM {what}")).scalar_one())
+
+
+@contextmanager
+def cell_stacks(make_database: Callable[..., str], template: str, home: Path) -> Iterator[dict[str, CellStack]]:
+    """The cells by name, no process running yet.  They do not share keys."""
+    with ExitStack() as stack:
+        found: dict[str, CellStack] = {}
+        for name in CHILDREN:
+            database = make_database(template)
+            place = home / name
+            stores = stack.enter_context(embedded.run(place, Settings(home=place, database_url=database)))
+            settings = Settings(
+                home=place,
+                database_url=database,
+                redis_url=stores.redis_url,
+                cells_enable=True,
+                cell_name=name,
+                cell_type="api" if name == "top" else "compute",
+            )
+            deployment = bootstrap.build(settings)
+            metadata.create_all(deployment.compute.engine)
+            found[name] = CellStack(deployment)
+        for parent, below in CHILDREN.items():
+            for child in below:
+                connect(found[parent], found[child], is_parent=False, secret=secret_of(parent, child))
+                connect(found[child], found[parent], is_parent=True, secret=secret_of(parent, child))
+        yield found
+        for one in found.values():
+            one.stop()
+            one.compute.engine.dispose()
+
+
+def connect(one: CellStack, other: CellStack, **link: Any) -> None:
+    """Let a cell know another one."""
+    broker = Broker(transport_url=other.deployment.settings.redis_url, secret=link["secret"])
+    cell = Cell(other.compute.cells.name, is_parent=link["is_parent"], broker=broker)
+    neighbours.create(one.compute, cell)

@@ -1,0 +1,53 @@
+"""Boots of builds that other cells send, together with the leases of this cell."""
+
+from collections.abc import Sequence
+
+from climate.compute import Compute, boot
+from climate.compute.cells import build_request, scheduler
+from climate.compute.cells.build_request import Build
+from climate.compute.cells.scheduler import RunHere
+from climate.compute.errors import BadRequest
+from climate.compute.store import cell_messages, cell_resources
+from climate.context import Climate
+from climate.domain import errors
+from climate.domain.policy import ADMIN, Caller
+from climate.service import boot as leased_boot
+
+
+def runner(climate: Climate) -> RunHere:
+    """Return the boot of this cell: on a lease by `reservation`, asleep until a lease by `reserved`, or at once."""
+
+    def run(compute: Compute, build: Build) -> Sequence[str]:
+        try:
+            if build.reserved:
+                return _reserve(climate, compute, build)
+            for reservation in build.reservations:
+                leased_boot.admit(climate, _caller(build), reservation)
+            return scheduler.run_here(compute, build)
+        except errors.ClimateError as error:
+            raise BadRequest(str(error)) from error
+
+    return run
+
+
+def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
+    """Store one server that sleeps, and its lease; once, however often the build comes."""
+    (server_id,) = build.server_ids
+    with compute.engine.connect() as conn:
+        if cell_messages.is_done(conn, build.build_id) or cell_resources.known_servers(conn, build.server_ids):
+            return build.server_ids
+        request = build_request.boot_request(conn, build)
+
+    def make(made: str) -> None:
+        boot.reserve(compute, request, made, build.build_id)
+
+    leased_boot.reserve(climate, _caller(build), build.lease_params, make, server_id)
+    with compute.engine.begin() as conn:
+        cell_messages.once(conn, build.build_id)
+    return build.server_ids
+
+
+def _caller(build: Build) -> Caller:
+    """The user of the top cell, who has asked for the build there."""
+    roles = frozenset({ADMIN}) if build.admin else frozenset({"member"})
+    return Caller(build.user_id, build.project_id, roles, build.request_id)

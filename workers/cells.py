@@ -1,0 +1,224 @@
+"""The cells process: sends, receives and processes the messages of this cell.
+
+Any number of these processes may run in a cell: each message is taken from the
+database by one of them, and is taken again if that one dies.
+"""
+
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import structlog
+from kombu.entity import Queue
+from kombu.exceptions import KombuError
+
+from climate import bootstrap, logs
+from climate.bootstrap import Deployment
+from climate.compute.cells import inbox, outbox, state
+from climate.compute.cells.broker import OPTIONS, BrokerTransport
+from climate.compute.cells.dispatch import Handlers
+from climate.compute.cells.messages import BROADCAST, RESPONSE, TARGETED
+from climate.compute.cells.scheduler import CellScheduler
+from climate.compute.cells.signing import KEPT
+from climate.compute.cells.transport import QUEUES, CellTransport
+from climate.compute.store import cell_messages
+from climate.settings import Settings
+from climate.store import failures
+from workers import cell_boots, doorbell, reading
+
+log = structlog.get_logger(__name__)
+
+WORKERS = (TARGETED, TARGETED, TARGETED, BROADCAST, RESPONSE)
+"""Type of the messages that each working thread processes."""
+
+BATCH = 100
+"""Envelopes that are stored in one transaction at most."""
+
+LOOK_AGAIN = 1.0
+"""Seconds after which the database is looked at although nothing was heard."""
+
+SWEEP_SECONDS = 60.0
+
+
+def handlers(deployment: Deployment) -> Handlers:
+    """Return all methods of this cell."""
+    scheduler = CellScheduler(run_here=cell_boots.runner(deployment.climate))
+    return state.HANDLERS.joined(scheduler.handlers())
+
+
+@dataclass
+class CellsProcess:
+    """One cells process: its threads, and what wakes them."""
+
+    deployment: Deployment
+    handlers: Handlers
+    transport: CellTransport
+    broker_url: str
+    stopping: threading.Event = field(default_factory=threading.Event)
+    to_send: threading.Event = field(default_factory=threading.Event)
+    to_process: dict[str, threading.Event] = field(default_factory=lambda: {kind: threading.Event() for kind in QUEUES})
+    sending: set[str] = field(default_factory=set)
+    """Neighbours that a thread sends to."""
+    waiting: set[str] = field(default_factory=set)
+    """Those of them that more became due to meanwhile."""
+
+    def run(self) -> None:
+        """Work until `stopping` is set."""
+        work: list[Callable[[], None]] = [self.receive, self.send, self.listen, self.report, self.sweep]
+        work += [self._processing(kind) for kind in WORKERS]
+        threads = [threading.Thread(target=one, daemon=True) for one in work]
+        for thread in threads:
+            thread.start()
+        log.info("cells process is at work", cell=self.deployment.compute.cells.name)
+        self.stopping.wait()
+        for event in (self.to_send, *self.to_process.values()):
+            event.set()
+        for thread in threads:
+            thread.join(timeout=5)
+
+    def receive(self) -> None:
+        """Store what arrives in the broker of this cell."""
+        queues = [Queue(name, routing_key=name) for name in QUEUES.values()]  # type: ignore[no-untyped-call]
+        while not self.stopping.is_set():
+            connection: Any = reading.connect(self.broker_url, OPTIONS)
+            try:
+                self._consume(connection, queues)
+            except (OSError, KombuError, *connection.connection_errors, *connection.channel_errors) as error:
+                log.warning("nothing is received: the broker is away", error=type(error).__name__)
+                self.stopping.wait(1)
+            finally:
+                connection.release()
+
+    def _consume(self, connection: Any, queues: list[Queue]) -> None:
+        found: list[object] = []
+        # The sender keeps each message until it is confirmed, so that the broker need not.
+        with connection.Consumer(
+            queues, callbacks=[lambda body, message: found.append(body)], no_ack=True, accept=["json"]
+        ):
+            while not self.stopping.is_set():
+                self._drain(connection, found)
+                if found:
+                    self._guarded("a batch of messages", lambda: inbox.receive(*self._here, list(found)))
+                    found.clear()
+
+    @property
+    def _here(self) -> tuple[Any, CellTransport]:
+        return self.deployment.compute, self.transport
+
+    def _drain(self, connection: Any, found: list[object]) -> None:
+        """Wait for a message, and take those that are there besides."""
+        patience = 1.0
+        while len(found) < BATCH and not self.stopping.is_set():
+            try:
+                connection.drain_events(timeout=patience)
+            except TimeoutError:
+                return
+            patience = 0.002
+
+    def send(self) -> None:
+        """Send what is due, to each neighbour in a thread of its own: one that hangs delays no other."""
+        with ThreadPoolExecutor(max_workers=64) as pool:
+            while not self.stopping.is_set():
+                self.to_send.wait(LOOK_AGAIN)
+                self.to_send.clear()
+                self._guarded("sending", lambda: self._send_all(pool))
+
+    def _send_all(self, pool: ThreadPoolExecutor) -> None:
+        for name in outbox.due(self.deployment.compute):
+            if name in self.sending:
+                self.waiting.add(name)
+            else:
+                self.sending.add(name)
+                pool.submit(self._send_to, name)
+
+    def _send_to(self, name: str) -> None:
+        try:
+            while not self.stopping.is_set():
+                sent = self._guarded(f"sending to {name}", lambda: outbox.send(*self._here, name))
+                if not sent:
+                    return
+        finally:
+            self.sending.discard(name)
+            if name in self.waiting:
+                self.waiting.discard(name)
+                self.to_send.set()
+
+    def _processing(self, kind: str) -> Callable[[], None]:
+        def process() -> None:
+            compute, event = self.deployment.compute, self.to_process[kind]
+            while not self.stopping.is_set():
+                event.clear()
+                done = self._guarded("processing", lambda: inbox.work(compute, self.handlers, kind))
+                if not done:
+                    event.wait(LOOK_AGAIN)
+
+        return process
+
+    def listen(self) -> None:
+        """Wake the other threads when a transaction has put a message into the outbox or inbox."""
+        url = bootstrap.plain_url(self.deployment.settings.database_url)
+        while not self.stopping.is_set():
+            try:
+                with psycopg.connect(url, autocommit=True, application_name="climate-cells-listen") as conn:
+                    conn.execute(f"LISTEN {cell_messages.CHANNEL}")
+                    self._hear(conn)
+            except psycopg.Error as error:
+                log.warning("not listening: the database is away", error=type(error).__name__)
+                self.stopping.wait(1)
+
+    def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
+        while not self.stopping.is_set():
+            for heard in conn.notifies(timeout=1, stop_after=1):
+                events = [self.to_send] if heard.payload == cell_messages.OUTBOX else list(self.to_process.values())
+                for event in events:
+                    event.set()
+
+    def report(self) -> None:
+        """Report to the parents now and then, and have the children report at the start."""
+        self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
+        while not self.stopping.is_set():
+            self._guarded("reporting", lambda: state.report(self.deployment.compute))
+            self.stopping.wait(state.REPORT_SECONDS)
+
+    def sweep(self) -> None:
+        """Delete messages that have expired or are done."""
+        while not self.stopping.wait(SWEEP_SECONDS):
+            self._guarded("sweeping", self._sweep_once)
+
+    def _sweep_once(self) -> None:
+        compute = self.deployment.compute
+        with compute.engine.begin() as conn:
+            cell_messages.sweep(conn, compute.now(conn), KEPT)
+
+    def _guarded(self, what: str, act: Callable[[], Any]) -> Any:
+        """The result of `act`; None after an error, which is logged: a thread never ends by one."""
+        try:
+            return act()
+        except failures.ERRORS as error:
+            log.warning(f"{what} waits for the database", error=type(error).__name__, reason=str(error)[:200])
+        except Exception:
+            log.exception(f"{what} failed")
+        self.stopping.wait(1)
+        return None
+
+
+def main(settings: Settings) -> int:
+    """Run until SIGINT or SIGTERM; without cells, wait for that and do nothing."""
+    logs.configure(settings.log_format, settings.log_level)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    if not settings.cells_enable:
+        log.info("cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
+        stopping.wait()
+        return 0
+    deployment = bootstrap.build(settings, application="climate-cells", pool_size=len(WORKERS) + 5)
+    transport = BrokerTransport()
+    url = doorbell.broker_url(settings.redis_url)
+    CellsProcess(deployment, handlers(deployment), transport, url, stopping).run()
+    transport.close()
+    return 0
