@@ -243,6 +243,13 @@ class Settings:
     cells_reserve_percent: float = _setting(
         10.0, "Percent of each node that are not counted as free when capacities of cells are reported.", 0, 100
     )
+    cells_instance_updated_at_threshold: float = _setting(
+        3600.0,
+        "Servers that changed within so many seconds are reported to the top cell again now and then; 0: all.",
+    )
+    cells_instance_update_num_instances: int = _setting(
+        1, "Servers that are reported again each minute, in case a report was lost.", 1, 1000
+    )
     cells_mute_child_interval: float = _setting(300.0, "Seconds after which a cell that does not report is mute.", 1)
     cells_ram_weight_multiplier: float = _setting(
         10.0, "Above zero prefers cells with room for more servers, below it fuller ones.", -(10**6)
