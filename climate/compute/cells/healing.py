@@ -50,7 +50,7 @@ class Healer:
             if lacking > 0:
                 self.left = self._listed(compute, conn)
                 chosen, self.left = chosen + self.left[:lacking], self.left[lacking:]
-            server_sync.report(compute, conn, tell, sorted(set(chosen)))
+            server_sync.report(compute, conn, tell, dict.fromkeys(sorted(chosen), compute.now(conn)))
         return chosen
 
     def _listed(self, compute: Compute, conn: Connection) -> list[str]:

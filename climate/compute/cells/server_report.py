@@ -22,7 +22,7 @@ _ADDRESS = tuple(field.name for field in fields(Address))
 
 
 def written(server: Server, default_zone: str, version: Mapping[str, Any]) -> Report:
-    """Return the report of a server; `version`: its version, command and refusal."""
+    """Return the report of a server; `version`: its version, command, refusal and changed_at."""
     placed = server.node is not None
     return {
         "id": server.id,
@@ -55,6 +55,7 @@ def written(server: Server, default_zone: str, version: Mapping[str, Any]) -> Re
         "created_at": server.created_at.isoformat(),
         "updated_at": server.updated_at.isoformat(),
         "launched_at": server.launched_at.isoformat() if server.launched_at else None,
+        "changed_at": version["changed_at"].isoformat(),
     }
 
 
@@ -146,6 +147,7 @@ CHECKS: Mapping[str, Callable[[object], bool]] = {
     "created_at": _is_time,
     "updated_at": _is_time,
     "launched_at": _or_none(_is_time),
+    "changed_at": _is_time,
 }
 """Key of a report -> whether a value can stand there."""
 

@@ -5,7 +5,8 @@ takes the notes away and hands the reports to the outbox in one transaction, so
 that none is lost.  Many changes of one server between two rounds are one report.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -56,14 +57,19 @@ def report_changes(compute: Compute, tell: Tell, most: int = BATCH) -> int:
     return len(changed)
 
 
-def report(compute: Compute, conn: Connection, tell: Tell, ids: Collection[str]) -> None:
-    """Report these servers as they are now, each with a new version; those that are not here as gone."""
+def report(compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, datetime]) -> None:
+    """Report these servers (id -> time of its change) as they are now, each with a new version.
+
+    Those that are not here are reported as gone.
+    """
     if not ids:
         return
     versions = cell_changes.next_versions(conn, list(ids))
     there = cell_changes.read(conn, list(ids))
     zone = compute.rules.options.default_zone
-    reports = [server_report.written(server, zone, versions[server.id]) for server in there]
+    reports = [
+        server_report.written(server, zone, {**versions[server.id], "changed_at": ids[server.id]}) for server in there
+    ]
     for first in range(0, len(reports), REPORTS):
         tell(conn, UPDATE, {"instances": reports[first : first + REPORTS]})
     gone = sorted(set(ids) - {server.id for server in there})

@@ -62,6 +62,9 @@ cell_servers = Table(
     time("created_at"),
     time("updated_at"),
     time("launched_at", nullable=True),
+    # When the change was noted in the cell, and when its report was stored here: by the clocks of both.
+    time("changed_at", nullable=True),
+    time("reported_at", nullable=True),
     Column("deleted_at", DateTime(timezone=True)),
     CheckConstraint("(status = 'DELETED') = (deleted_at IS NOT NULL)", name="deleted"),
     CheckConstraint("locked_by IN ('owner', 'admin')", name="locked_by"),
@@ -77,6 +80,8 @@ Index(
     cell_servers.c.id,
     postgresql_where=text("deleted_at IS NULL"),
 )
+
+Index("ix_compute_cell_servers_reported", cell_servers.c.reported_at)
 
 Index("ix_compute_cell_servers_deleted", cell_servers.c.deleted_at, postgresql_where=text("deleted_at IS NOT NULL"))
 

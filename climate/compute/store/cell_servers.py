@@ -36,16 +36,17 @@ _REPORT = text("""
             flavor jsonb, vcpus int, ram_mb int, image_id uuid, metadata jsonb, zone text, build_id text,
             launch_index int, key_name text, description text, access_ipv4 text, access_ipv6 text, locked_by text,
             locked_reason text, before text, place text, addresses jsonb, fault jsonb, created_at timestamptz,
-            updated_at timestamptz, launched_at timestamptz)
+            updated_at timestamptz, launched_at timestamptz, changed_at timestamptz)
         ORDER BY id, version DESC),
     stored AS (
         INSERT INTO compute_cell_servers AS s (
             id, cell, version, name, project_id, user_id, status, task, flavor, vcpus, ram_mb, image_id, metadata, zone,
             build_id, launch_index, key_name, description, access_ipv4, access_ipv6, locked_by, locked_reason, before,
-            place, addresses, fault, commands, created_at, updated_at, launched_at)
+            place, addresses, fault, commands, created_at, updated_at, launched_at, changed_at,
+            reported_at)
         SELECT id, :cell, version, name, project_id, user_id, status, task, flavor, vcpus, ram_mb, image_id, metadata,
                zone, build_id, launch_index, key_name, description, access_ipv4, access_ipv6, locked_by, locked_reason,
-               before, place, addresses, fault, command, created_at, updated_at, launched_at
+               before, place, addresses, fault, command, created_at, updated_at, launched_at, changed_at, :now
         FROM r ORDER BY id
         ON CONFLICT (id) DO UPDATE
         SET cell = excluded.cell, version = excluded.version, status = excluded.status,
@@ -55,7 +56,7 @@ _REPORT = text("""
             key_name = excluded.key_name, before = excluded.before, place = excluded.place,
             addresses = excluded.addresses, fault = excluded.fault,
             commands = greatest(s.commands, excluded.commands), updated_at = excluded.updated_at,
-            launched_at = excluded.launched_at
+            launched_at = excluded.launched_at, changed_at = excluded.changed_at, reported_at = excluded.reported_at
         WHERE s.version < excluded.version AND s.deleted_at IS NULL AND coalesce(s.cell, excluded.cell) = excluded.cell
         RETURNING id, task)
     SELECT id::text, task IS NULL AS idle FROM stored
@@ -146,6 +147,11 @@ _COUNTS = text("""
     WHERE deleted_at IS NULL GROUP BY 1, 2
 """)
 
+_AGES = text("""
+    SELECT cell, percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM reported_at - changed_at)) AS age
+    FROM compute_cell_servers WHERE reported_at > :since AND cell IS NOT NULL GROUP BY cell
+""")
+
 _CELLS = text("SELECT id::text, cell FROM compute_cell_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
@@ -168,7 +174,7 @@ def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], no
     """
     given = json.dumps(list(servers))
     unheard = now - timedelta(seconds=UNHEARD_SECONDS)
-    stored = conn.execute(_REPORT, {"servers": given, "cell": cell, "unheard": unheard}).all()
+    stored = conn.execute(_REPORT, {"servers": given, "cell": cell, "unheard": unheard, "now": now}).all()
     idle = {row.id for row in stored if row.idle}
     finished = [
         {"id": server["id"], "message": "Error" if server["fault"] or server["refusal"] else None}
@@ -262,6 +268,11 @@ def forget(conn: Connection, before: datetime) -> int:
 def counts(conn: Connection) -> list[tuple[str, str, int]]:
     """(path of the cell, status, servers); an empty path: no cell has reported them."""
     return [(row.cell, row.status, row.servers) for row in conn.execute(_COUNTS)]
+
+
+def ages(conn: Connection, since: datetime) -> dict[str, float]:
+    """Path of a cell -> seconds within which 99 of 100 of its changes were known here, of those stored since then."""
+    return {row.cell: float(row.age) for row in conn.execute(_AGES, {"since": since})}
 
 
 def server_of(row: RowMapping) -> Server:

@@ -9,10 +9,12 @@ from flask import Flask
 from sqlalchemy import text
 
 from api import create_app
+from api.compute import figures
 from climate import plugin
 from climate.cloud.bundled import BundledCloud
-from climate.compute import services
+from climate.compute import Compute, services
 from climate.compute.cells import state
+from climate.compute.store import cell_changes, cell_servers
 from climate.context import Climate
 from climate.settings import Settings
 from tests.api.compute.world import Person, done, message
@@ -210,3 +212,27 @@ def test_nothing_of_the_cells_is_in_the_top_but_what_it_may_see(top: Top, member
         rows = conn.execute(text("SELECT s::text FROM compute_cell_servers s")).scalars().all()
     assert rows
     assert not [word for word in ("c2VjcmV0", "compute-1", "worker") if word in str(rows)]
+
+
+def test_figures_of_the_top_and_of_a_cell(top: Top, member: Person) -> None:
+    server_id = top.booted(member)
+    with top.cells.top.engine.connect() as conn:
+        cell = cell_servers.cells_of(conn, [server_id])[server_id]
+    found = _figures(top.cells.top)
+    assert found["climate_cell_servers", cell, "ACTIVE"] == 1
+    assert 0 <= found["climate_cell_report_age_seconds", cell] < 600
+    leaf = top.cells.leaf.compute
+    with leaf.engine.begin() as conn:
+        cell_changes.note(conn, [server_id])
+    found = _figures(leaf)
+    assert found["climate_cell_changes_waiting",] == 1
+    assert found["climate_cell_changes_oldest_seconds",] >= 0
+    top.cells.settle()
+
+
+def _figures(compute: Compute) -> dict[tuple[str, ...], float]:
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in figures.collect(compute)
+        for sample in metric.samples
+    }
