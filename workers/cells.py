@@ -4,7 +4,9 @@ Any number of these processes may run in a cell: each message is taken from the
 database by one of them, and is taken again if that one dies.
 """
 
+import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +30,7 @@ from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.cells.signing import KEPT
 from climate.compute.cells.transport import QUEUES, CellTransport
 from climate.compute.store import cell_changes, cell_messages
+from climate.service import chores, health
 from climate.settings import Settings
 from climate.store import failures
 from workers import cell_boots, doorbell, reading
@@ -190,7 +193,9 @@ class CellsProcess:
     def report(self) -> None:
         """Report to the parents now and then, and have the children report at the start."""
         self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
+        name = f"cells:{socket.gethostname()}:{os.getpid()}"
         while not self.stopping.is_set():
+            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, health.CELLS, name))
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
 

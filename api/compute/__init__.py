@@ -5,6 +5,7 @@ from flask import Flask
 from api.compute import (
     actions,
     aggregates,
+    cells,
     flavors,
     floating_bulk,
     floating_ips,
@@ -42,6 +43,7 @@ NOUNS = (
     aggregates,
     server_groups,
     zones,
+    cells,
     networks,
     floating_ips,
     floating_bulk,

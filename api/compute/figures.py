@@ -20,10 +20,10 @@ def collect(compute: Compute) -> Iterator[Metric]:
     yield _by("climate_compute_nodes", "Nodes that servers can be put on.", "state", found.nodes)
     yield _by("climate_compute_servers", "Servers.", "status", found.servers)
     if compute.cells.enabled:
-        yield from _of_cells(compute)
+        yield from _of_cell_servers(compute)
 
 
-def _of_cells(compute: Compute) -> Iterator[Metric]:
+def _of_cell_servers(compute: Compute) -> Iterator[Metric]:
     """At the top cell the servers of all cells, in any other the changes that it has not reported."""
     if not compute.cells.is_api:
         with compute.engine.connect() as conn:

@@ -17,6 +17,7 @@ from climate.compute import boot as compute_boot
 from climate.compute import lending, operations, services
 from climate.compute.addressing import Who
 from climate.compute.cells import build_start, top_builds
+from climate.compute.cells.build_start import Sleep
 from climate.compute.errors import NotFound
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
@@ -48,7 +49,7 @@ def create() -> tuple[Body, int]:
     """Boot servers: at once, on a lease by `reservation`, or asleep until a lease by `reserved`."""
     asked.may_write()
     wanted = server_body.read(read_object())
-    build_id, first = _start_in_cell(wanted) if compute().cells.is_api else _start(wanted)
+    build_id, first = _in_a_cell(wanted) if compute().cells.is_api else _here(wanted)
     if wanted.build_id_only:
         return {"reservation_id": build_id}, 202
     answer = {
@@ -61,15 +62,15 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def _start(wanted: Wanted) -> tuple[str, str]:
-    """(id of the build, id of its first server)."""
+def _here(wanted: Wanted) -> tuple[str, str]:
+    """(id of the build, id of its first server)"""
     made = _reserve(wanted) if wanted.reserved else _boot(wanted)
     return made[0].build_id, made[0].id
 
 
-def _start_in_cell(wanted: Wanted) -> tuple[str, str]:
-    """The same at a top cell, which hands the request to a cell: what it names there is looked at there."""
-    sleep = build_start.Sleep(wanted.lease_params) if wanted.reserved else None
+def _in_a_cell(wanted: Wanted) -> tuple[str, str]:
+    """As `_here`, in the cell that the scheduler of cells chooses; leases are those of that cell."""
+    sleep = Sleep(wanted.lease_params) if wanted.reserved else None
     started = build_start.start(compute(), wanted.request, sleep, top_builds.begun)
     return started.build_id, started.server_ids[0]
 

@@ -184,6 +184,25 @@ def sign_in(session: Session) -> list[Finding]:
     return [Finding("sign-in", GOOD, f"as {user}, by {session.client.cloud.source}")]
 
 
+def cells(session: Session) -> list[Finding]:
+    """Whether each neighbour in the tree of cells can be reached and reports."""
+    if not session.settings.cells_enable:
+        return []
+    try:
+        found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
+    except Failure as failure:
+        return [Finding("cells", BAD, str(failure))]
+    return [_cell(cell) for cell in found] or [Finding("cells", FAIR, "no neighbour; `climate cell add` adds one")]
+
+
+def _cell(cell: Any) -> Finding:
+    age = "never heard of" if cell["age"] is None else f"heard of {cell['age']:.0f} s ago"
+    says = f"{cell['type']}, {age}, {cell['messages']['waiting']} messages wait"
+    if cell["last_error"]:
+        return Finding(f"cell {cell['name']}", BAD, f"{says}: {cell['last_error']}")
+    return Finding(f"cell {cell['name']}", FAIR if cell["state"] == "mute" else GOOD, says)
+
+
 def disk(session: Session) -> list[Finding]:
     """Whether there is room."""
     folder = _there(session.settings.home.absolute())
@@ -204,6 +223,7 @@ CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     broker,
     web,
     sign_in,
+    cells,
     disk,
 )
 """In the order of the report."""

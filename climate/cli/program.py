@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from climate.cli import (
+    cell,
     demo,
     doctor,
     explain,
@@ -59,7 +60,7 @@ def root(cloud: str | None) -> None:
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.cells, processes.migrate),
     *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
-    *(host.group, service.group, node.group),
+    *(host.group, service.group, node.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     *(limit.group, notice.group, floatingip.group, network.group, floating.group),
     *(maintenance.group, reservation.group, pool.group, power.group),

@@ -19,6 +19,10 @@ CLOCKS_APART = 2.0
 """Seconds that this process's clock may differ from the database's, which is the one that counts."""
 
 POLLER = "poller"
+CELLS = "cells"
+
+CELLS_BEAT = 45.0
+"""Seconds without a sign of life after which the cells processes are taken for dead; they show it every ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,15 @@ def check_poller(conn: Connection, now: float, slowest: float) -> Check:
     return Check("poller", age <= slowest, f"last heard of {age:.1f} s ago")
 
 
+def check_cells(conn: Connection, now: float) -> Check:
+    """Some cells process has been heard of lately: without one, builds and messages of cells wait."""
+    at = beats.latest(conn, CELLS)
+    if at is None:
+        return Check("cells", False, "no cells process was ever heard of: run `climate cells`")
+    age = max(0.0, now - at.timestamp())
+    return Check("cells", age <= CELLS_BEAT, f"last heard of {age:.1f} s ago")
+
+
 def check_clock(now: float, here: float) -> Check:
     """This process's clock agrees with the database's."""
     apart = abs(here - now)
@@ -76,6 +89,7 @@ def _of_database(climate: Climate, wall: Callable[[], float]) -> Iterator[Check]
         with climate.engine.connect() as conn:
             now = climate.now(conn).timestamp()
             found += [check_clock(now, wall()), check_migrations(conn), check_poller(conn, now, slowest)]
+            found += [check_cells(conn, now)] if climate.settings.cells_enable else []
     except failures.ERRORS:
         yield Check("database", False, "does not answer as it should")
     else:
