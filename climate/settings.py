@@ -236,6 +236,9 @@ class Settings:
         "hypervisor=xenserver;kvm, os=linux;windows",
         "Capabilities that this cell reports, as key=value;value by commas.",
     )
+    cells_transport: str = _setting(
+        "broker", "How messages reach other cells: broker, or an entry point of the group climate.cell_transports."
+    )
     cells_call_timeout: float = _setting(60.0, "Seconds that a call to another cell waits for its response.", 0.1, 3600)
     cells_max_hop_count: int = _setting(10, "Cells that a message may pass through.", 1, 100)
     cells_scheduler_retries: int = _setting(10, "Further attempts of a build for which there is no cell.", 0, 1000)

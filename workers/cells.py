@@ -19,10 +19,10 @@ import structlog
 from kombu.entity import Queue
 from kombu.exceptions import KombuError
 
-from climate import bootstrap, logs
+from climate import bootstrap, cell_settings, logs
 from climate.bootstrap import Deployment
 from climate.compute.cells import inbox, outbox, server_methods, state
-from climate.compute.cells.broker import OPTIONS, BrokerTransport
+from climate.compute.cells.broker import OPTIONS
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.healing import Healer
 from climate.compute.cells.messages import BROADCAST, RESPONSE, TARGETED
@@ -241,7 +241,7 @@ def main(settings: Settings) -> int:
         stopping.wait()
         return 0
     deployment = bootstrap.build(settings, application="climate-cells", pool_size=2 * len(WORKERS) + 6)
-    transport = BrokerTransport()
+    transport = cell_settings.transport(settings)()
     url = doorbell.broker_url(settings.redis_url)
     CellsProcess(deployment, handlers(deployment), transport, url, stopping).run()
     transport.close()
