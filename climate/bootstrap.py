@@ -15,6 +15,7 @@ from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute, nodes, services
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeDefaults
+from climate.compute.store import cell_changes
 from climate.compute.virt.cluster import ClusterDriver
 from climate.context import Climate
 from climate.domain.errors import Conflict
@@ -151,6 +152,9 @@ def migrate(settings: Settings) -> None:
             conn.exec_driver_sql("SET lock_timeout = '60s'")
             conn.commit()
             upgrade(conn)
+            if not settings.cells_enable and cell_changes.is_tracked(conn):
+                cell_changes.untrack(conn)  # it was a cell once
+                conn.commit()
     finally:
         engine.dispose()
 

@@ -1,10 +1,18 @@
 """The settings of cells, read once and checked."""
 
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
 from climate.compute.cells import paths
+from climate.compute.cells.broker import BrokerTransport
 from climate.compute.cells.options import API, CellOptions, CellType, read_capabilities
+from climate.compute.cells.transport import CellTransport
 from climate.compute.errors import BadRequest
 from climate.settings import SettingError, Settings
 from climate.vault import Vault
+
+TRANSPORTS = "climate.cell_transports"
+"""Group of the entry points of other transports."""
 
 CELLS_API = "nova.compute.cells_api.ComputeCellsAPI"
 """The class of the compute API by which a cell is known as an API cell."""
@@ -31,8 +39,21 @@ def options(settings: Settings, vault: Vault | None = None) -> CellOptions:
     )
 
 
+def transport(settings: Settings) -> Callable[[], CellTransport]:
+    """Return the class of the transport; SettingError when there is none of this name."""
+    if settings.cells_transport == "broker":
+        return BrokerTransport
+    found = {one.name: one for one in entry_points(group=TRANSPORTS)}
+    if settings.cells_transport not in found:
+        known = ", ".join(sorted({"broker", *found}))
+        raise SettingError(f"CLIMATE_CELLS_TRANSPORT={settings.cells_transport!r} must be one of {known}")
+    loaded: Callable[[], CellTransport] = found[settings.cells_transport].load()
+    return loaded
+
+
 def check(settings: Settings) -> None:
     """SettingError for what cannot be used, and for a compute service in an API cell."""
+    transport(settings)
     queues = [word.strip() for word in settings.worker_queues.split(",")]
     if options(settings).is_api and "compute" in queues:
         raise SettingError(

@@ -260,12 +260,22 @@ class Settings:
         "hypervisor=xenserver;kvm, os=linux;windows",
         "Capabilities that this cell reports, as key=value;value by commas.",
     )
+    cells_transport: str = _setting(
+        "broker", "How messages reach other cells: broker, or an entry point of the group climate.cell_transports."
+    )
     cells_call_timeout: float = _setting(60.0, "Seconds that a call to another cell waits for its response.", 0.1, 3600)
     cells_max_hop_count: int = _setting(10, "Cells that a message may pass through.", 1, 100)
     cells_scheduler_retries: int = _setting(10, "Further attempts of a build for which there is no cell.", 0, 1000)
     cells_scheduler_retry_delay: float = _setting(2.0, "Seconds between two of these attempts; at least 1.", 0, 3600)
     cells_reserve_percent: float = _setting(
         10.0, "Percent of each node that are not counted as free when capacities of cells are reported.", 0, 100
+    )
+    cells_instance_updated_at_threshold: float = _setting(
+        3600.0,
+        "Servers that changed within so many seconds are reported to the top cell again now and then; 0: all.",
+    )
+    cells_instance_update_num_instances: int = _setting(
+        1, "Servers that are reported again each minute, in case a report was lost.", 1, 1000
     )
     cells_mute_child_interval: float = _setting(300.0, "Seconds after which a cell that does not report is mute.", 1)
     cells_ram_weight_multiplier: float = _setting(

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -18,20 +19,22 @@ import structlog
 from kombu.entity import Queue
 from kombu.exceptions import KombuError
 
-from climate import bootstrap, logs
+from climate import bootstrap, cell_settings, logs
 from climate.bootstrap import Deployment
-from climate.compute.cells import inbox, outbox, state
-from climate.compute.cells.broker import OPTIONS, BrokerTransport
+from climate.compute.cells import inbox, outbox, server_methods, state
+from climate.compute.cells.broker import OPTIONS
 from climate.compute.cells.dispatch import Handlers
+from climate.compute.cells.healing import Healer
 from climate.compute.cells.messages import BROADCAST, RESPONSE, TARGETED
 from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.cells.signing import KEPT
 from climate.compute.cells.transport import QUEUES, CellTransport
-from climate.compute.store import cell_messages
+from climate.compute.store import cell_changes, cell_messages
 from climate.service import chores, health
 from climate.settings import Settings
 from climate.store import failures
 from workers import cell_boots, doorbell, reading
+from workers.cell_reports import ServerReports
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +53,7 @@ SWEEP_SECONDS = 60.0
 def handlers(deployment: Deployment) -> Handlers:
     """Return all methods of this cell."""
     scheduler = CellScheduler(run_here=cell_boots.runner(deployment.climate))
-    return state.HANDLERS.joined(scheduler.handlers())
+    return state.HANDLERS.joined(scheduler.handlers()).joined(server_methods.HANDLERS)
 
 
 @dataclass
@@ -69,16 +72,19 @@ class CellsProcess:
     waiting: set[str] = field(default_factory=set)
     """Those of them that more became due to meanwhile."""
 
+    to_report: threading.Event = field(default_factory=threading.Event)
+
     def run(self) -> None:
         """Work until `stopping` is set."""
         work: list[Callable[[], None]] = [self.receive, self.send, self.listen, self.report, self.sweep]
+        work.append(self.report_servers)
         work += [self._processing(kind) for kind in WORKERS]
         threads = [threading.Thread(target=one, daemon=True) for one in work]
         for thread in threads:
             thread.start()
         log.info("cells process is at work", cell=self.deployment.compute.cells.name)
         self.stopping.wait()
-        for event in (self.to_send, *self.to_process.values()):
+        for event in (self.to_send, self.to_report, *self.to_process.values()):
             event.set()
         for thread in threads:
             thread.join(timeout=5)
@@ -176,9 +182,13 @@ class CellsProcess:
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=1, stop_after=1):
-                events = [self.to_send] if heard.payload == cell_messages.OUTBOX else list(self.to_process.values())
-                for event in events:
+                for event in self._events(heard.payload):
                     event.set()
+
+    def _events(self, heard: str) -> list[threading.Event]:
+        if heard == cell_messages.OUTBOX:
+            return [self.to_send]
+        return [self.to_report] if heard == cell_changes.CHANGES else list(self.to_process.values())
 
     def report(self) -> None:
         """Report to the parents now and then, and have the children report at the start."""
@@ -188,6 +198,15 @@ class CellsProcess:
             self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, health.CELLS, name))
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
+
+    def report_servers(self) -> None:
+        """Report the servers of this cell that have changed."""
+        compute, settings = self.deployment.compute, self.deployment.settings
+        healer = Healer(
+            timedelta(seconds=settings.cells_instance_updated_at_threshold),
+            settings.cells_instance_update_num_instances,
+        )
+        ServerReports(compute, healer, self.stopping, self.to_report).run(self._guarded)
 
     def sweep(self) -> None:
         """Delete messages that have expired or are done."""
@@ -221,8 +240,8 @@ def main(settings: Settings) -> int:
         log.info("cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
         stopping.wait()
         return 0
-    deployment = bootstrap.build(settings, application="climate-cells", pool_size=len(WORKERS) + 5)
-    transport = BrokerTransport()
+    deployment = bootstrap.build(settings, application="climate-cells", pool_size=2 * len(WORKERS) + 6)
+    transport = cell_settings.transport(settings)()
     url = doorbell.broker_url(settings.redis_url)
     CellsProcess(deployment, handlers(deployment), transport, url, stopping).run()
     transport.close()

@@ -75,13 +75,15 @@ def broker_url(redis_url: str) -> str:
     return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
 
 
-def queues(resource_types: Sequence[str], hosts: Hosts, wanted: str = "") -> list[Queue]:
+def queues(resource_types: Sequence[str], hosts: Hosts, wanted: str = "", *, has_nodes: bool = True) -> list[Queue]:
     """What a worker listens on: each resource type has its own queue, and so has each compute and network service.
 
     `wanted` names some of them by commas, so that a slow plugin can have workers of its own.
+    An API cell has no nodes, and no compute service.
     """
     names = {resource_type: queue_of(resource_type) for resource_type in resource_types}
-    names |= {"events": QUEUE, "compute": compute_queue(hosts.compute), "network": network_queue(hosts.network)}
+    names |= {"events": QUEUE, "network": network_queue(hosts.network)}
+    names |= {"compute": compute_queue(hosts.compute)} if has_nodes else {}
     chosen = [word.strip() for word in wanted.split(",") if word.strip()] or sorted(names)
     unknown = sorted(set(chosen) - set(names))
     if unknown:

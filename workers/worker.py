@@ -22,9 +22,8 @@ def main(settings: Settings) -> int:
     app = doorbell.connect(settings.redis_url)
     register(app, Desk(settings))
     hosts = doorbell.Hosts(settings.service_host, settings.network_host or settings.service_host)
-    queues = doorbell.queues(sorted(plugin.load()), hosts, settings.worker_queues)
-    if cell_settings.options(settings).is_api:  # its nodes are those of other cells
-        queues = [queue for queue in queues if queue.name != doorbell.compute_queue(hosts.compute)]
+    has_nodes = not cell_settings.options(settings).is_api
+    queues = doorbell.queues(sorted(plugin.load()), hosts, settings.worker_queues, has_nodes=has_nodes)
     names = [queue.name for queue in queues]
     app.conf.task_queues = queues
 

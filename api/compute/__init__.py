@@ -29,7 +29,7 @@ from api.compute import (
 from api.current import DEPLOYMENT
 from api.errors import teach
 from climate.compute import errors
-from climate.compute.cells.errors import CellError, CellTimeout
+from climate.compute.cells.errors import CellError, CellTimeout, InstanceUnknownCell
 
 NOUNS = (
     servers,
@@ -63,8 +63,9 @@ STATUS: dict[type[Exception], int] = {
     errors.MacsCollide: 503,
     errors.ZoneLoop: 508,
     errors.ZoneUnavailable: 503,
+    CellTimeout: 504,
     CellError: 503,
-    CellTimeout: 503,
+    InstanceUnknownCell: 409,
 }
 """What the bundled cloud's errors are in HTTP."""
 

@@ -9,10 +9,10 @@ from werkzeug.exceptions import NotImplemented as NoSuchThing
 from api.body import read_object
 from api.compute import asked, reserved, server_addresses, server_changes
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import by, find
+from api.compute.servers import find, who
 from api.current import compute
-from climate.compute import asking, fault, guests
-from climate.compute.errors import Conflict, VirtError
+from climate.compute import operations
+from climate.compute.errors import Conflict
 from climate.compute.server import DELETE, PAUSE, REBOOT, REBOOT_HARD, RESUME, REVERT, START, STOP, SUSPEND, UNPAUSE
 from climate.domain.errors import InvalidInput
 
@@ -63,7 +63,7 @@ def remote_console(server_id: str) -> Response:
 def _wish(name: str) -> Action:
     def ask(server_id: str, details: Any) -> Response:
         asked.may_write()
-        asking.ask(compute(), server_id, WISHES[name], project_id=asked.own_project(), by=by())
+        operations.ask(compute(), who(server_id), WISHES[name])
         return Response(status=202)
 
     return ask
@@ -74,21 +74,15 @@ def _reboot(server_id: str, details: Any) -> Response:
     kind = details.get("type") if isinstance(details, dict) else None
     if not isinstance(kind, str) or kind.upper() not in REBOOTS:
         raise InvalidInput("reboot: type must be SOFT or HARD")
-    asking.ask(compute(), server_id, REBOOTS[kind.upper()], project_id=asked.own_project(), by=by())
+    operations.ask(compute(), who(server_id), REBOOTS[kind.upper()])
     return Response(status=202)
 
 
 def _console(server_id: str, details: Any) -> Response:
-    server = find(server_id)
+    asked.may_read()
     length = details.get("length") if isinstance(details, dict) else None
     lines = None if length is None or length in (-1, "-1") else asked.count(length, "length")
-    if server.node is None:
-        return jsonify({"output": ""})
-    try:
-        return jsonify({"output": compute().driver.console(guests.guest(compute(), server), lines)})
-    except VirtError as error:
-        reason = fault.readable(server, str(error))
-        raise VirtError(f"The console log of instance {server.id} cannot be read: {reason}") from None
+    return jsonify({"output": operations.console_output(compute(), who(server_id), lines)})
 
 
 def _no_console(server_id: str, details: Any) -> Response:

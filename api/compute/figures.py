@@ -1,15 +1,19 @@
 """What Prometheus is told of the bundled cloud."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from climate.compute import Compute
-from climate.compute.store import child_zones, figures
+from climate.compute.cells import neighbours
+from climate.compute.store import cell_changes, cell_messages, cell_servers, child_zones, figures
 from climate.compute.zones.models import ChildZone
 
 ZONE_LABELS = ("zone", "name")
+
+AGES = timedelta(minutes=5)
+"""Reports of the last so many count for their age."""
 
 
 def collect(compute: Compute) -> Iterator[Metric]:
@@ -21,6 +25,9 @@ def collect(compute: Compute) -> Iterator[Metric]:
     yield _by("climate_compute_nodes", "Nodes that servers can be put on.", "state", found.nodes)
     yield _by("climate_compute_servers", "Servers.", "status", found.servers)
     yield from _of_zones(zones, now)
+    if compute.cells.enabled:
+        yield from _of_cells(compute)
+        yield from _of_cell_servers(compute)
 
 
 def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
@@ -39,7 +46,43 @@ def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
     yield from (active, failed, seen)
 
 
-def _by(name: str, says: str, label: str, counts: Mapping[str, int]) -> Metric:
+def _of_cell_servers(compute: Compute) -> Iterator[Metric]:
+    """At the top cell the servers of all cells, in any other the changes that it has not reported."""
+    if not compute.cells.is_api:
+        with compute.engine.connect() as conn:
+            waiting, oldest = cell_changes.waiting(conn, compute.now(conn))
+        yield GaugeMetricFamily("climate_cell_changes_waiting", "Changes of servers to be reported.", value=waiting)
+        yield GaugeMetricFamily("climate_cell_changes_oldest_seconds", "Age of the oldest of them.", value=oldest)
+        return
+    with compute.engine.connect() as conn:
+        counts = cell_servers.counts(conn)
+        ages = cell_servers.ages(conn, compute.now(conn) - AGES)
+    servers = GaugeMetricFamily("climate_cell_servers", "Servers of all cells.", labels=["cell", "status"])
+    for cell, status, count in counts:
+        servers.add_metric([cell, status], count)
+    yield servers
+    yield _by("climate_cell_report_age_seconds", "Age of 99 of 100 reports of the last five minutes.", "cell", ages)
+
+
+def _of_cells(compute: Compute) -> Iterator[Metric]:
+    cells = neighbours.listed(compute)
+    with compute.engine.connect() as conn:
+        now, waiting = compute.now(conn), cell_messages.counts(conn)
+    messages = {cell.name: waiting.get(cell.name, (0, now)) for cell in cells}
+    heard = {cell.name: (now - cell.last_seen).total_seconds() for cell in cells if cell.last_seen is not None}
+    yield _by("climate_cell_messages", "Messages to a cell that it has not confirmed.", "cell", _first(messages))
+    ages = {name: (now - since).total_seconds() for name, (_, since) in messages.items()}
+    yield _by("climate_cell_oldest_message_seconds", "Age of the oldest of them.", "cell", ages)
+    yield _by("climate_cell_heard_seconds", "Age of the last word of a cell.", "cell", heard)
+    failures = {cell.name: cell.failures for cell in cells}
+    yield _by("climate_cell_failures", "Attempts in a row at which its broker was not reached.", "cell", failures)
+
+
+def _first(messages: Mapping[str, tuple[int, object]]) -> dict[str, int]:
+    return {name: count for name, (count, _) in messages.items()}
+
+
+def _by(name: str, says: str, label: str, counts: Mapping[str, float]) -> Metric:
     gauge = GaugeMetricFamily(name, says, labels=[label])
     for word, count in counts.items():
         gauge.add_metric([word], count)

@@ -2,7 +2,7 @@
 
 from api.compute import asked
 from api.current import climate, deployment
-from climate.compute import asking
+from climate.compute import operations
 from climate.compute.errors import Conflict
 from climate.compute.server import RESERVED
 from climate.domain.status import EventKind
@@ -11,7 +11,7 @@ from climate.service import leases
 
 def explained(server_id: str, refusal: Conflict) -> Conflict:
     """The refusal, with the lease that will wake the server if it is one that sleeps."""
-    server = asking.get(deployment().compute, server_id, asked.own_project())
+    server = operations.get(deployment().compute, server_id, asked.own_project())
     lease = leases.of_resource(climate(), server.id) if server.status == RESERVED else None
     if lease is None:
         return refusal

@@ -1,6 +1,6 @@
 """Addresses of a server: shown, given, taken away, and floating ones that stand for them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Response
@@ -9,13 +9,11 @@ from werkzeug.exceptions import UnprocessableEntity
 from api.body import read_object
 from api.compute import asked, ip, server_view
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import by, find
+from api.compute.servers import find, who
 from api.current import compute
-from climate.compute import addressing
-from climate.compute.addressing import Who
-from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
-from climate.compute.network import floating
-from climate.compute.network.model import Vif
+from climate.compute import operations
+from climate.compute.addressing import Port
+from climate.compute.errors import NoMoreAddresses, NotFound
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -43,15 +41,15 @@ def of_network(server_id: str, label: str) -> Body:
 @blueprint.get("/servers/<server_id>/os-interface")
 def interfaces(server_id: str) -> Body:
     """The interfaces of a server."""
-    return {"interfaceAttachments": [_view(vif) for vif in _vifs(server_id)]}
+    return {"interfaceAttachments": [_view(port) for port in _ports(server_id)]}
 
 
 @blueprint.get("/servers/<server_id>/os-interface/<port_id>")
 def interface(server_id: str, port_id: str) -> Body:
     """One of them."""
-    for vif in _vifs(server_id):
-        if vif.id == port_id:
-            return {ATTACHMENT: _view(vif)}
+    for port in _ports(server_id):
+        if port.id == port_id:
+            return {ATTACHMENT: _view(port)}
     raise NotFound(f"Instance {server_id} has no interface {port_id[:80]}")
 
 
@@ -64,14 +62,14 @@ def attach(server_id: str) -> Body:
     if unknown:
         raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set: interfaces are made by net_id")
     network_id = asked.uuid(given.get("net_id"), "net_id")
-    return {ATTACHMENT: _view(addressing.add(compute(), _who(server_id), network_id, _exact(given)))}
+    return {ATTACHMENT: _view(operations.attach(compute(), who(server_id), network_id, _exact(given)))}
 
 
 @blueprint.delete("/servers/<server_id>/os-interface/<port_id>")
 def detach(server_id: str, port_id: str) -> tuple[str, int]:
     """Take an interface from a server, with all of its addresses."""
     asked.may_write()
-    addressing.unplug(compute(), _who(server_id), asked.path_id(port_id, "Port"))
+    operations.detach(compute(), who(server_id), asked.path_id(port_id, "Port"))
     return "", 202
 
 
@@ -81,7 +79,7 @@ def add_fixed(server_id: str, details: Any) -> Response:
     network_id = asked.uuid(_key("addFixedIp", details, "networkId"), "networkId")
     find(server_id)
     try:
-        addressing.add(compute(), _who(server_id), network_id)
+        operations.attach(compute(), who(server_id), network_id, None)
     except NoMoreAddresses as refusal:
         raise InvalidInput(str(refusal)) from None
     return Response(status=202)
@@ -93,7 +91,7 @@ def remove_fixed(server_id: str, details: Any) -> Response:
     address = _key("removeFixedIp", details, "address")
     find(server_id)
     try:
-        addressing.remove(compute(), _who(server_id), asked.name(address, "address"))
+        operations.remove_address(compute(), who(server_id), asked.name(address, "address"))
     except NotFound as refusal:
         raise InvalidInput(str(refusal)) from None
     return Response(status=202)
@@ -106,11 +104,7 @@ def add_floating(server_id: str, details: Any) -> Response:
     address = str(ip.address(given.get("address"), "address"))
     named = given.get("fixed_address")
     fixed_address = None if named is None else str(ip.address(named, "fixed_address"))
-    server = find(server_id)
-    with compute().engine.begin() as conn:
-        fixed = floating.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
-        there = floating.by_address(conn, address, asked.own_project())
-        floating.associate(conn, there, fixed, compute().now(conn))
+    operations.associate(compute(), who(server_id), address, fixed_address)
     return Response(status=202)
 
 
@@ -118,12 +112,7 @@ def remove_floating(server_id: str, details: Any) -> Response:
     """A floating address stands for the server no more."""
     asked.may_write()
     address = str(ip.address(asked.details("removeFloatingIp", details).get("address"), "address"))
-    server = find(server_id)
-    with compute().engine.begin() as conn:
-        there = floating.by_address(conn, address, asked.own_project())
-        if there.server_id != server.id:
-            raise Conflict(f"Floating IP {address} is not associated with instance {server.id}.")
-        floating.disassociate(conn, there, compute().now(conn))
+    operations.disassociate(compute(), who(server_id), address)
     return Response(status=202)
 
 
@@ -136,13 +125,9 @@ ACTIONS = {
 """Served at every microversion: clients that no longer know them do not ask."""
 
 
-def _who(server_id: str) -> Who:
-    return Who(asked.path_id(server_id), asked.own_project(), by())
-
-
-def _vifs(server_id: str) -> list[Vif]:
+def _ports(server_id: str) -> Sequence[Port]:
     asked.may_read()
-    return addressing.interfaces(compute(), asked.path_id(server_id), asked.own_project())
+    return operations.interfaces(compute(), who(server_id))
 
 
 def _addresses(server_id: str) -> Body:
@@ -152,13 +137,13 @@ def _addresses(server_id: str) -> Body:
     }
 
 
-def _view(vif: Vif) -> Body:
+def _view(port: Port) -> Body:
     return {
-        "port_id": vif.id,
+        "port_id": port.id,
         "port_state": "ACTIVE",
-        "net_id": vif.network.id,
-        "mac_addr": vif.mac,
-        "fixed_ips": [{"subnet_id": vif.network.subnet_id, "ip_address": str(one)} for one in vif.addresses],
+        "net_id": port.network_id,
+        "mac_addr": port.mac,
+        "fixed_ips": [{"subnet_id": port.subnet_id, "ip_address": one} for one in port.addresses],
     }
 
 

@@ -6,9 +6,9 @@ from flask import Response, jsonify
 
 from api.compute import asked, server_body, server_view
 from api.compute.microversion import since
-from api.compute.servers import by, find
+from api.compute.servers import find, who
 from api.current import compute, deployment
-from climate.compute import asking, rebuilding, resizing, unshelving, upkeep
+from climate.compute import operations
 from climate.compute.errors import Conflict
 from climate.compute.rebuilding import Rebuilt
 from climate.compute.server import ACTIVE, ERROR, SHELVED_OFFLOADED, VM_STATES
@@ -28,7 +28,7 @@ def create_image(server_id: str, details: Any) -> Response:
     given = asked.details("createImage", details)
     name = asked.name(given.get("name"), "createImage.name")
     metadata = asked.metadata(given.get("metadata") or {}, "createImage.metadata")
-    made = asking.create_image(compute(), server_id, name, metadata, project_id=asked.own_project(), by=by())
+    made = operations.create_image(compute(), who(server_id), name, metadata)
     answer = jsonify({"image_id": made}) if since(45) else Response()
     answer.status_code = 202
     answer.headers["Location"] = f"{deployment().settings.base_url}/image/v2/images/{made}"
@@ -39,14 +39,14 @@ def resize(server_id: str, details: Any) -> Response:
     """Another flavor, to be confirmed."""
     asked.may_write()
     flavor = server_body.flavor(asked.details("resize", details).get("flavorRef"))
-    resizing.resize(compute(), server_id, flavor, project_id=asked.own_project(), by=by())
+    operations.resize(compute(), who(server_id), flavor)
     return Response(status=202)
 
 
 def confirm(server_id: str, details: Any) -> Response:
     """The new flavor stays."""
     asked.may_write()
-    resizing.confirm(compute(), server_id, project_id=asked.own_project(), by=by())
+    operations.confirm_resize(compute(), who(server_id))
     return Response(status=204)
 
 
@@ -63,7 +63,7 @@ def rebuild(server_id: str, details: Any) -> Response:
         metadata=asked.metadata(given["metadata"], "rebuild.metadata") if "metadata" in given else None,
         description=asked.description(given.get("description")),
     )
-    rebuilding.rebuild(compute(), server_id, wanted, project_id=asked.own_project(), by=by())
+    operations.rebuild(compute(), who(server_id), wanted)
     answer = jsonify({"server": server_view.full(find(server_id))})
     answer.status_code = 202
     answer.headers["Location"] = f"{deployment().settings.base_url}/compute/v2.1/servers/{server_id}"
@@ -73,7 +73,7 @@ def rebuild(server_id: str, details: Any) -> Response:
 def shelve(server_id: str, details: Any) -> Response:
     """Into an image, and off its host."""
     asked.may_write()
-    asking.shelve(compute(), server_id, project_id=asked.own_project(), by=by())
+    operations.shelve(compute(), who(server_id))
     return Response(status=202)
 
 
@@ -95,7 +95,7 @@ def unshelve(server_id: str, details: Any) -> Response:
         raise InvalidInput('unshelve must be null or like {"availability_zone": "nova"}')
     zone = given.get("availability_zone")
     wanted = None if zone is None else asked.zone_name(zone)
-    unshelving.unshelve(compute(), server_id, wanted, project_id=asked.own_project(), by=by())
+    operations.unshelve(compute(), who(server_id), wanted)
     return Response(status=202)
 
 
@@ -107,14 +107,14 @@ def lock(server_id: str, details: Any) -> Response:
     if set(given) - {"locked_reason"}:
         raise InvalidInput('lock must be null or like {"locked_reason": "why"}')
     why = None if reason is None else asked.name(reason, "lock.locked_reason")
-    upkeep.lock(compute(), server_id, why, project_id=asked.own_project(), by=by())
+    operations.lock(compute(), who(server_id), why)
     return Response(status=202)
 
 
 def unlock(server_id: str, details: Any) -> Response:
     """Everybody changes it again who otherwise may."""
     asked.may_write()
-    upkeep.unlock(compute(), server_id, project_id=asked.own_project(), by=by())
+    operations.unlock(compute(), who(server_id))
     return Response(status=202)
 
 
@@ -124,5 +124,5 @@ def reset(server_id: str, details: Any) -> Response:
     state = asked.details("os-resetState", details).get("state")
     if state not in STATES:
         raise InvalidInput(f"os-resetState: state must be {' or '.join(STATES)}")
-    upkeep.reset(compute(), server_id, STATES[state], by=by())
+    operations.reset_state(compute(), who(server_id), STATES[state])
     return Response(status=202)

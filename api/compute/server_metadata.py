@@ -6,9 +6,9 @@ from typing import Any
 from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import find
+from api.compute.servers import find, who
 from api.current import compute
-from climate.compute import upkeep
+from climate.compute import operations
 from climate.compute.upkeep import Changed
 from climate.domain.errors import InvalidInput, NotFound
 
@@ -78,8 +78,7 @@ def _changed(server_id: str, change: Changed) -> Body:
     def checked(there: Mapping[str, str]) -> dict[str, str]:
         return asked.metadata(dict(change(there)))
 
-    own = asked.path_id(server_id)
-    return {"metadata": dict(upkeep.set_metadata(compute(), own, checked, project_id=asked.own_project()))}
+    return {"metadata": dict(operations.set_metadata(compute(), who(server_id), checked))}
 
 
 def _check_there(there: Mapping[str, str], key: str) -> None:

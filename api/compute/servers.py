@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from api.body import read_object
@@ -12,14 +13,16 @@ from api.compute.server_body import Wanted
 from api.compute.server_view import Behind
 from api.current import caller, climate, compute, here, request_id
 from api.paging import next_links, page, unknown_marker
-from climate.compute import asking, services, upkeep
 from climate.compute import boot as compute_boot
+from climate.compute import operations, services
+from climate.compute.addressing import Who
 from climate.compute.boot import Offered
-from climate.compute.cells import build_start
+from climate.compute.cells import build_start, top_builds
 from climate.compute.cells.build_start import Sleep
+from climate.compute.errors import NotFound
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
-from climate.compute.store import server_lists, servers
+from climate.compute.store import servers
 from climate.compute.zones import placing, single_shot
 from climate.compute.zones.placing import Make
 from climate.compute.zones.single_shot import Made
@@ -33,6 +36,11 @@ blueprint = compute_blueprint("servers")
 CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
 IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
 """What clients send and what changes nothing here."""
+
+
+def who(server_id: str) -> Who:
+    """Who changes the server in a path."""
+    return Who(asked.path_id(server_id), asked.own_project(), by())
 
 
 def by() -> dict[str, str]:
@@ -76,7 +84,7 @@ def _made(wanted: Wanted) -> Made:
 def _in_a_cell(wanted: Wanted) -> Made:
     """The first server of a request, in the cell that the scheduler of cells chooses; leases are those of that cell."""
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
-    started = build_start.start(compute(), wanted.request, sleep)
+    started = build_start.start(compute(), wanted.request, sleep, top_builds.begun)
     return Made(started.server_ids[0], started.build_id)
 
 
@@ -138,7 +146,7 @@ def describe(server_id: str) -> Body:
     for version in (4, 6):
         if f"accessIPv{version}" in body:
             words[f"access_ipv{version}"] = asked.address(body[f"accessIPv{version}"], version)
-    server = upkeep.describe(compute(), asked.path_id(server_id), words, project_id=asked.own_project())
+    server = operations.describe(compute(), who(server_id), words)
     return {"server": server_view.full(server, _behind([server]))}
 
 
@@ -146,14 +154,14 @@ def describe(server_id: str) -> Body:
 def delete(server_id: str) -> tuple[str, int]:
     """Delete a server; it is seen until that is done."""
     asked.may_write()
-    asking.ask(compute(), asked.path_id(server_id), DELETE, project_id=asked.own_project(), by=by())
+    operations.ask(compute(), who(server_id), DELETE)
     return "", 204
 
 
 def find(server_id: str) -> Server:
     """The server in a path, which must be the caller's or the caller an administrator."""
     asked.may_read()
-    return asking.get(compute(), asked.path_id(server_id), asked.own_project())
+    return operations.get(compute(), asked.path_id(server_id), asked.own_project())
 
 
 def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
@@ -161,14 +169,15 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
     asked.may_read()
     wanted = page()
     query = server_query.listing(wanted)
+    if wanted.marker is not None:
+        query = replace(query, marker=asked.uuid(wanted.marker, "marker"))
     is_local = True
-    with compute().engine.connect() as conn:
-        if wanted.marker is not None:
-            last = servers.get(conn, asked.uuid(wanted.marker, "marker"))
-            is_local = last is not None and query.wanted.get("project_id", last.project_id) == last.project_id
-            if not is_local and not (last is None and zone_lists.is_recursive()):
-                raise unknown_marker(wanted.marker)
-        found = server_lists.listed(conn, query) if is_local else []
+    try:
+        found = operations.listed(compute(), query)
+    except NotFound:  # the marker may be a server of a child zone
+        if not zone_lists.is_recursive():
+            raise unknown_marker(str(wanted.marker)) from None
+        found, is_local = [], False
     more, found = len(found) > wanted.limit, found[: wanted.limit]
     links = {"servers_links": next_links(here(), found[-1].id, wanted)} if more else {}
     return found, lambda views: zone_lists.joined(views, links, wanted, is_local_marker=is_local)

@@ -28,6 +28,22 @@ class Who:
     by: By
 
 
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An interface of a server, as it is shown."""
+
+    id: str
+    mac: str
+    network_id: str
+    subnet_id: str
+    addresses: tuple[str, ...]
+
+
+def port_of(vif: Vif) -> Port:
+    """Return an interface as it is shown."""
+    return Port(vif.id, vif.mac, vif.network.id, vif.network.subnet_id, tuple(map(str, vif.addresses)))
+
+
 def add(compute: Compute, who: Who, network_id: str, address: str | None = None) -> Vif:
     """Give a server one more address of a network, any or this one; the interface that has it.
 

@@ -17,9 +17,9 @@ from climate.compute.errors import BadRequest, NoMoreAddresses, NoValidHost
 from climate.compute.network import fixed, floating
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
-from climate.compute.request import BootRequest, Spec, spec_of
+from climate.compute.request import BootRequest, Spec, drafts, spec_of
 from climate.compute.scheduler.plan import Pick, Trail
-from climate.compute.server import BUILD, ERROR, HOLD, RESERVED, SPAWN, Server
+from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
 from climate.compute.store import builds, cell_messages
 
 OFFER_GONE = "No valid host was found. The place that was offered for the server is gone."
@@ -70,37 +70,11 @@ class _Build:
 
     def drafts(self, ids: Sequence[str], now: datetime) -> list[Server]:
         """Rows for servers that are on no node yet."""
-        asked = self.request
-        first = Server(
-            id=ids[0],
-            name=asked.name,
-            project_id=asked.project_id,
-            user_id=asked.user_id,
-            status=ERROR,
-            task=None,
-            flavor=asked.flavor,
-            image_id=asked.image_id,
-            metadata=asked.metadata,
-            hints=asked.hints,
-            zone=asked.zone,
-            build_id=self.id,
-            launch_index=0,
-            created_at=now,
-            updated_at=now,
-            key_name=asked.key_name,
-            description=asked.description,
-            destination=asked.destination,
-            access=asked.access,
-        )
-        if self.offered is not None:
-            given = zip(ids, self.offered.names, self.offered.places, strict=False)
-            return [replace(first, id=one, name=name, launch_index=place) for one, name, place in given]
-        if len(ids) == 1:
-            return [first]
-        return [
-            replace(first, id=server_id, name=f"{asked.name}-{place + 1}", launch_index=place)
-            for place, server_id in enumerate(ids)
-        ]
+        made = drafts(self.request, self.id, ids, now)
+        if self.offered is None:
+            return made
+        given = zip(made, self.offered.names, self.offered.places, strict=False)
+        return [replace(one, name=name, launch_index=place) for one, name, place in given]
 
 
 def boot(
@@ -186,8 +160,8 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
             raise
         return _refused(compute, attempt, (build, ids[: request.least]), reason)
     now = compute.now(conn)
-    drafts = build.drafts(ids[: len(plan.picks)], now)
-    made = [_on(draft, pick, build.task, group_id) for draft, pick in zip(drafts, plan.picks, strict=True)]
+    placed = build.drafts(ids[: len(plan.picks)], now)
+    made = [_on(draft, pick, build.task, group_id) for draft, pick in zip(placed, plan.picks, strict=True)]
     builds.insert(conn, made, request.user_data, request.request_id)
     _connect(compute, conn, build, (networks, made))
     for decision in _decisions(build, made, plan.trail):

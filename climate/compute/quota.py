@@ -14,14 +14,22 @@ MOST_AT_ONCE = 1000
 _TOLD = {"ram_mb": "ram"}
 
 
-def allowed(conn: Connection, project_id: str, flavor: Flavor, count: int, least: int) -> int:
+def allowed(
+    conn: Connection,
+    project_id: str,
+    flavor: Flavor,
+    count: int,
+    least: int,
+    used: Mapping[str, int] | None = None,
+) -> int:
     """How many of `count` more servers the project may have, if `least` or more (cloud.md B.3).
 
+    `used`: what counts against the limits; None: the servers that are here.
     Raises QuotaExceeded, and BadRequest for more than MOST_AT_ONCE.  One request
     of a project at a time gets past here: the project's limits stay locked.
     """
     limits = projects.lock_limits(conn, project_id)
-    used = servers.used(conn, project_id)
+    used = servers.used(conn, project_id) if used is None else used
     each = {"instances": 1, "cores": flavor.vcpus, "ram_mb": flavor.ram_mb}
     fitting = [max(0, limits[name] - used[name]) // size for name, size in each.items() if limits[name] >= 0 < size]
     most = min([count, *fitting])

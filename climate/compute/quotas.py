@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
-from climate.compute.store import addresses, floating, groups, projects, servers
+from climate.compute.store import addresses, cell_servers, floating, groups, projects, servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class Standing:
 def standing(compute: Compute, project_id: str) -> Standing:
     """The limits of a project and what is used of them.  Memory in MB."""
     with compute.engine.connect() as conn:
-        return Standing(projects.limits(conn, project_id), _used(conn, project_id))
+        return Standing(projects.limits(conn, project_id), _used(compute, conn, project_id))
 
 
 def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, force: bool = False) -> Mapping[str, int]:
     """Change limits of a project; all of them then.  BadRequest for less than is used, unless forced."""
     with compute.engine.begin() as conn:
         projects.lock_limits(conn, project_id)
-        used = {} if force else _used(conn, project_id)
+        used = {} if force else _used(compute, conn, project_id)
         for name, limit in limits.items():
             if 0 <= limit < used.get(name, 0):
                 raise BadRequest(
@@ -45,6 +45,7 @@ def reset(compute: Compute, project_id: str) -> None:
         projects.forget_limits(conn, project_id)
 
 
-def _used(conn: Connection, project_id: str) -> dict[str, int]:
-    used = dict(servers.used(conn, project_id)) | {"server_groups": groups.count(conn, project_id)}
+def _used(compute: Compute, conn: Connection, project_id: str) -> dict[str, int]:
+    count = cell_servers.used if compute.cells.is_api else servers.used
+    used = dict(count(conn, project_id)) | {"server_groups": groups.count(conn, project_id)}
     return used | {"fixed_ips": addresses.used(conn, project_id), "floating_ips": floating.used(conn, project_id)}

@@ -1,12 +1,13 @@
 """What is asked for when servers are booted, read once at the edge."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
-from climate.compute.server import Server
+from climate.compute.server import ERROR, Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,37 @@ class BootRequest:
     admin: bool = False
     request_id: str = ""
     """Of the request over HTTP, for the list of what was asked of a server."""
+
+
+def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetime) -> list[Server]:
+    """Rows for servers of a request that are on no node yet, in ERROR until they are."""
+    first = Server(
+        id=ids[0],
+        name=request.name,
+        project_id=request.project_id,
+        user_id=request.user_id,
+        status=ERROR,
+        task=None,
+        flavor=request.flavor,
+        image_id=request.image_id,
+        metadata=request.metadata,
+        hints=request.hints,
+        zone=request.zone,
+        build_id=build_id,
+        launch_index=0,
+        created_at=now,
+        updated_at=now,
+        key_name=request.key_name,
+        description=request.description,
+        destination=request.destination,
+        access=request.access,
+    )
+    if len(ids) == 1:
+        return [first]
+    return [
+        replace(first, id=server_id, name=f"{request.name}-{place + 1}", launch_index=place)
+        for place, server_id in enumerate(ids)
+    ]
 
 
 def spec_of(request: BootRequest) -> Spec:

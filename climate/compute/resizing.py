@@ -72,7 +72,7 @@ def _claimed(compute: Compute, attempt: Attempt, asked: tuple[Server, str | None
     lookup.check_image(conn, server.image_id, flavor)
     larger = Room(*map(max, _sizes(size(flavor)), _sizes(server.held)))
     lacking = Room(*(wanted - held for wanted, held in zip(_sizes(larger), _sizes(server.held), strict=True)))
-    _check_quota(limits, servers.used(conn, server.project_id), lacking)
+    check_quota(limits, servers.used(conn, server.project_id), lacking)
     if lacking != Room():
         _claim(compute, attempt, server, flavor, lacking)
     sizes.hold(conn, server.id, larger)
@@ -113,7 +113,8 @@ class _Bound:
         return self.schedule(hosts.row(place), spec, count, rules)
 
 
-def _check_quota(limits: Mapping[str, int], used: Mapping[str, int], lacking: Room) -> None:
+def check_quota(limits: Mapping[str, int], used: Mapping[str, int], lacking: Room) -> None:
+    """Return when a project may have so much more room, else raise QuotaExceeded."""
     for name, told, more in (("cores", "cores", lacking.vcpus), ("ram_mb", "ram", lacking.ram_mb)):
         if more > 0 and 0 <= limits[name] < used[name] + more:
             raise QuotaExceeded(

@@ -45,9 +45,14 @@ class Order:
     formation: Mapping[str, int] = field(default_factory=dict)
     first: tuple[str, ...] = ()
 
-    def commands(self, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """The words of each process, `worker.1` and so on when there are several; without `release`."""
+    def commands(self, environ: Mapping[str, str], *, cells: bool = True) -> dict[str, tuple[str, ...]]:
+        """The words of each process, `worker.1` and so on when there are several; without `release`.
+
+        Without `cells` the process of that name is left out, unless it is asked for.
+        """
         known = parse(self.procfile, environ)
+        if not cells and CELLS not in {*self.only, *self.formation}:
+            known.pop(CELLS, None)
         wanted = {*self.only, *self.formation}
         unknown = wanted - known.keys() | wanted & {RELEASE}
         if unknown:
@@ -76,9 +81,7 @@ def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO
     console = Console(out, colours=out.isatty() and not environ.get("NO_COLOR"))
     settings = replace(settings, home=settings.home.resolve())
     try:
-        commands = order.commands(environ)
-        if not settings.cells_enable and CELLS not in order.only:
-            commands = {name: words for name, words in commands.items() if _process(name) != CELLS}
+        commands = order.commands(environ, cells=settings.cells_enable)
         with locked(settings.home) as lock:
             if _has_web(commands):
                 _check_port(settings)

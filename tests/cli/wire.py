@@ -43,6 +43,8 @@ class Wire:
     """Action -> the status that it leads to at once."""
     services: dict[str, dict[str, Any]] = field(default_factory=dict)
     nodes: list[dict[str, Any]] = field(default_factory=list)
+    cells: dict[str, Any] = field(default_factory=dict)
+    """Path below /os-cells -> the answer to GET."""
     notices: list[dict[str, Any]] = field(default_factory=list)
     scheduling: dict[str, Any] = field(default_factory=dict)
     member: bool = False
@@ -276,6 +278,8 @@ class Wire:
     def _inside(self, request: Request, path: list[str], body: Any) -> Response:
         if path[0] == "os-hypervisors":
             return _json(200, {"hypervisors": self._page(self.nodes, request)})
+        if path[0] == "os-cells":
+            return self._cells(request, body)
         if path[0] == "os-hosts":
             return _json(200, {"host": path[1], "maintenance_mode": f"{body['maintenance_mode']}d"})
         if request.method == "GET":
@@ -285,6 +289,13 @@ class Wire:
             return Response(status=204)
         self.services[path[1]].update(body)
         return _json(200, {"service": self.services[path[1]]})
+
+    def _cells(self, request: Request, body: Any) -> Response:
+        if request.method == "GET":
+            return _json(200, self.cells[request.path])
+        if request.method == "DELETE" or request.path.endswith("/sync_instances"):
+            return Response(status=204)
+        return _json(200, {"cell": {"name": "left", "type": "child"}})
 
     def _rest(self, request: Request, path: list[str], body: Any) -> Response:
         if request.path == "/image/v2/images":

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from climate.runner.procfile import ProcfileError, parse
+from climate.runner.stack import Order
 
 
 def test_lines_become_words_in_their_order() -> None:
@@ -35,3 +36,10 @@ def test_ours_is_a_standard_one() -> None:
 
     assert list(commands) == ["release", "web", "poller", "worker", "cells"]
     assert {words[0] for words in commands.values()} == {"climate"}
+
+
+def test_cells_process_runs_only_where_cells_are_enabled() -> None:
+    procfile = "web: serve\ncells: talk\n"
+    assert list(Order(procfile).commands({}, cells=False)) == ["web"]
+    assert list(Order(procfile).commands({}, cells=True)) == ["web", "cells"]
+    assert list(Order(procfile, ("cells",)).commands({}, cells=False)) == ["cells"]

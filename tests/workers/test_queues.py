@@ -25,3 +25,10 @@ def test_a_queue_that_does_not_exist_is_named() -> None:
     there = "compute, events, network, physical:host, virtual:instance"
     with pytest.raises(SettingError, match=f"no queue gpu; there are {there}"):
         names("gpu")
+
+
+def test_an_api_cell_has_no_compute_service() -> None:
+    here = Hosts("here", "there")
+    assert "compute.here" not in {queue.name for queue in queues(TYPES, here, has_nodes=False)}
+    with pytest.raises(SettingError, match="no queue compute"):
+        queues(TYPES, here, "compute", has_nodes=False)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from climate.compute.errors import BadRequest
 
 SEPARATOR = "!"
+ITEM = "@"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """A short name: the separators `!`, `.` and `@` of paths, queues and foreign hosts cannot be in it."""
 
@@ -38,6 +39,17 @@ def join(*parts: str) -> str:
 def hops(path: str) -> int:
     """Return the number of hops of a path: 0 for a single cell."""
     return path.count(SEPARATOR)
+
+
+def with_item(path: str, item: str) -> str:
+    """Return the name by which a thing of another cell, such as a host, is known here: `path@item`."""
+    return f"{path}{ITEM}{item}"
+
+
+def split_item(name: str) -> tuple[str | None, str]:
+    """Return the path and the item of such a name, split at its last `@`; no path in a name without one."""
+    path, separator, item = name.rpartition(ITEM)
+    return (path, item) if separator else (None, name)
 
 
 def reverse(path: str) -> str:

@@ -33,6 +33,10 @@ class CellTransport(Protocol):
         """Put an envelope into a queue of the neighbour's broker; TransportError when that fails."""
         ...
 
+    def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
 
 @dataclass(slots=True)
 class MemoryTransport:
@@ -55,3 +59,6 @@ class MemoryTransport:
         found = list(self.queues[name])
         self.queues[name].clear()
         return found
+
+    def close(self) -> None:
+        """Keep what waits: it is in no connection."""

@@ -1,10 +1,10 @@
 """Lists of servers: conditions, orders and pages, in one statement however many servers there are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, RowMapping, text
 from sqlalchemy.exc import DBAPIError
 
 from climate.compute.errors import BadRequest
@@ -82,24 +82,41 @@ class Listing:
     limit: int = 1000
 
 
-def listed(conn: Connection, listing: Listing) -> list[Server]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where servers are listed from; in SQL a server is `s`."""
+
+    columns: str
+    rows: str
+    conditions: Mapping[str, str]
+    orders: Mapping[str, str]
+    read: Callable[[RowMapping], Server]
+    always: str = "true"
+    """Holds for each server that is listed."""
+
+
+HERE = Source(COLUMNS, FROM, CONDITIONS, ORDERS, server_of)
+"""The servers of this deployment."""
+
+
+def listed(conn: Connection, listing: Listing, source: Source = HERE) -> list[Server]:
     """Servers that fit, newest first unless another order is asked for.  BadRequest for a pattern that is none."""
-    wanted = {key: value for key, value in listing.wanted.items() if key in CONDITIONS}
-    conditions = [f"({CONDITIONS[key]})" for key in wanted]
-    keys = [(ORDERS[key], descending) for key, descending in listing.order] or [("s.created_at", True)]
+    wanted = {key: value for key, value in listing.wanted.items() if key in source.conditions}
+    conditions = [source.always, *(f"({source.conditions[key]})" for key in wanted)]
+    keys = [(source.orders[key], descending) for key, descending in listing.order] or [("s.created_at", True)]
     keys.append(("s.id", keys[-1][1]))
     after = ""
     if listing.marker is not None:
         marks = ", ".join(f"{value} AS k{place}" for place, (value, _) in enumerate(keys))
-        after = f"CROSS JOIN (SELECT {marks} {FROM} WHERE s.id = CAST(:marker AS uuid)) AS k"
+        after = f"CROSS JOIN (SELECT {marks} {source.rows} WHERE s.id = CAST(:marker AS uuid)) AS k"
         conditions.append(_behind(keys))
     order = ", ".join(f"{value} {'DESC' if descending else 'ASC'}" for value, descending in keys)
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    statement = text(f"SELECT {COLUMNS} {FROM} {after} {where} ORDER BY {order} LIMIT :limit")
+    where = " AND ".join(conditions)
+    statement = text(f"SELECT {source.columns} {source.rows} {after} WHERE {where} ORDER BY {order} LIMIT :limit")
     given = {**listing.wanted, "marker": listing.marker, "limit": listing.limit}
     try:
         _try_patterns(conn, [str(wanted[key]) for key in PATTERNS if key in wanted])
-        return [server_of(row) for row in conn.execute(statement, given).mappings()]
+        return [source.read(row) for row in conn.execute(statement, given).mappings()]
     except DBAPIError as error:
         raise _unusable(error) from None
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from climate.compute.store import (
+    cell_server_tables,
     cell_tables,
     grant_tables,
     loan_tables,
@@ -29,6 +30,7 @@ from climate.compute.store import (
 from climate.compute.store.columns import count, json, metadata, time, uuid
 
 __all__ = [
+    "cell_server_tables",
     "cell_tables",
     "grant_tables",
     "loan_tables",

@@ -199,3 +199,11 @@ def test_hint_that_cannot_be_followed_is_refused_at_the_api_cell(top: World) -> 
     refused = member.boot({"same_host": "c11a7e00-0000-4000-8000-000000000001"})
     message(refused, 400, "badRequest")
     assert top.here.count("compute_cell_inbox") == 0
+
+
+def test_figures_of_each_cell(top: World, admin: Person) -> None:
+    add(admin)
+    done(admin("POST", f"{C}/sync_instances", {}), 204)
+    told = admin("GET", "/metrics").get_data(as_text=True)
+    assert 'climate_cell_messages{cell="child1"} 1.0' in told
+    assert 'climate_cell_failures{cell="child1"} 0.0' in told

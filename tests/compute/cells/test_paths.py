@@ -38,3 +38,17 @@ def test_check_name_returns_the_name() -> None:
 @pytest.mark.parametrize("path", ["", "a!", "!a", "a!!b", "a!b.c", 3, None])
 def test_is_path_refuses(path: object) -> None:
     assert not paths.is_path(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("australia!queensland!gold_coast@host_5", ("australia!queensland!gold_coast", "host_5")),
+        ("host_5", (None, "host_5")),
+        ("a!b@c@d", ("a!b@c", "d")),
+    ],
+)
+def test_ce_25_a_foreign_name_is_split_at_its_last_at(name: str, parts: tuple[str | None, str]) -> None:
+    assert paths.split_item(name) == parts
+    if parts[0] is not None:
+        assert paths.with_item(parts[0], parts[1]) == name

@@ -1,0 +1,195 @@
+"""Methods of the Compute API that the top cell may run on a server of this cell; there are no others."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute import addressing, asking, fault, guests, rebuilding, resizing, unshelving, upkeep
+from climate.compute.addressing import Who, port_of
+from climate.compute.asking import By
+from climate.compute.cells.errors import CellError
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, VirtError
+from climate.compute.flavor import Flavor
+from climate.compute.image import ACTIVE
+from climate.compute.network import floating
+from climate.compute.rebuilding import Rebuilt
+from climate.compute.server import (
+    DELETE,
+    PAUSE,
+    REBOOT,
+    REBOOT_HARD,
+    RESUME,
+    REVERT,
+    START,
+    STOP,
+    SUSPEND,
+    UNPAUSE,
+)
+from climate.compute.store import flavors, images
+from climate.compute.store.images import ImageQuery
+
+Args = Mapping[str, Any]
+Method = Callable[[Compute, str, Args, By], Any]
+"""(context, id of the server, arguments, who asks) -> value as JSON."""
+
+TASKS: Mapping[str, str] = {
+    "start": START,
+    "stop": STOP,
+    "pause": PAUSE,
+    "unpause": UNPAUSE,
+    "suspend": SUSPEND,
+    "resume": RESUME,
+    "reboot": REBOOT,
+    "reboot_hard": REBOOT_HARD,
+    "revert_resize": REVERT,
+    "delete": DELETE,
+}
+"""Method -> the task that it asks for."""
+
+METHOD_OF: Mapping[str, str] = {task: method for method, task in TASKS.items()}
+
+
+def _task(task: str) -> Method:
+    return lambda compute, server_id, args, by: asking.ask(compute, server_id, task, by=by)
+
+
+def _update(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    upkeep.describe(compute, server_id, dict(args["words"]))
+
+
+def _update_metadata(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    upkeep.set_metadata(compute, server_id, lambda there: dict(args["metadata"]))
+
+
+def _lock(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    upkeep.lock(compute, server_id, args["reason"], project_id=None, by=by)
+
+
+def _unlock(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    upkeep.unlock(compute, server_id, project_id=None, by=by)
+
+
+def _reset_state(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    upkeep.reset(compute, server_id, args["status"], by=by)
+
+
+def _resize(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    with compute.engine.connect() as conn:
+        flavor = find_flavor(conn, args["flavor_id"], args["flavor_name"])
+    resizing.resize(compute, server_id, flavor, by=by)
+
+
+def _confirm_resize(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    resizing.confirm(compute, server_id, by=by)
+
+
+def _rebuild(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    with compute.engine.connect() as conn:
+        image_id = find_image(conn, by["project_id"], args["image_id"], args["image_name"])
+    wanted = Rebuilt(image_id, args["name"], args["metadata"], args["description"])
+    rebuilding.rebuild(compute, server_id, wanted, by=by)
+
+
+def _shelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    asking.shelve(compute, server_id, by=by)
+
+
+def _unshelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    unshelving.unshelve(compute, server_id, args["zone"], by=by)
+
+
+def _attach_interface(compute: Compute, server_id: str, args: Args, by: By) -> dict[str, Any]:
+    return asdict(port_of(addressing.add(compute, Who(server_id, None, by), args["network_id"], args["address"])))
+
+
+def _detach_interface(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    addressing.unplug(compute, Who(server_id, None, by), args["port_id"])
+
+
+def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> list[dict[str, Any]]:
+    return [asdict(port_of(vif)) for vif in addressing.interfaces(compute, server_id)]
+
+
+def _remove_fixed_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    addressing.remove(compute, Who(server_id, None, by), args["address"])
+
+
+def _associate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    project_id = asking.get(compute, server_id).project_id
+    with compute.engine.begin() as conn:
+        fixed = floating.fixed(conn, project_id, server_id=server_id, address=args["fixed_address"])
+        there = floating.by_address(conn, args["address"], project_id)
+        floating.associate(conn, there, fixed, compute.now(conn))
+
+
+def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    project_id = asking.get(compute, server_id).project_id
+    with compute.engine.begin() as conn:
+        there = floating.by_address(conn, args["address"], project_id)
+        if there.server_id != server_id:
+            raise BadRequest(f"Floating IP {args['address']} is not associated with instance {server_id}.")
+        floating.disassociate(conn, there, compute.now(conn))
+
+
+def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:
+    project_id = asking.get(compute, server_id).project_id
+    return asking.create_image(compute, server_id, args["name"], args["metadata"], project_id=project_id, by=by)
+
+
+def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str:
+    server = asking.get(compute, server_id)
+    try:
+        return compute.driver.console(guests.guest(compute, server), args["lines"]) if server.node else ""
+    except VirtError as error:
+        reason = fault.readable(server, str(error))
+        raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None
+
+
+COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.items()} | {
+    "update": _update,
+    "update_instance_metadata": _update_metadata,
+    "lock": _lock,
+    "unlock": _unlock,
+    "reset_state": _reset_state,
+    "resize": _resize,
+    "confirm_resize": _confirm_resize,
+    "rebuild": _rebuild,
+    "shelve": _shelve,
+    "unshelve": _unshelve,
+}
+"""Methods that are cast: each has a number, by which it is run once and in its turn."""
+
+CALLS: Mapping[str, Method] = {
+    "snapshot": _snapshot,
+    "get_console_output": _console_output,
+    "get_interfaces": _get_interfaces,
+    "attach_interface": _attach_interface,
+    "detach_interface": _detach_interface,
+    "remove_fixed_ip": _remove_fixed_ip,
+    "associate_floating_ip": _associate_floating_ip,
+    "disassociate_floating_ip": _disassociate_floating_ip,
+}
+"""Methods whose value the top cell waits for."""
+
+
+def find_flavor(conn: Connection, flavor_id: str, name: str) -> Flavor:
+    """Return the flavor of this cell with that name, preferably with the same id; BadRequest when there is none."""
+    found = flavors.get(conn, flavor_id)
+    if found is None or found.name != name:
+        found = flavors.find(conn, name)
+    if found is None:
+        raise BadRequest(f"This cell has no flavor {name!r}; create it there.")
+    return found
+
+
+def find_image(conn: Connection, project_id: str, image_id: str, name: str) -> str:
+    """Return the id of the image of this cell with that id or name; BadRequest when there is none."""
+    if images.known(conn, [image_id]):
+        return image_id
+    found = images.listed(conn, ImageQuery(project_id=project_id, names=[name], statuses=[ACTIVE]))
+    if not found:
+        raise BadRequest(f"This cell has no image {name!r}; create it there.")
+    return found[0].id

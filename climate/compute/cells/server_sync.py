@@ -1,0 +1,126 @@
+"""Keeping the top cell current: a child reports changes of its servers, the top cell stores the last report of each.
+
+Triggers note each change in the transaction that makes it.  The `cells` process
+takes the notes away and hands the reports to the outbox in one transaction, so
+that none is lost.  Many changes of one server between two rounds are one report.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.cells import server_report, top_builds
+from climate.compute.context import Compute
+from climate.compute.store import cell_changes, cell_servers
+
+log = structlog.get_logger(__name__)
+
+UPDATE, DESTROY, FAULT = "instance_update_at_top", "instance_destroy_at_top", "instance_fault_create_at_top"
+"""Methods of the top cell."""
+
+BATCH = 1000
+"""Changes that one round takes."""
+
+REPORTS = 100
+"""Reports in one message at most."""
+
+Tell = Callable[[Connection, str, Mapping[str, Any]], None]
+"""Sends (method, arguments) to all cells above, when the transaction commits."""
+
+Order = Callable[[Connection, str, str], None]
+"""Tells (path of a cell, id of a server) to delete that server, when the transaction commits."""
+
+
+def follow(compute: Compute, *, wanted: bool) -> None:
+    """Have changes of servers noted in this cell, or not.
+
+    Creating the triggers waits for transactions that write servers; all servers are noted then.
+    """
+    with compute.engine.begin() as conn:
+        if cell_changes.is_tracked(conn) == wanted:
+            return
+        if wanted:
+            cell_changes.track(conn)
+        else:
+            cell_changes.untrack(conn)
+    log.info("changes of servers are reported to the top cell" if wanted else "changes of servers are not reported")
+
+
+def report_changes(compute: Compute, tell: Tell, most: int = BATCH) -> int:
+    """Report servers whose changes were noted; how many."""
+    with compute.engine.begin() as conn:
+        changed = cell_changes.take(conn, most)
+        report(compute, conn, tell, changed)
+    return len(changed)
+
+
+def report(compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, datetime]) -> None:
+    """Report these servers (id -> time of its change) as they are now, each with a new version.
+
+    Those that are not here are reported as gone.
+    """
+    if not ids:
+        return
+    versions = cell_changes.next_versions(conn, list(ids))
+    there = cell_changes.read(conn, list(ids))
+    zone = compute.rules.options.default_zone
+    reports = [
+        server_report.written(server, zone, {**versions[server.id], "changed_at": ids[server.id]}) for server in there
+    ]
+    for first in range(0, len(reports), REPORTS):
+        tell(conn, UPDATE, {"instances": reports[first : first + REPORTS]})
+    gone = sorted(set(ids) - {server.id for server in there})
+    if gone:
+        cell_changes.gone(conn, gone, compute.now(conn))
+        tell(conn, DESTROY, {"instances": gone})
+
+
+def update_at_top(compute: Compute, cell: str, given: object, order: Order) -> set[str]:
+    """Store the reports of a cell; the ids of servers that this changed.
+
+    Reports that cannot be used, and those of servers that another cell has, are
+    logged and left out.  A cell that has a server that was deleted here before
+    any cell had reported it is told to delete it.
+    """
+    reports, refused = server_report.read(given)
+    for reason in refused:
+        log.warning("a report of a cell is refused", cell=cell, reason=reason[:200])
+    if not reports:
+        return set()
+    with compute.engine.begin() as conn:
+        stored = cell_servers.report(conn, cell, reports, compute.now(conn))
+        left = [one["id"] for one in reports if one["id"] not in stored]
+        _look_after(conn, cell, left, order)
+    return stored
+
+
+def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) -> None:
+    """See to reported servers that were not stored; old reports are nothing to see to."""
+    if not left:
+        return
+    unclaimed = []
+    for row in cell_servers.not_stored(conn, cell, left):
+        if row["unclaimed"]:
+            unclaimed.append(row["id"])
+        elif not row["deleted"]:
+            log.warning("a cell reports the server of another cell", cell=cell, server=row["id"], of=row["cell"])
+    for server_id in unclaimed:
+        order(conn, cell, server_id)
+    cell_servers.claimed(conn, unclaimed)
+
+
+def destroy_at_top(compute: Compute, cell: str, given: object) -> set[str]:
+    """Leave tombstones of servers that a cell reports as gone; the ids of those that this changed."""
+    ids = server_report.read_ids(given)
+    with compute.engine.begin() as conn:
+        return cell_servers.destroy(conn, cell, ids, compute.now(conn)) if ids else set()
+
+
+def fault_at_top(compute: Compute, given: object, message: object) -> set[str]:
+    """Put servers that no cell has reported into ERROR; the ids of those that this changed."""
+    ids = server_report.read_ids(given)
+    with compute.engine.begin() as conn:
+        return top_builds.failed(compute, conn, ids, str(message)[: server_report.LONGEST_TEXT])

@@ -1,0 +1,40 @@
+"""Builds at the top cell: the rows of servers from the request on, until a cell reports them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from climate.compute import quota
+from climate.compute.context import Compute
+from climate.compute.request import BootRequest, drafts
+from climate.compute.server import BUILD
+from climate.compute.store import cell_servers, wishes
+
+SCHEDULING = "scheduling"
+"""The task of a server that no cell has reported yet."""
+
+
+def begun(compute: Compute, conn: Connection, request: BootRequest, build_id: str) -> list[str]:
+    """Store the servers of a request that is handed to a cell: BUILD, with ids of their own, which are returned.
+
+    Counts against the project's quota over all cells.  Raises QuotaExceeded, BadRequest.
+    """
+    used = cell_servers.used(conn, request.project_id)
+    count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least, used)
+    now = compute.now(conn)
+    ids = [str(uuid4()) for _ in range(count)]
+    made = [replace(draft, status=BUILD, task=SCHEDULING) for draft in drafts(request, build_id, ids, now)]
+    cell_servers.begin(conn, made)
+    by = {"project_id": request.project_id, "user_id": request.user_id, "request_id": request.request_id}
+    for server in made:
+        wishes.note(conn, server.id, "create", by, now)
+    return ids
+
+
+def failed(compute: Compute, conn: Connection, ids: Sequence[str], message: str) -> set[str]:
+    """Put servers that no cell has reported into ERROR, with this fault; the ids of those that this changed."""
+    now = compute.now(conn)
+    fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": message}
+    return cell_servers.fail(conn, ids, fault, now)

@@ -1,0 +1,177 @@
+"""Servers of a cell two levels below, seen and changed at the top, over real brokers and processes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from climate.compute import Compute, asking, boot, lifecycle, services
+from climate.compute.addressing import Who
+from climate.compute.cells import build_start, neighbours, proxy, state, top_builds
+from climate.compute.server import DELETE, STOP, Server
+from climate.compute.store import cell_changes, cell_servers, flavors
+from climate.compute.virt.memory import MemoryDriver
+from tests.compute import nets
+from tests.compute.place import TINY, node, request
+from tests.system.stack import await_so
+from tests.workers.cell_stacks import PATIENCE, CellStack, cell_stacks
+from workers import cells as cells_process
+
+BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
+LEAF = "top!right!leaf"
+
+
+class Tree:
+    """Three cells at work, of which the leaf has nodes."""
+
+    def __init__(self, stacks: dict[str, CellStack]) -> None:
+        self.stacks = stacks
+
+    @property
+    def top(self) -> Compute:
+        return self.stacks["top"].compute
+
+    @property
+    def leaf(self) -> Compute:
+        return self.stacks["leaf"].compute
+
+    def at_top(self, server_id: str) -> Server | None:
+        with self.top.engine.connect() as conn:
+            return cell_servers.get(conn, server_id)
+
+    def agree(self, server_id: str) -> bool:
+        """Whether the top shows a server as its cell has it."""
+        with self.leaf.engine.connect() as conn:
+            there = cell_changes.read(conn, [server_id])
+        found = self.at_top(server_id)
+        if found is None or not there:
+            return found is None and not there
+        return (found.status, found.task, found.addresses) == (there[0].status, there[0].task, there[0].addresses)
+
+    def settle(self, *server_ids: str) -> None:
+        """Do what is asked of servers in the leaf until the top agrees."""
+
+        def done() -> bool:
+            for _, server_id in lifecycle.unfinished(self.leaf, wait=0, again=0):
+                lifecycle.carry_out(self.leaf, server_id)
+            return all(self.agree(server_id) for server_id in server_ids)
+
+        await_so(done, PATIENCE, "the top to agree with the leaf")
+
+
+def furnish(stack: CellStack) -> None:
+    """Flavors and a network, and in the leaf two nodes that only pretend."""
+    specs = [node("n1"), node("n2")] if stack.compute.cells.name == "leaf" else []
+    compute = replace(stack.compute, driver=MemoryDriver(specs), cast=lambda host, *servers: None)
+    stack.deployment = replace(stack.deployment, compute=compute)
+    services.refresh(compute)
+    with compute.engine.begin() as conn:
+        nets.network(conn, "private", "10.10.0.0/26")
+        flavors.insert(conn, TINY)
+
+
+@pytest.fixture(scope="module")
+def tree(
+    make_database: Callable[..., str], engine_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tree]:
+    with cell_stacks(make_database, engine_template, tmp_path_factory.mktemp("cells")) as stacks:
+        for stack in stacks.values():
+            furnish(stack)
+            stack.start(cells_process.handlers(stack.deployment))
+        await_so(lambda: tracked(stacks["leaf"]) and tracked(stacks["right"]), PATIENCE, "changes to be noted")
+        yield Tree(stacks)
+
+
+def tracked(stack: CellStack) -> bool:
+    with stack.compute.engine.connect() as conn:
+        return cell_changes.is_tracked(conn)
+
+
+def who(server_id: str) -> Who:
+    return Who(server_id, "demo", BY)
+
+
+def test_changes_in_the_leaf_are_seen_at_the_top(tree: Tree) -> None:
+    server = boot.boot(tree.leaf, request())[0]
+    tree.settle(server.id)
+    found = tree.at_top(server.id)
+    assert found is not None
+    assert (found.status, found.service_host) == ("ACTIVE", LEAF)
+    asking.ask(tree.leaf, server.id, STOP)
+    tree.settle(server.id)
+    proxy.ask(tree.top, who(server.id), DELETE)
+    tree.settle(server.id)
+    assert tree.at_top(server.id) is None
+    assert not tracked(tree.stacks["top"])
+
+
+def test_operations_at_the_top_act_in_the_leaf(tree: Tree) -> None:
+    server = boot.boot(tree.leaf, request())[0]
+    tree.settle(server.id)
+    proxy.ask(tree.top, who(server.id), STOP)
+    await_so(lambda: tree.agree(server.id) and _task(tree, server.id) == STOP, PATIENCE, "the command to arrive")
+    tree.settle(server.id)
+    assert asking.get(tree.leaf, server.id).status == "SHUTOFF"
+    assert [port.addresses for port in proxy.interfaces(tree.top, who(server.id))] == [
+        (asking.get(tree.leaf, server.id).addresses[0].address,)
+    ]
+
+
+def _task(tree: Tree, server_id: str) -> str | None:
+    return asking.get(tree.leaf, server_id).task
+
+
+def test_a_build_at_the_top_runs_in_the_leaf(tree: Tree) -> None:
+    state.report(tree.leaf)
+    await_so(lambda: _offers(tree), PATIENCE, "the capacities of the leaf to reach the top")
+    started = build_start.start(tree.top, request(count=3), begun=top_builds.begun)
+    known: Callable[[], Any] = lambda: all(_placed(tree, server_id) for server_id in started.server_ids)  # noqa: E731
+    await_so(known, PATIENCE, "the servers to be placed")
+    tree.settle(*started.server_ids)
+    found = [tree.at_top(server_id) for server_id in started.server_ids]
+    assert [(one.status, one.service_host, one.name) for one in found if one] == [
+        ("ACTIVE", LEAF, f"s-{place}") for place in (1, 2, 3)
+    ]
+
+
+def _offers(tree: Tree) -> bool:
+    with tree.top.engine.connect() as conn:
+        return bool(neighbours.around(conn).children["right"].capacities.get("ram_free", {}).get("total_mb"))
+
+
+def _placed(tree: Tree, server_id: str) -> bool:
+    found = tree.at_top(server_id)
+    return found is not None and found.service_host is not None
+
+
+def test_changes_while_no_cells_process_runs_are_reported_by_the_next(tree: Tree) -> None:
+    server = boot.boot(tree.leaf, request())[0]
+    tree.settle(server.id)
+    stack = tree.stacks["leaf"]
+    stack.stop()
+    asking.ask(tree.leaf, server.id, STOP)
+    lifecycle.carry_out(tree.leaf, server.id)
+    found = tree.at_top(server.id)
+    assert found is not None
+    assert found.status == "ACTIVE"
+    stack.start(cells_process.handlers(stack.deployment))
+    tree.settle(server.id)
+    found = tree.at_top(server.id)
+    assert found is not None
+    assert found.status == "SHUTOFF"
+
+
+def test_a_cell_that_leaves_the_tree_notes_nothing_more(tree: Tree) -> None:
+    stack = tree.stacks["leaf"]
+    with stack.compute.engine.connect() as conn:
+        right = neighbours.with_secrets(stack.compute, conn, "right")["right"]
+    neighbours.delete(stack.compute, "right")
+    await_so(lambda: not tracked(stack), PATIENCE, "the triggers to be gone")
+    with stack.compute.engine.connect() as conn:
+        assert conn.execute(text("SELECT count(*) FROM compute_cell_changes")).scalar_one() == 0
+    neighbours.create(stack.compute, right)
+    await_so(lambda: tracked(stack), PATIENCE, "changes to be noted again")
+    server = boot.boot(tree.leaf, request())[0]
+    tree.settle(server.id)
