@@ -29,6 +29,8 @@ from climate.cli import (
     server,
     server_verbs,
     service,
+    zone,
+    zone_boot,
 )
 from climate.cli.session import current
 
@@ -59,7 +61,7 @@ def root(cloud: str | None) -> None:
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.migrate),
     *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
-    *(host.group, service.group, node.group),
+    *(host.group, service.group, node.group, zone.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     *(limit.group, notice.group, floatingip.group, network.group, floating.group),
     *(maintenance.group, reservation.group, pool.group, power.group),
@@ -69,6 +71,9 @@ for _command in (
 
 for _command in (*maintenance.HOST_COMMANDS, *host_move.COMMANDS, power.host_group):
     host.group.add_command(_command)
+
+for _command in zone_boot.COMMANDS:
+    zone.group.add_command(_command)
 
 for _command in (explain.command, *server_verbs.COMMANDS):
     server.server_group.add_command(_command)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store import child_zones
-from climate.compute.zones import loops, registry
+from climate.compute.zones import loops, placed, registry
 from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest, ChildTimeout
 from climate.compute.zones.models import ChildZone
 
@@ -52,7 +52,9 @@ def poll(compute: Compute, tell: Tell = lambda conn, now, zone: None) -> int:
             after = _record(compute, conn, now, (before, outcome))
             if after is not None and after.is_active != before.is_active:
                 tell(conn, now, after)
-    _look_for_loops(compute, due, outcomes)
+    answered = [zone for zone, outcome in zip(due, outcomes, strict=True) if isinstance(outcome, ChildAnswer)]
+    _look_for_loops(compute, answered)
+    placed.forget_gone(compute, [registry.opened(compute, zone) for zone in answered])
     return len(due)
 
 
@@ -130,8 +132,7 @@ def _record_failure(
     return after
 
 
-def _look_for_loops(compute: Compute, polled: Sequence[ChildZone], outcomes: Sequence[Outcome]) -> None:
+def _look_for_loops(compute: Compute, answered: Sequence[ChildZone]) -> None:
     """Look below children that have answered for the first time, and below those that led back to this zone."""
-    answered = [zone for zone, outcome in zip(polled, outcomes, strict=True) if isinstance(outcome, ChildAnswer)]
     suspects = [zone for zone in answered if zone.last_seen is None or zone.loop_at is not None]
     loops.look_for(compute, [registry.opened(compute, zone) for zone in suspects])
