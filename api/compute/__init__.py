@@ -23,6 +23,7 @@ from api.compute import (
     services,
     versions,
     zone_builds,
+    zone_chain,
     zones,
 )
 from api.current import DEPLOYMENT
@@ -67,6 +68,7 @@ STATUS: dict[type[Exception], int] = {
 def register(app: Flask) -> None:
     """Add the routes below /compute."""
     teach(app, STATUS)
+    app.before_request(zone_chain.check)
     app.register_blueprint(versions.blueprint)
     for noun in NOUNS:
         app.register_blueprint(noun.blueprint)

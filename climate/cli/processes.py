@@ -32,18 +32,29 @@ def _exit(code: int) -> None:
 
 @click.command("up")
 @click.argument("processes", nargs=-1, metavar="[PROCESS]...")
-@click.option("--demo", is_flag=True, help="With flavors, an image, a network and hosts to play with.")
+@click.option(
+    "--demo",
+    is_flag=False,
+    flag_value="cloud",
+    type=click.Choice(["cloud", "zones"]),
+    help="With hosts to play with: one cloud, or a tree of four zones.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the APIs, instead of CLIMATE_PORT.")
 @click.option("--scale", type=PairType(), multiple=True, metavar="PROCESS=COUNT", help="So many of it; repeatable.")
-def up(processes: tuple[str, ...], demo: bool, port: int | None, scale: tuple[tuple[str, str], ...]) -> None:
+def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tuple[tuple[str, str], ...]) -> None:
     """Run everything, or some PROCESSes of the Procfile: stores (unless URLs are given), web, poller, worker."""
     session = current()
     from climate import runner
+    from climate.cli import zones_demo
 
     settings = _settings()
+    if demo == "zones":
+        if processes or scale:
+            raise click.UsageError("--demo zones runs whole deployments: it takes no PROCESS and no --scale")
+        _exit(zones_demo.run(session, port))
     settings = replace(settings, port=port) if port else settings
     formation = {name: _count(name, count) for name, count in scale}
-    _exit(runner.up(settings, session.environ, processes or None, formation or None, demo))
+    _exit(runner.up(settings, session.environ, processes or None, formation or None, demo is not None))
 
 
 def _count(name: str, count: str) -> int:

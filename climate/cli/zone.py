@@ -9,7 +9,7 @@ from climate.cli.failures import USAGE, Failure
 from climate.cli.options import listed, shown
 from climate.cli.session import Session, current
 
-COLUMNS = ("id", "name", "is_active", "api_url", "capabilities", "attempts", "last_seen", "last_error")
+COLUMNS = ("id", "name", "is_active", "api_url", "attempts", "last_seen", "last_error")
 
 PASSWORD = "CLIMATE_ZONE_PASSWORD"  # noqa: S105
 """Variable that the password of a child's account is read from, before it is asked for."""

@@ -1,8 +1,11 @@
 """climate zone, against a real zone over HTTP."""
 
 import io
+import os
 import socket
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +39,19 @@ class Command:
         said = self.capture.readouterr()
         return Ran(code, said.out, said.err)
 
+    def typed(self, line: str, *arguments: str) -> Ran:
+        """Run the command in a process of its own, with a line on its standard input."""
+        ran = subprocess.run(
+            [sys.executable, "-m", "climate", *arguments],
+            env={**self.environ, "PATH": os.environ["PATH"]},
+            input=f"{line}\n",
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parents[2],
+            check=False,
+        )
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
+
 
 @pytest.fixture
 def zones(lone: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
@@ -52,16 +68,9 @@ def zones(lone: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ite
     structlog.reset_defaults()
 
 
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Puts a line on standard input."""
-    return lambda line: monkeypatch.setattr("sys.stdin", io.StringIO(f"{line}\n"))
-
-
-def test_zone_is_added_shown_changed_and_deleted(lone: Tree, zones: Command, typed: Callable[[str], None]) -> None:
+def test_zone_is_added_shown_changed_and_deleted(lone: Tree, zones: Command) -> None:
     compute = lone["parent"].compute
-    typed("correct horse")
-    added = zones("zone", "add", URL, "--username", "admin", "--weight-scale", "2", "-f", "json")
+    added = zones.typed("correct horse", "zone", "add", URL, "--username", "admin", "--weight-scale", "2", "-f", "json")
     assert added.code == 0, added.err
     assert added.data == {"id": 1, "api_url": URL, "weight_offset": 0.0, "weight_scale": 2.0}
     (listed,) = zones("zone", "list", "-f", "json").data

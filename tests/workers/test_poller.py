@@ -102,3 +102,31 @@ def test_trouble_with_the_stores_does_not_end_a_poller(make: Any, trouble: Excep
     poller.beat()
     assert poller.last_beat > 0
     poller.deployment.climate.engine.dispose()
+
+
+@dataclass
+class Hangs(Looks):
+    """A child zone lets the poll hang until the test is over."""
+
+    hanging: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def poll_zones(self) -> None:
+        self.hanging.set()
+        self.over.wait()
+
+
+def test_child_zone_that_hangs_delays_no_beat(database_url: str) -> None:
+    settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=0.1)
+    poller = Hangs(bootstrap.build(settings, pool_size=2), doorbell.connect(settings.redis_url))
+    thread = threading.Thread(target=poller.run)
+    thread.start()
+    try:
+        assert poller.hanging.wait(SLOW)
+        seen = len(poller.begun)
+        await_so(lambda: len(poller.begun) > seen + 2, SLOW, "beats while the poll hangs")
+    finally:
+        poller.over.set()
+        poller.stopping.set()
+        thread.join()
+        poller.deployment.climate.engine.dispose()

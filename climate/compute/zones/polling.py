@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store import child_zones
-from climate.compute.zones import loops, placed, registry
-from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest, ChildTimeout
+from climate.compute.zones import loops, placed, registry, routing
+from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone
 
 INFO = ChildRequest("GET", "/zones/info")
@@ -121,7 +121,7 @@ def _record_failure(
 ) -> ChildZone | None:
     zone, outcome = polled
     found: dict[str, Any] = {"last_error": str(outcome), "last_error_at": now}
-    if isinstance(outcome, ChildTimeout):
+    if isinstance(outcome, routing.COSTLY):
         found["skipped_until"] = now + timedelta(seconds=compute.zones.poll_seconds)
     after = child_zones.record_failure(conn, zone, found, compute.zones.failures_to_offline)
     if after is None:

@@ -12,10 +12,13 @@ from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
 from climate.compute.store import child_zones, servers, zone_servers
 from climate.compute.store.zone_servers import PlacedServer
 from climate.compute.zones import loops, registry
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest, ChildTimeout
+from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import FROM_USER, ChildZone
 
 Outcome = ChildAnswer | ChildError
+
+COSTLY = (ChildTimeout, ChildRefused)
+"""Failures that would cost each request their time: a deadline, or a sign-in."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,13 +67,13 @@ def children(compute: Compute) -> Children:
 
 
 def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
-    """Send requests to children at once, and remember which let their deadline pass or lead back to this zone."""
+    """Send requests to children at once, and remember which need not be asked again soon, or lead back to this zone."""
     assert compute.zones.client is not None
     outcomes = compute.zones.client.ask_all(requests)
     zones = [zone for zone, _ in requests]
-    late = [zone.id for zone, one in zip(zones, outcomes, strict=True) if isinstance(one, ChildTimeout)]
+    late = [zone.id for zone, one in zip(zones, outcomes, strict=True) if isinstance(one, COSTLY)]
     if late:
-        log.warning("child zones did not answer in time", zones=late)
+        log.warning("child zones are skipped until their next poll", zones=late)
         with compute.engine.begin() as conn:
             until = compute.now(conn) + timedelta(seconds=compute.zones.poll_seconds)
             child_zones.skip(conn, late, until)

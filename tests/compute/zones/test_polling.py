@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute
 from climate.compute.zones import polling, registry, reporting
-from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest, ChildTimeout
+from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import ChildZone
 from tests.compute.zones.tree import Tree
 
@@ -129,9 +129,10 @@ def test_password_whose_key_is_gone_is_a_failure(compute: Compute) -> None:
     assert "set it again" in str(registry.get(compute, zone_id).last_error)
 
 
-def test_time_out_keeps_requests_from_waiting_for_the_child(compute: Compute) -> None:
+@pytest.mark.parametrize("error", [ChildTimeout("late"), ChildRefused("wrong password")])
+def test_costly_failure_keeps_requests_from_the_child_until_the_next_poll(compute: Compute, error: ChildError) -> None:
     zone_id = child(compute)
-    polled(compute, Script(child=ChildTimeout("late")))
+    polled(compute, Script(child=error))
     with compute.engine.connect() as conn:
         now = compute.now(conn)
     zone = registry.get(compute, zone_id)

@@ -1,0 +1,48 @@
+"""Settings of zones: what is refused at the start, and what the options are made of."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+from climate import bootstrap, zoning
+from climate.compute.errors import ComputeError
+from climate.settings import SettingError, Settings
+from climate.vault import Vault
+
+NOWHERE = create_engine("postgresql+psycopg://nowhere")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("zone_name", "a!b"),
+        ("zone_name", ""),
+        ("zone_name", " x"),
+        ("zone_name", "x" * 300),
+        ("zone_name", "a@b"),
+        ("zone_capabilities", "hypervisor"),
+        ("zone_capabilities", "a=b, a=c"),
+    ],
+)
+def test_unusable_settings_stop_the_start_with_a_text(setting: str, value: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=f"CLIMATE_{setting.upper()}"):
+        bootstrap.check(Settings(home=tmp_path, **{setting: value}))
+
+
+def test_defaults_can_be_used(tmp_path: Path) -> None:
+    bootstrap.check(Settings(home=tmp_path))
+    options = zoning.options(Settings(), NOWHERE, Vault.of_this_process())
+    assert (options.name, options.capabilities["os"]) == ("nova", "linux")
+    assert options.routing
+    assert options.admin_api
+
+
+def test_password_is_sealed_and_opened_by_the_vault() -> None:
+    vault = Vault.of_this_process()
+    options = zoning.options(Settings(), NOWHERE, vault)
+    sealed = options.seal("correct horse")
+    assert "horse" not in sealed
+    assert options.unseal(sealed) == "correct horse"
+    with pytest.raises(ComputeError, match="set it again"):
+        zoning.options(Settings(), NOWHERE, Vault.of_this_process()).unseal(sealed)
