@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import allocate, create, energy, events, http, lateness, networks, placement, race, snapshot
+from benchmarks import allocate, create, energy, events, http, lateness, networks, placement, race, snapshot, zones
 
 
 def main(short: bool) -> None:
@@ -17,6 +17,7 @@ def main(short: bool) -> None:
         placement.main,
         energy.main,
         networks.main,
+        zones.main,
     ):
         measure(short)
 
