@@ -2,7 +2,20 @@
 
 import sys
 
-from benchmarks import allocate, cells, create, energy, events, http, lateness, networks, placement, race, snapshot
+from benchmarks import (
+    allocate,
+    cells,
+    create,
+    energy,
+    events,
+    http,
+    lateness,
+    networks,
+    placement,
+    race,
+    snapshot,
+    zones,
+)
 
 
 def main(short: bool) -> None:
@@ -18,6 +31,7 @@ def main(short: bool) -> None:
         energy.main,
         networks.main,
         cells.main,
+        zones.main,
     ):
         measure(short)
 

@@ -10,6 +10,8 @@ from api.current import compute
 from climate.compute import decisions
 from climate.compute.decisions import Decision
 from climate.compute.server import Server
+from climate.compute.zones import builds
+from climate.compute.zones.builds import InChild
 
 Body = dict[str, Any]
 
@@ -22,22 +24,40 @@ def scheduling(server_id: str) -> Body:
 
     `trail` is as climate.compute.scheduler.trail has it, but for `picks`: of a
     build it tells `chosen`, the node of this server, and `later`, which nodes
-    filters took out for the servers before it.
+    filters took out for the servers before it.  Of a build over zones `zones` has
+    the answer of each zone; of a server in a child, `zone` tells which one has it.
     """
     asked.may_administer()
+    placed = builds.in_child(compute(), asked.path_id(server_id))
+    if placed is not None:
+        return {"scheduling": _of_child(asked.path_id(server_id), placed)}
     server = find(server_id)
     told = [_told(server, decision) for decision in decisions.of(compute(), server.id)]
     return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": told}}
 
 
+def _of_child(server_id: str, placed: InChild) -> Body:
+    """The decisions of this zone about a server in a child: what zones answered, and nothing of their hosts."""
+    zone = {"zone_id": placed.zone_id, "launch_index": placed.launch_index}
+    told = [
+        _plain(decision) | {"trail": {**decision.trail, "zone": zone, "chosen": None, "later": []}}
+        for decision in decisions.of(compute(), server_id)
+    ]
+    return {"server_id": server_id, "reservation_id": placed.reservation_id, "decisions": told}
+
+
 def _told(server: Server, decision: Decision) -> Body:
+    number = server.launch_index if decision.server_id is None else 0
+    return _plain(decision) | {"trail": _of_one(decision.trail, number)}
+
+
+def _plain(decision: Decision) -> Body:
     return {
         "made_at": decision.made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "kind": decision.kind,
         "lost": [list(reasons) for reasons in decision.lost],
         "after": _after(decision),
         "error": decision.error,
-        "trail": _of_one(decision.trail, server.launch_index if decision.server_id is None else 0),
     }
 
 

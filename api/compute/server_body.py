@@ -57,8 +57,11 @@ class Wanted:
     """What the client wants to be told as the administrator's password, empty for any; no guest is given one."""
 
 
-def read(body: dict[str, Any]) -> Wanted:
-    """The request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it."""
+def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
+    """The request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it.
+
+    `of_build`: it is one for a build over zones, which may have a reservation id of its own.
+    """
     server = asked.part(body, "server")
     unknown = sorted(set(server) - KNOWN)
     if unknown:
@@ -70,10 +73,7 @@ def read(body: dict[str, Any]) -> Wanted:
     on_offer = zone_order.is_on_offer(server)
     request = _request(server, hints, on_offer=on_offer)
     order = zone_order.read(server, request.name) if on_offer else None
-    if server.get("num_instances") is not None:
-        raise InvalidInput("num_instances is for POST /zones/boot; give min_count and max_count")
-    if on_offer and request.count > 1:
-        raise InvalidInput("blob is an offer for one server: max_count must be 1")
+    zone_order.check(server, request.count, on_offer=on_offer, of_build=of_build)
     _check_hints(hints, reserved, request)
     build_id_only = asked.flag(server.get("return_reservation_id", False), "return_reservation_id")
     password = server.get("adminPass", "")

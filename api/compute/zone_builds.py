@@ -39,7 +39,9 @@ def boot() -> Body:
     if zone_order.is_on_offer(server):
         raise InvalidInput("blob is for POST /servers: a build has its own plan")
     counted = {**server, **_counts(server)}
-    wanted = server_body.read({**given, "server": {key: counted[key] for key in counted if key != "num_instances"}})
+    wanted = server_body.read(
+        {**given, "server": {key: counted[key] for key in counted if key != "num_instances"}}, of_build=True
+    )
     if wanted.reserved:
         raise InvalidInput(
             "reserved=True is for POST /servers, which places the server in this zone or, "

@@ -27,6 +27,18 @@ def is_on_offer(server: Mapping[str, Any]) -> bool:
     return True
 
 
+def check(server: Mapping[str, Any], count: int, *, on_offer: bool, of_build: bool) -> None:
+    """Return when no word of zones stands where it means nothing; else InvalidInput."""
+    if "num_instances" in server:
+        raise InvalidInput("num_instances is for POST /zones/boot; give min_count and max_count")
+    if on_offer and count > 1:
+        raise InvalidInput("blob is an offer for one server: max_count must be 1")
+    if "zone_build" in server and not on_offer:
+        raise InvalidInput("zone_build is for servers on an offer: give the blob")
+    if "reservation_id" in server and not (on_offer or of_build):
+        raise InvalidInput("reservation_id is for POST /zones/boot and for servers on an offer; leave it out")
+
+
 def read(server: Mapping[str, Any], name: str) -> Order:
     """The order of a parent zone; InvalidInput names what is wrong with it."""
     blob = next(server[key] for key in BLOBS if server.get(key) is not None)

@@ -62,6 +62,7 @@ def _steps(decision: Mapping[str, Any]) -> Iterator[Step]:
         yield "lost", "", "", "; ".join(reasons)
     if "hosts" in trail:
         yield "hosts", "", f"{trail['hosts']} -> {trail.get('considered', trail['hosts'])}", _named(trail["asked"])
+    yield from _zones(trail)
     for stage in trail.get("filters", ()):
         yield from _filter(stage, "")
     for candidate in trail.get("weighed", ()):
@@ -72,6 +73,28 @@ def _steps(decision: Mapping[str, Any]) -> Iterator[Step]:
         yield "chosen", _node(trail["chosen"]), "", _weight(trail["chosen"], trail.get("weighers", ()))
     if decision["error"] or trail.get("refused"):
         yield "refused", trail.get("refused") or "", "", decision["error"] or ""
+
+
+def _zones(trail: Mapping[str, Any]) -> Iterator[Step]:
+    """The answer of each zone, and the child that has the server."""
+    for zone in trail.get("zones", ()):
+        yield "zone", _zone(zone), str(zone["offered"]), _answer(zone)
+    if trail.get("zone"):
+        yield "chosen", f"zone {trail['zone']['zone_id']}", "", ""
+
+
+def _zone(zone: Mapping[str, Any]) -> str:
+    return "this zone" if zone["zone_id"] is None else f"zone {zone['zone_id']} ({zone['name'] or 'n/a'})"
+
+
+def _answer(zone: Mapping[str, Any]) -> str:
+    """The reason for which a zone offers nothing, or its best weight and how that was changed."""
+    if zone["reason"]:
+        return str(zone["reason"])
+    if not zone["weights"]:
+        return ""
+    raw, weight = zone["weights"][0]
+    return f"best {raw:.4g}; {zone['weight_offset']:g} + {zone['weight_scale']:g} x {raw:.4g} = {weight:.4g}"
 
 
 def _filter(stage: Mapping[str, Any], says: str) -> Iterator[Step]:

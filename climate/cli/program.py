@@ -31,6 +31,7 @@ from climate.cli import (
     server_verbs,
     service,
     zone,
+    zone_boot,
 )
 from climate.cli.session import current
 
@@ -71,6 +72,9 @@ for _command in (
 
 for _command in (*maintenance.HOST_COMMANDS, *host_move.COMMANDS, power.host_group):
     host.group.add_command(_command)
+
+for _command in zone_boot.COMMANDS:
+    zone.group.add_command(_command)
 
 for _command in (explain.command, *server_verbs.COMMANDS):
     server.server_group.add_command(_command)

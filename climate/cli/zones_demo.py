@@ -1,6 +1,7 @@
 """`climate up --demo zones`: a tree of four complete deployments on this machine, to try zones on."""
 
 import contextlib
+import secrets
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -74,6 +75,7 @@ def surroundings(environ: Mapping[str, str], host: str, zone: DemoZone) -> dict[
         "CLIMATE_PORT": str(zone.port),
         "CLIMATE_PUBLIC_URL": "",
         "CLIMATE_ZONE_NAME": zone.name,
+        "CLIMATE_BUILD_PLAN_ENCRYPTION_KEY": secrets.token_hex(32),
         "CLIMATE_COMPUTE_HOST": f"{zone.name}-compute",
     }
     return {**SETTINGS, **kept, **own}

@@ -40,6 +40,8 @@ CREATE TABLE compute_zone_build_items (
     CONSTRAINT fk_compute_zone_build_items_build_id FOREIGN KEY(build_id) REFERENCES compute_zone_builds (id) ON DELETE CASCADE
 );
 
+CREATE INDEX ix_compute_zone_build_items_server_id ON compute_zone_build_items (server_id);
+
 CREATE TABLE compute_zone_offers (
     item_id TEXT NOT NULL,
     project_id TEXT NOT NULL,

@@ -94,3 +94,40 @@ def test_who_may_not_read_it_is_told_what_he_may_read(cli: Cli, wire: Wire) -> N
     ran = cli("server", "explain", "s1")
     assert ran.code == 4
     assert "climate server show" in ran.err
+
+
+OVER_ZONES: dict[str, Any] = {
+    "made_at": "2030-01-01T12:00:00Z",
+    "kind": "zones",
+    "lost": [],
+    "after": None,
+    "error": None,
+    "trail": {
+        "asked": SIZES,
+        "zones": [
+            {"zone_id": None, "name": None, "reason": "no host is left for it", "offered": 0, "weights": []},
+            {
+                "zone_id": 2,
+                "name": "west",
+                "reason": None,
+                "offered": 2,
+                "weights": [[0.25, 1002.5], [1, 1010]],
+                "weight_offset": 1000.0,
+                "weight_scale": 10.0,
+            },
+        ],
+        "zone": {"zone_id": 2, "launch_index": 0},
+        "later": [],
+        "chosen": None,
+    },
+}
+
+
+def test_the_answers_of_zones_tell_how_their_weights_were_changed(cli: Cli, wire: Wire) -> None:
+    booted(cli, wire, OVER_ZONES)
+    told = cli("server", "explain", "s1", "-f", "csv").out.splitlines()
+    assert told[2:] == [
+        "1,zone,this zone,0,no host is left for it",
+        "1,zone,zone 2 (west),2,best 0.25; 1000 + 10 x 0.25 = 1002",
+        "1,chosen,zone 2,,",
+    ]

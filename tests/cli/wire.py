@@ -47,6 +47,8 @@ class Wire:
     """Path below /os-cells -> the answer to GET."""
     notices: list[dict[str, Any]] = field(default_factory=list)
     scheduling: dict[str, Any] = field(default_factory=dict)
+    zone_builds: list[Any] = field(default_factory=list)
+    """Answers about builds over zones, one a request."""
     member: bool = False
     """Whether whoever asks is no administrator."""
     """What is told of how any server was placed."""
@@ -240,7 +242,7 @@ class Wire:
             return _json(
                 200, {"flavors": [{"id": "1", "name": "small", "vcpus": 1, "ram": 512, "disk": 1, "links": []}]}
             )
-        if path[0].startswith("os-"):
+        if path[0] == "zones" or path[0].startswith("os-"):
             return self._inside(request, path, body)
         if request.method == "POST" and len(path) == 1:
             return self._boot(body)
@@ -276,6 +278,8 @@ class Wire:
         return _json(202, {"server": {"id": ids[0]}})
 
     def _inside(self, request: Request, path: list[str], body: Any) -> Response:
+        if path[0] in ("zones", "os-zone-builds"):
+            return _json(200, self.zone_builds.pop(0))
         if path[0] == "os-hypervisors":
             return _json(200, {"hypervisors": self._page(self.nodes, request)})
         if path[0] == "os-cells":

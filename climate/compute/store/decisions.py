@@ -14,9 +14,10 @@ _ADD = text("""
 
 _OF = text("""
     SELECT d.build_id, d.server_id::text, d.made_at, d.body
-    FROM compute_servers s
+    FROM (SELECT id, build_id FROM compute_servers WHERE id = CAST(:server_id AS uuid)
+          UNION ALL
+          SELECT server_id, build_id FROM compute_zone_servers WHERE server_id = CAST(:server_id AS uuid)) AS s
     JOIN compute_decisions d ON d.build_id = s.build_id AND (d.server_id IS NULL OR d.server_id = s.id)
-    WHERE s.id = CAST(:server_id AS uuid)
     ORDER BY d.id
 """)
 
@@ -28,6 +29,8 @@ _FORGET = text("""
     WHERE d.id >= (SELECT id FROM start) AND d.id < (SELECT id FROM start) + :window
       AND NOT EXISTS (SELECT FROM compute_servers s
                       WHERE s.build_id = d.build_id AND (d.server_id IS NULL OR d.server_id = s.id))
+      AND (d.server_id IS NOT NULL
+           OR NOT EXISTS (SELECT FROM compute_zone_servers z WHERE z.build_id = d.build_id))
 """)
 
 

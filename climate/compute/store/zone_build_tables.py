@@ -62,6 +62,7 @@ zone_build_items = Table(
     # Kept while the child may not have heard of it.
     Column("blob", Text),
     uuid("server_id"),
+    Index(None, "server_id"),
     CheckConstraint("state IN ('sent', 'placed', 'lost')", name="state"),
     CheckConstraint("(state = 'placed') = (server_id IS NOT NULL)", name="placed_has_a_server"),
 )

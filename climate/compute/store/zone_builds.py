@@ -85,6 +85,12 @@ def of(conn: Connection, build_id: str) -> list[Item]:
     return [Item(*row) for row in conn.execute(query)]
 
 
+def number_of(conn: Connection, server_id: str) -> int | None:
+    """The number of a server in its build; None: it is of no build."""
+    number: int | None = conn.execute(select(items.c.launch_index).where(items.c.server_id == server_id)).scalar()
+    return number
+
+
 def claim(conn: Connection, build_id: str, worker: str, now: datetime, seconds: float) -> bool:
     """Take the work on a build for so many seconds; False when it is done or somebody else has it."""
     free = or_(builds.c.worker_until.is_(None), builds.c.worker_until < now)

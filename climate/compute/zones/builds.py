@@ -16,7 +16,7 @@ from climate.compute import boot, granting, lookup, quota
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.request import BootRequest, spec_of
-from climate.compute.store import child_zones, zone_offers
+from climate.compute.store import child_zones, zone_offers, zone_servers
 from climate.compute.store import zone_builds as rows
 from climate.compute.store.zone_builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones import request_spec
@@ -46,6 +46,16 @@ class BuildState:
     def unknown(self) -> int:
         """Servers that a zone may have made that does not answer."""
         return sum(item.state in (SENT, LOST) for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class InChild:
+    """A server that this zone placed in a child."""
+
+    zone_id: int
+    reservation_id: str
+    launch_index: int | None
+    """Its number in its build; None: it was forwarded for a parent."""
 
 
 def create(compute: Compute, request: BootRequest, reservation_id: str | None = None, *, partial: bool = True) -> Build:
@@ -100,6 +110,15 @@ def zone_names(compute: Compute) -> Mapping[int, str]:
     """Child zones by their ids, as users know them."""
     with compute.engine.connect() as conn:
         return {zone.id: zone.name or f"zone {zone.id}" for zone in child_zones.listed(conn)}
+
+
+def in_child(compute: Compute, server_id: str) -> InChild | None:
+    """The child that this zone placed a server in; None when it placed none."""
+    with compute.engine.connect() as conn:
+        placed = zone_servers.get(conn, server_id)
+        if placed is None:
+            return None
+        return InChild(placed.zone_id, placed.build_id, rows.number_of(conn, server_id))
 
 
 def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:

@@ -31,7 +31,7 @@ CLEAR = (
     "DELETE FROM compute_vifs",
     "DELETE FROM compute_servers",
     "UPDATE compute_nodes SET used_vcpus = 0, used_ram_mb = 0, used_disk_mb = 0, used_servers = 0",
-    "DELETE FROM leases",
+    "TRUNCATE leases CASCADE",
 )
 
 
@@ -42,7 +42,9 @@ def planned(
     """Zones that are not related yet, each with a key of its own."""
     made = Tree()
     for name in names:
-        own = {"build_plan_encryption_key": f"the secret key of {name}", **settings}
+        # A machine that is busy for minutes makes no service dead and no offer old.
+        patient = {"service_down_seconds": 10**6, "blob_seconds": 86400.0, "zone_poll_seconds": 1.0}
+        own = {"build_plan_encryption_key": f"the secret key of {name}", **patient, **settings}
         made.plug(trees.zone(made, name, make_database(database), home, own))
     yield made
     for one in made.zones.values():

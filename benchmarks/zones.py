@@ -1,0 +1,147 @@
+"""Zones: a plan over many children, polls of children that hang, and a server two zones below."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from flask import Flask, jsonify, request
+
+from benchmarks import scratch
+from benchmarks.figures import head, line, spread, step
+from benchmarks.zone_tree import C, Zone, fill, zones
+from climate.compute import boot
+from climate.compute.request import BootRequest, spec_of
+from climate.compute.scheduler.estimates import estimate
+from climate.compute.store import flavors
+from climate.compute.zones import build_plan, polling, registry, selection
+from climate.compute.zones.build_plan import LocalItem
+
+CHILDREN, HOSTS, SERVERS = 10, 1000, 1000
+POLLED, HANGING, DEADLINE = 100, 10, 2.0
+SPEC = {
+    "num_instances": SERVERS,
+    "instance_type": {"name": "m1.small"},
+    "instance_properties": {"image_name": "demo"},
+}
+
+
+def main(short: bool) -> None:
+    with scratch.place() as place:
+        _select(place, 3 if short else 20)
+        _polls(place, 2 if short else 5)
+        _shows(place, 30 if short else 300)
+
+
+def _select(place: scratch.Place, times: int) -> None:
+    head(f"/zones/select for {SERVERS:,} servers over {CHILDREN} children of {HOSTS:,} hosts each, all in one process")
+    with zones(place) as made:
+        with step("eleven zones"):
+            parent = made.make("parent")
+            children = [made.make(f"child-{number}") for number in range(CHILDREN)]
+            for child in children:
+                fill(child, HOSTS)
+                parent.adopt(child)
+        one = children[0]
+        whole = _measure("the whole plan", times, lambda: parent.ask("POST", "/zones/select", SPEC))
+        alone = _measure("of it: the answer of one child", times, lambda: one.ask("POST", "/zones/select", SPEC))
+        _parts(parent, one, times)
+        share, own = 100 * CHILDREN * alone / whole, 1000 * (whole - CHILDREN * alone)
+        line("what dominates", f"the children, with {share:.0f} % of the processor time; the parent takes {own:.0f} ms")
+
+
+def _parts(parent: Zone, child: Zone, times: int) -> None:
+    """Where the time of one level goes."""
+    compute = child.deployment.compute
+    with compute.engine.connect() as conn:
+        flavor = next(one for one in flavors.listed(conn) if one.name == "m1.small")
+        hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
+    spec = spec_of(BootRequest("p", "u", "s", flavor, None, count=SERVERS))
+    _measure(
+        "in a child: choosing nodes", times, lambda: estimate(compute.schedule, hosts, spec, SERVERS, compute.rules)
+    )
+    items = [LocalItem(number / SERVERS, f"service-{number}", f"node-{number}") for number in range(SERVERS)]
+    _measure("in a child: sealing a thousand blobs", times, lambda: selection.sealed(compute, items))
+    answer = json.dumps({"weights": selection.sealed(compute, items)})
+    zone = registry.listed(parent.deployment.compute)[0]
+
+    def merge() -> None:
+        lists = [build_plan.scaled(zone, build_plan.offers(json.loads(answer), SERVERS)) for _ in range(CHILDREN)]
+        build_plan.merged(items, lists)
+
+    _measure("in the parent: reading ten answers and merging", times, merge)
+    plan = build_plan.merged([], [build_plan.scaled(zone, build_plan.offers(json.loads(answer), SERVERS))] * CHILDREN)
+    _measure("in the parent: sealing ten thousand blobs", times, lambda: selection.sealed(compute, plan))
+
+
+def _polls(place: scratch.Place, times: int) -> None:
+    head(f"The poll of {POLLED} children, of which {HANGING} hang; deadline {DEADLINE:g} s")
+    with zones(place) as made:
+        parent = made.make("parent", zone_timeout_seconds=DEADLINE)
+        compute = parent.deployment.compute
+        compute = replace(compute, zones=replace(compute.zones, poll_seconds=0.0))
+        for number in range(POLLED):
+            account = {"api_url": f"http://stub-{number}{C}", "username": "u", "password": "p"}
+            registry.add(compute, account)
+            made.applications[f"stub-{number}"] = _stub()
+        _measure("when all answer", times, lambda: polling.poll(compute))
+        made.silent |= {f"stub-{number}" for number in range(HANGING)}
+        _measure(f"when {HANGING} hang", times, lambda: polling.poll(compute))
+        line("what dominates", "the deadline of those that hang; they are waited for together")
+
+
+def _stub() -> Flask:
+    """A child that answers what polls ask."""
+    app = Flask("stub")
+
+    @app.post("/identity/v3/auth/tokens")
+    def sign_in() -> Any:
+        return jsonify({"token": {"expires_at": "2100-01-01T00:00:00Z"}}), 201, {"X-Subject-Token": "token"}
+
+    @app.route("/<path:path>", methods=["GET", "POST"])
+    def info(path: str) -> Any:
+        return jsonify({"zone": {"name": request.host}, "servers": []})
+
+    return app
+
+
+def _shows(place: scratch.Place, times: int) -> None:
+    head("`server show` through the tree, all zones in one process")
+    with zones(place) as made:
+        tree = [made.make(name) for name in ("parent", "child", "grandchild")]
+        for above, below in pairwise(tree):
+            above.adopt(below)
+        server = _server(tree[-1])
+        spent = [
+            _measure(what, times, lambda zone=zone: zone.ask("GET", f"/servers/{server}"))  # type: ignore[misc]
+            for what, zone in zip(("at home", "one zone below", "two zones below"), reversed(tree), strict=True)
+        ]
+        line("processor time of a level", f"{1000 * (spent[2] - spent[0]) / 2:.2f} ms", "2 ms, and 20 ms of wall time")
+
+
+def _server(zone: Zone) -> str:
+    fill(zone, 10)
+    compute = zone.deployment.compute
+    with compute.engine.connect() as conn:
+        flavor = flavors.listed(conn)[0]
+    return boot.boot(compute, BootRequest("p", "u", "s", flavor, None))[0].id
+
+
+def _measure(what: str, times: int, act: Callable[[], object]) -> float:
+    """Print the wall time and the processor time of a call; return the latter, in seconds."""
+    act()
+    walls, begun = [], time.process_time()
+    for _ in range(max(times, 2)):
+        start = time.perf_counter()
+        act()
+        walls.append(time.perf_counter() - start)
+    work = (time.process_time() - begun) / max(times, 2)
+    line(what, f"{spread(walls)}, processor {1000 * work:.1f} ms")
+    return work
+
+
+if __name__ == "__main__":
+    main("--short" in sys.argv)

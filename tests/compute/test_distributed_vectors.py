@@ -1,0 +1,60 @@
+"""Vectors of the distributed scheduler that one zone answers alone: quotas, and schedulers that look at zones only."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from climate.compute import boot, quota
+from climate.compute.errors import NoValidHost, QuotaExceeded
+from climate.compute.flavor import Flavor
+from climate.compute.scheduler.chance import availability_zone, chance
+from climate.compute.store import projects
+from tests.compute.place import Place, request
+
+FLAVOR = Flavor("f", "f", 1, 2048, 1)
+LIMITS = {"instances": 2, "cores": 4, "ram_mb": 51200}
+NONE = {"instances": -1, "cores": -1, "ram_mb": -1}
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "allowed"),
+    [
+        (LIMITS, 100, 2),
+        (LIMITS | {"instances": 10}, 100, 4),
+        (LIMITS | {"instances": 10, "cores": 100}, 100, 10),
+        (LIMITS | {"instances": 10, "cores": 100, "ram_mb": 6144}, 100, 3),
+        (NONE, 100, 100),
+        (NONE, 101, 101),
+    ],
+)
+def test_ds_16_the_number_of_servers_that_a_quota_allows(
+    here: Place, limits: dict[str, int], asked: int, allowed: int
+) -> None:
+    with here.compute.engine.begin() as conn:
+        projects.lock_limits(conn, "demo")
+        projects.set_limits(conn, "demo", limits)
+        assert quota.allowed(conn, "demo", FLAVOR, asked, 1) == allowed
+        if limits["instances"] >= 0:
+            with pytest.raises(QuotaExceeded):
+                quota.allowed(conn, "demo", FLAVOR, asked, asked)
+
+
+def test_ds_17_a_server_goes_to_the_only_node_of_its_zone(here: Place) -> None:
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_nodes SET zone = CASE WHEN name = 'n1' THEN 'zone1' ELSE 'zone2' END"))
+    compute = replace(here.compute, schedule=availability_zone)
+    there = replace(here, compute=compute)
+    assert {there.boot(zone="zone1")[0].node for _ in range(4)} == {"n1"}
+
+
+def test_ds_19_nodes_of_a_disabled_service_are_not_there(here: Place) -> None:
+    there = replace(here, compute=replace(here.compute, schedule=chance))
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_services SET enabled = false"))
+    with pytest.raises(NoValidHost):
+        boot.boot(there.compute, request(), strict=True)
+    assert here.count("compute_servers") == 0
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_services SET enabled = true"))
+    assert there.boot()[0].node in {"n1", "n2", "n3", "n4"}
