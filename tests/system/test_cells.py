@@ -128,9 +128,11 @@ class Load:
     stopping: threading.Event = field(default_factory=threading.Event)
     booted: list[str] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
+    image: str = ""
 
     def run(self) -> None:
         api = Api(self.home, "climate-demo")
+        self.image = api.read("/image/v2/images")["images"][0]["id"]
         number = 0
         while not self.stopping.wait(0.3):
             number += 1
@@ -139,8 +141,8 @@ class Load:
         api.close()
 
     def _step(self, api: Api, number: int) -> None:
-        if len(self.booted) < 12:
-            body = {"server": {"name": f"s{number}", "flavorRef": "42", "imageRef": "", "networks": "auto"}}
+        if len(self.booted) < 8:
+            body = {"server": {"name": f"s{number}", "flavorRef": "42", "imageRef": self.image}}
             self._ask(api, "", body, (202, 403))
             return
         server_id = self.booted[number % len(self.booted)]
@@ -176,7 +178,7 @@ def loaded(cells: Cells) -> Iterator[Load]:
 
 
 def _await_work(cells: Cells) -> None:
-    await_so(lambda: len(cells.at_top()) >= 6, PATIENCE, "servers of the load to be placed")
+    await_so(lambda: len(cells.at_top()) >= 4, PATIENCE, "servers of the load to be placed")
 
 
 def _await_agreement(cells: Cells) -> None:
