@@ -1,6 +1,8 @@
 """A small tree of cells over real brokers: each cell has its own database and Valkey, and its own process threads."""
 
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -9,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from climate import bootstrap, embedded
+from climate import bootstrap
 from climate.bootstrap import Deployment
 from climate.compute import Compute
 from climate.compute.cells import neighbours
@@ -17,6 +19,8 @@ from climate.compute.cells.broker import BrokerTransport
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.store.tables import metadata
+from climate.embedded import spawn, valkey
+from climate.embedded.folder import locked
 from climate.settings import Settings
 from tests.compute.cells.tree import secret_of
 from workers.cells import CellsProcess
@@ -27,10 +31,38 @@ PATIENCE = 60.0
 
 
 @dataclass
+class OwnBroker:
+    """A Valkey that can be killed and started again."""
+
+    home: Path
+    store: valkey.Valkey
+    child: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        self.store.before()
+        with (self.home / "broker.log").open("ab") as output:
+            self.child = child = spawn.start(self.store.program, output)
+        deadline, pause = time.monotonic() + PATIENCE, threading.Event()
+        while not self.store.answers(child.pid):
+            assert time.monotonic() < deadline
+            pause.wait(0.02)
+
+    def kill(self) -> None:
+        assert self.child is not None
+        self.child.kill()
+        self.child.wait(PATIENCE)
+
+    def stop(self) -> None:
+        if self.child is not None and self.child.poll() is None:
+            spawn.stop(self.child, self.store.program)
+
+
+@dataclass
 class CellStack:
     """One cell with its stores, and the cells processes that run."""
 
     deployment: Deployment
+    broker: OwnBroker
     processes: list[CellsProcess] = field(default_factory=list)
     threads: list[threading.Thread] = field(default_factory=list)
 
@@ -73,18 +105,20 @@ def cell_stacks(make_database: Callable[..., str], template: str, home: Path) ->
         for name in CHILDREN:
             database = make_database(template)
             place = home / name
-            stores = stack.enter_context(embedded.run(place, Settings(home=place, database_url=database)))
+            broker = OwnBroker(place, valkey.prepare(place, stack.enter_context(locked(place))))
+            stack.callback(broker.stop)
+            broker.start()
             settings = Settings(
                 home=place,
                 database_url=database,
-                redis_url=stores.redis_url,
+                redis_url=broker.store.url,
                 cells_enable=True,
                 cell_name=name,
                 cell_type="api" if name == "top" else "compute",
             )
             deployment = bootstrap.build(settings)
             metadata.create_all(deployment.compute.engine)
-            found[name] = CellStack(deployment)
+            found[name] = CellStack(deployment, broker)
         for parent, below in CHILDREN.items():
             for child in below:
                 connect(found[parent], found[child], is_parent=False, secret=secret_of(parent, child))

@@ -74,6 +74,16 @@ def cast(cells: dict[str, CellStack], number: int) -> None:
         messaging.cast(compute, conn, LEAF, "note", {"number": number})
 
 
+def wait_until(enough: Callable[[], bool]) -> None:
+    """Return when the database says so."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / 0.05)):
+        if enough():
+            return
+        pause.wait(0.05)
+    assert enough()
+
+
 def test_ce_5_call_through_two_brokers(cells: dict[str, CellStack], seen: Seen) -> None:
     top = cells["top"].compute
     assert messaging.call(top, LEAF, "note", {}, PATIENCE) == {"in": "leaf"}
@@ -151,9 +161,16 @@ def test_cell_that_is_away_loses_nothing(cells: dict[str, CellStack], seen: Seen
 def test_confirmed_messages_leave_the_outbox(cells: dict[str, CellStack], seen: Seen) -> None:
     cast(cells, 1)
     seen.wait_for(lambda: len(seen.calls) == 1)
-    done = threading.Event()
-    for _ in range(int(PATIENCE / 0.05)):
-        if not any(one.count("compute_cell_outbox WHERE kind = 'targeted'") for one in cells.values()):
-            break
-        done.wait(0.05)
+    wait_until(lambda: not any(one.count("compute_cell_outbox WHERE kind = 'targeted'") for one in cells.values()))
     assert [one.count("compute_cell_outbox WHERE kind = 'targeted'") for one in cells.values()] == [0, 0, 0]
+
+
+def test_broker_that_is_killed_under_load_loses_nothing(cells: dict[str, CellStack], seen: Seen) -> None:
+    for number in range(60):
+        cast(cells, number)
+        if number == 20:
+            cells["right"].broker.kill()
+    wait_until(lambda: neighbours.get(cells["top"].compute, "right").failures >= 2)
+    cells["right"].broker.start()
+    seen.wait_for(lambda: {number for _, number in seen.calls} == set(range(60)))
+    assert sorted(number for _, number in seen.calls) == list(range(60))

@@ -204,6 +204,6 @@ def test_hint_that_cannot_be_followed_is_refused_at_the_api_cell(top: World) -> 
 def test_figures_of_each_cell(top: World, admin: Person) -> None:
     add(admin)
     done(admin("POST", f"{C}/sync_instances", {}), 204)
-    told = admin("GET", "/metrics").get_data(as_text=True)
+    told = admin("GET", "/metrics", headers={"Accept": "text/plain"}).get_data(as_text=True)
     assert 'climate_cell_messages{cell="child1"} 1.0' in told
     assert 'climate_cell_failures{cell="child1"} 0.0' in told
