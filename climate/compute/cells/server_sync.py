@@ -5,7 +5,8 @@ takes the notes away and hands the reports to the outbox in one transaction, so
 that none is lost.  Many changes of one server between two rounds are one report.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.compute.cells import server_report, top_builds
+from climate.compute.cells.server_report import Report
 from climate.compute.context import Compute
 from climate.compute.store import cell_changes, cell_servers
 
@@ -26,6 +28,9 @@ BATCH = 1000
 
 REPORTS = 100
 """Reports in one message at most."""
+
+LARGEST_PART = 900_000
+"""Characters of the reports in one message at most."""
 
 Tell = Callable[[Connection, str, Mapping[str, Any]], None]
 """Sends (method, arguments) to all cells above, when the transaction commits."""
@@ -70,12 +75,30 @@ def report(compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, dat
     reports = [
         server_report.written(server, zone, {**versions[server.id], "changed_at": ids[server.id]}) for server in there
     ]
-    for first in range(0, len(reports), REPORTS):
-        tell(conn, UPDATE, {"instances": reports[first : first + REPORTS]})
+    for part in _parts(reports):
+        tell(conn, UPDATE, {"instances": part})
     gone = sorted(set(ids) - {server.id for server in there})
     if gone:
         cell_changes.gone(conn, gone, compute.now(conn))
         tell(conn, DESTROY, {"instances": gone})
+
+
+def _parts(reports: Sequence[Report]) -> Iterator[list[Report]]:
+    """Yield the reports in parts that fit into a message; of one that fits into none, without its metadata."""
+    part: list[Report] = []
+    room = LARGEST_PART
+    for one in reports:
+        size = len(json.dumps(one))
+        if size > LARGEST_PART:
+            log.warning("a server is reported without its metadata: it is too large", server=one["id"], size=size)
+            one, size = {**one, "metadata": {}}, 0
+        if part and (size > room or len(part) == REPORTS):
+            yield part
+            part, room = [], LARGEST_PART
+        part.append(one)
+        room -= size
+    if part:
+        yield part
 
 
 def update_at_top(compute: Compute, cell: str, given: object, order: Order) -> set[str]:

@@ -45,7 +45,7 @@ _ALL = text("INSERT INTO compute_cell_changes (server_id) SELECT id FROM compute
 _GONE_ALL = text("""
     INSERT INTO compute_cell_changes (server_id)
     SELECT v.server_id FROM compute_cell_versions v
-    WHERE v.gone_at IS NULL AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = v.server_id)
+    WHERE NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = v.server_id)
 """)
 
 _NOTE = text("""
@@ -107,7 +107,7 @@ def is_tracked(conn: Connection) -> bool:
 
 
 def track(conn: Connection) -> None:
-    """Note changes of servers from now on, and all servers that there are."""
+    """Note changes of servers from now on, all servers that there are, and those that are remembered as gone."""
     for name, what in TRIGGERS.items():
         conn.execute(text(f"CREATE OR REPLACE TRIGGER {name} {what}"))
     conn.execute(_ALL)

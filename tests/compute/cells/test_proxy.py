@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute import asking, operations, quotas
-from climate.compute.cells import messaging, methods, proxy, server_methods, top_builds
+from climate.compute.cells import messaging, methods, proxy, server_methods, server_sync, top_builds
 from climate.compute.cells.errors import CellServiceAPIMethodNotFound, CellTimeout, InstanceUnknownCell
+from climate.compute.cells.messages import UP
 from climate.compute.errors import BadRequest, Busy, Conflict, Forbidden, NotFound, QuotaExceeded
 from climate.compute.rebuilding import Rebuilt
 from climate.compute.server import (
@@ -321,6 +322,22 @@ def test_a_build_that_no_cell_takes_ends_in_error_unless_a_cell_reports_it(cells
     assert (found.status, (found.fault or {})["message"]) == ("ERROR", "No cells available")
     proxy.ask(cells.top, who(found), DELETE)
     assert cells.at_top(lost.id) is None
+
+
+def test_ce_13_reports_of_the_leaf_change_the_database_of_the_top_only(cells: ServerTree) -> None:
+    server = begun(cells)[0]
+    with cells.leaf.compute.engine.begin() as conn:
+        told = {"instances": [server.id], "message": "no node", "id": 7}
+        messaging.broadcast(cells.leaf.compute, conn, UP, server_sync.FAULT, told)
+    cells.settle()
+    assert (cells.seen(server.id).status, (cells.seen(server.id).fault or {})["message"]) == ("ERROR", "no node")
+    gone = cells.boot()
+    with cells.leaf.compute.engine.begin() as conn:
+        messaging.broadcast(cells.leaf.compute, conn, UP, server_sync.DESTROY, {"instances": [gone.id]})
+    cells.settle()
+    assert cells.at_top(gone.id) is None
+    for name in ("right", LEAF):
+        assert cells.tree.places[name].count("compute_cell_servers") == 0
 
 
 def test_the_quota_of_the_top_counts_the_servers_of_all_cells(cells: ServerTree) -> None:

@@ -315,6 +315,26 @@ def test_many_changes_of_one_server_are_one_report(line: Line) -> None:
     assert len(line.sent) == 1
 
 
+@pytest.mark.parametrize(("keys", "messages", "metadata"), [(60, 2, 60), (128, 1, 0)])
+def test_large_reports_are_sent_in_parts(line: Line, keys: int, messages: int, metadata: int) -> None:
+    letter = "\N{GRINNING FACE}"  # twelve characters in a message
+    words = {f"{number:03}": letter * (100 if metadata else 255) * 8 for number in range(keys)}
+    made = [line.child.boot_one() for _ in range(2)]
+    line.flush()
+    with line.child.compute.engine.begin() as conn:
+        for server in made:
+            conn.execute(
+                text("UPDATE compute_servers SET metadata = CAST(:words AS jsonb) WHERE id = CAST(:id AS uuid)"),
+                {"words": json.dumps(words), "id": server.id},
+            )
+    line.report()
+    assert len(line.sent) == messages
+    assert {len(one["metadata"]) for _, kwargs in line.sent for one in kwargs["instances"]} == {metadata}
+    for server in made:
+        asking.ask(line.child.compute, server.id, DELETE)
+    line.child.settle()
+
+
 LIVES = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from([STOP, START, PAUSE, UNPAUSE, DELETE, "rename", "report", "settle"])),
     max_size=14,
