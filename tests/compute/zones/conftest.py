@@ -30,12 +30,16 @@ def lone(standing: Tree) -> Tree:
     return standing
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["memory", pytest.param("sockets", marks=pytest.mark.slow)])
 def standing_family(
-    make_database: Callable[..., str], zone_template: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    make_database: Callable[..., str],
+    zone_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Tree]:
-    """One tree for all tests of a module."""
-    with trees.tree(make_database, zone_template, tmp_path_factory.mktemp("family")) as found:
+    """One tree for all tests of a module, in memory and over HTTP."""
+    home, sockets = tmp_path_factory.mktemp("family"), request.param == "sockets"
+    with trees.tree(make_database, zone_template, home, sockets=sockets) as found:
         yield found
 
 

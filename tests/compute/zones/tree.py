@@ -1,11 +1,12 @@
 """Several complete zones in one process: each with a database, users, nodes and an API of its own."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import httpx
 from flask import Flask
 from sqlalchemy import make_url, text
 from werkzeug.test import TestResponse
@@ -24,8 +25,8 @@ from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata as engine_tables
 from tests.compute.place import Rings, node, unsafe
-from tests.compute.zones.wires import Application, Wires
-from tests.identity.place import QUICK, Asker
+from tests.compute.zones.wires import Application, Sockets, Wires
+from tests.identity.place import QUICK, Asker, served
 
 C = "/compute/v2.1"
 PATIENT = 120.0
@@ -113,6 +114,12 @@ class Tree:
     applications: dict[str, Application] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
     """(zone, path below /compute/v2.1) of all requests between zones."""
+    ports: dict[str, int] = field(default_factory=dict)
+    """Ports of the zones, when they talk over sockets."""
+
+    def transport(self) -> httpx.AsyncBaseTransport:
+        """The way from a zone to the others."""
+        return Sockets(self.applications, self.ports) if self.ports else Wires(self.applications)
 
     def __getitem__(self, name: str) -> Zone:
         return self.zones[name]
@@ -129,6 +136,10 @@ class Tree:
         """Add a zone to the network."""
         self.zones[zone.name] = zone
         self.mend(zone.name)
+
+    def dispatch(self, name: str) -> Application:
+        """An application that is whatever the network has for a zone at the moment."""
+        return lambda environ, start_response: self.applications[name](environ, start_response)
 
     def _heard(self, zone: Zone) -> Application:
         def application(environ: dict[str, Any], start_response: Any) -> Any:
@@ -171,7 +182,7 @@ def zone(tree: Tree, name: str, database: str, home: Path, settings: Mapping[str
         built.compute,
         driver=driver,
         cast=rings,
-        zones=zoning.options(chosen, engine, built.climate.vault, lambda: Wires(tree.applications)),
+        zones=zoning.options(chosen, engine, built.climate.vault, tree.transport),
     )
     deployment = replace(built, compute=compute, identity=identity.build(engine, chosen, QUICK))
     identity.first_start(deployment.identity, chosen, lambda said: None)
@@ -185,13 +196,22 @@ NAMES = ("parent", "left", "right", "grandchild")
 
 @contextmanager
 def tree(
-    make_database: Any, database: str, home: Path, names: tuple[str, ...] = NAMES, **settings: Any
+    make_database: Any,
+    database: str,
+    home: Path,
+    names: tuple[str, ...] = NAMES,
+    *,
+    sockets: bool = False,
+    **settings: Any,
 ) -> Iterator[Tree]:
-    """Zones that are not related yet."""
+    """Zones that are not related yet; with `sockets` they talk over HTTP as separate processes would."""
     made = Tree()
-    for name in names:
-        made.plug(zone(made, name, make_database(database), home, settings))
-    yield made
+    with ExitStack() as servers:
+        for name in names:
+            made.plug(zone(made, name, make_database(database), home, settings))
+            if sockets:
+                made.ports[name] = servers.enter_context(served(cast("Any", made.dispatch(name))))
+        yield made
     for one in made.zones.values():
         one.compute.engine.dispose()
         make_database.drop(str(make_url(one.deployment.settings.database_url).database))

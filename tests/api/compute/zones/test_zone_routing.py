@@ -11,7 +11,6 @@ import pytest
 from api import create_app
 from climate import zoning
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
-from tests.compute.zones.wires import Wires
 from tests.identity.place import Asker
 
 
@@ -187,7 +186,7 @@ def test_hanging_child_costs_its_deadline_once(family: Tree, hanging: list[str])
     parent, server_id = family["parent"], family["right"].boot()
     settings = replace(parent.deployment.settings, zone_timeout_seconds=1.0)
     engine, vault = parent.compute.engine, parent.deployment.climate.vault
-    quick = zoning.options(settings, engine, vault, lambda: Wires(family.applications))
+    quick = zoning.options(settings, engine, vault, family.transport)
     asker = Asker(
         create_app(replace(parent.deployment, compute=replace(parent.compute, zones=quick))), parent.token("admin")
     )
