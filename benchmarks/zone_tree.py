@@ -116,7 +116,7 @@ class Zones:
             conn.execute(text(f'CREATE DATABASE "{database}" TEMPLATE "{self.template or "template0"}"'))
         self.stack.callback(_drop, admin, database)
         url = make_url(here.database_url).set(database=database).render_as_string(hide_password=False)
-        own = {"home": here.home / name, "database_url": url, "public_url": f"http://{name}", "zone_name": name}
+        own = {"home": here.home / database, "database_url": url, "public_url": f"http://{name}", "zone_name": name}
         keys = {"build_plan_encryption_key": f"the secret key of {name}", "service_down_seconds": 10**6}
         return replace(here, **{**own, **keys, "zone_timeout_seconds": 60.0, **settings})
 

@@ -24,6 +24,8 @@ from climate.compute.zones import request_spec
 AGAIN_SECONDS = 5.0
 """A build that nobody is at is rung for again after so long."""
 
+CLAIM_SECONDS = 120.0
+
 KEPT = timedelta(days=7)
 """Builds that are done are kept for so long."""
 
@@ -58,15 +60,23 @@ class InChild:
     """Its number in its build; None: it was forwarded for a parent."""
 
 
-def create(compute: Compute, request: BootRequest, reservation_id: str | None = None, *, partial: bool = True) -> Build:
+def claim_seconds(compute: Compute) -> float:
+    """A worker that has not been heard of for so long has lost its build.  It waits for children twice in a row."""
+    return CLAIM_SECONDS + 2 * compute.zones.timeout_seconds
+
+
+def create(
+    compute: Compute, request: BootRequest, reservation_id: str | None = None, *, worker: str | None = None
+) -> Build:
     """Write a request for `count` servers down, or for as many as the quota allows down to `least`.
 
-    `partial`: fewer than `least` are placed where there is no room for more.
+    `worker`: whoever asks carries the build out himself, all of `least` or nothing.
+    None: some worker does, and places fewer than `least` if there is no room for more.
 
     Raises QuotaExceeded, BadRequest, and Conflict for a reservation id that the project has used.
     """
     build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id()
-    spec, kept = spec_of(request), replace(request, least=1) if partial else request
+    spec, kept = spec_of(request), request if worker else replace(request, least=1)
     with compute.engine.begin() as conn:
         count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
         lookup.check_image(conn, request.image_id, request.flavor)
@@ -86,10 +96,13 @@ def create(compute: Compute, request: BootRequest, reservation_id: str | None = 
                 "ram_mb": request.flavor.ram_mb,
             },
         )
+        if worker is not None:
+            rows.claim(conn, build_id, worker, compute.now(conn), claim_seconds(compute))
         if not added:
             raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
         made = _known(rows.get(conn, build_id), reservation_id)
-    compute.cast("")
+    if worker is None:
+        compute.cast("")
     return made
 
 

@@ -106,7 +106,12 @@ def outcome(answer: ChildAnswer | ChildError) -> Outcome:
 
 
 def message(answer: ChildAnswer) -> str:
-    """The reason in a refusal, as one line of limited length."""
+    """The reason in a refusal, as one line of limited length.
+
+    What the account may do in the child, and its quota, is not the business of the users of this zone.
+    """
+    if answer.status in (401, 403):
+        return f"HTTP {answer.status}: the account of this zone may not do that there"
     body: Mapping[str, Any] = answer.body if isinstance(answer.body, dict) else {}
     inner = next((value for value in body.values() if isinstance(value, dict)), {})
     text = inner.get("message")

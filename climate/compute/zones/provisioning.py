@@ -23,16 +23,13 @@ from climate.compute.store import zone_builds as rows
 from climate.compute.store.zone_builds import SENT, Build, Item
 from climate.compute.zones import placing, request_spec, selection
 from climate.compute.zones.build_plan import ChildItem, LocalItem, PlanItem
-from climate.compute.zones.builds import number_name
+from climate.compute.zones.builds import claim_seconds, number_name
 from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, Unknown, request_for
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.placing import Placed
 from climate.compute.zones.selection import Selection, Wanted
 
 log = structlog.get_logger(__name__)
-
-CLAIM_SECONDS = 120.0
-"""A worker that has not been heard of for so long has lost its build.  Longer than children may take to answer."""
 
 AT_ONCE = 8
 """Orders that one child has at a time."""
@@ -69,7 +66,7 @@ class _Work:
 
     def check(self, conn: Connection) -> None:
         """Keep the build; raises _Lost.  Its row stays locked until the transaction ends."""
-        if not rows.renew(conn, self.build.id, self.worker, self.compute.now(conn), CLAIM_SECONDS):
+        if not rows.renew(conn, self.build.id, self.worker, self.compute.now(conn), claim_seconds(self.compute)):
             raise _Lost
 
     def order(self, number: int, blob: str) -> Order:
@@ -83,17 +80,17 @@ class _Work:
             self.reasons.append(reason)
 
 
-def run(compute: Compute, build_id: str) -> None:
-    """Do what is to be done for a build, unless somebody is at it or it is done."""
-    worker = str(uuid4())
+def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
+    """Do what is to be done for a build, unless somebody is at it or it is done; `worker` has claimed it already."""
+    mine = worker or str(uuid4())
     with compute.engine.begin() as conn:
-        if not rows.claim(conn, build_id, worker, compute.now(conn), CLAIM_SECONDS):
+        if worker is None and not rows.claim(conn, build_id, mine, compute.now(conn), claim_seconds(compute)):
             return
         build = rows.get(conn, build_id)
     if build is None:
         return
     request = request_spec.reread_request(build.request["boot"])
-    work = _Work(compute, build, worker, request, build.request["image"])
+    work = _Work(compute, build, mine, request, build.request["image"])
     try:
         _repeat(work)
         _place_open(work)

@@ -114,14 +114,14 @@ def select(compute: Compute, wanted: Wanted) -> Selection:
 def for_parent(
     compute: Compute, spec: RequestSpec, who: Mapping[str, Any], chain: ZoneChain = FROM_USER
 ) -> list[dict[str, Any]]:
-    """The answer to a parent's spec: weights to read, and blobs for this zone alone.
+    """The answer to a parent's spec: weights to read, and blobs for this zone alone; as many as servers at most.
 
     Raises NoBlobKey, and BadRequest for a flavor or an image that this zone lacks.
     """
     compute.zones.blobs.check()
     with _read_only(compute) as conn:
         request = request_spec.request_of(conn, spec, who)
-    return sealed(compute, select(compute, Wanted(request, spec.image, chain)).plan)
+    return sealed(compute, select(compute, Wanted(request, spec.image, chain)).plan[: spec.count])
 
 
 def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import uuid4
 
 from climate.compute import boot as compute_boot
 from climate.compute.context import Compute
@@ -62,8 +63,9 @@ def _may_leave(compute: Compute, chain: ZoneChain) -> bool:
 
 def _over_tree(compute: Compute, request: BootRequest) -> Made | builds.BuildState:
     """The first server of a build over the tree; the build, where none was placed."""
-    build = builds.create(compute, request, partial=False)
-    provisioning.run(compute, build.id)
+    worker = str(uuid4())
+    build = builds.create(compute, request, worker=worker)
+    provisioning.run(compute, build.id, worker)
     state = builds.get(compute, build.reservation_id, request.project_id)
     if state.placed:
         return Made(state.placed[0].server_id or "", build.reservation_id)

@@ -4,11 +4,15 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
 
 from climate.compute import decisions
+from climate.compute.request import BootRequest
+from climate.compute.services import IMAGE_ID
+from climate.compute.store import flavors
 from climate.compute.zones import builds, provisioning
 from tests.compute.zones.planned import (
     built,
@@ -407,6 +411,40 @@ def test_z10_a_server_that_no_node_takes_is_placed_in_a_child(plans: Tree) -> No
     assert str(owned["server_id"]) == made
     shown = done(parent.ask("GET", f"/servers/{made}", user="demo"))["server"]
     assert shown["name"] == "web"
+
+
+def test_a_build_that_is_carried_out_at_once_is_not_rung_for(pair: Tree) -> None:
+    compute = pair["parent"].compute
+    with compute.engine.connect() as conn:
+        flavor = next(one for one in flavors.listed(conn) if one.id == "1")
+    request = BootRequest("p", "u", "s", flavor, IMAGE_ID, count=2, least=2)
+    worker = str(uuid4())
+    build = builds.create(compute, request, worker=worker)
+    assert builds.to_ring(compute, again=0) == []
+    provisioning.run(compute, build.id)
+    assert everything(pair) == []
+    provisioning.run(compute, build.id, worker)
+    assert everything(pair) == numbered(2)
+
+
+def test_all_of_the_least_or_nothing_is_placed_at_once(pair: Tree) -> None:
+    for zone in pair.zones.values():
+        fill(zone, free_mb=512)
+    body = server(min_count=5, max_count=6)
+    made = done(pair["parent"].ask("POST", "/servers", body, user="demo"), 202)["server"]["id"]
+    assert done(pair["parent"].ask("GET", f"/servers/{made}", user="demo"))["server"]["status"] == "ERROR"
+    assert names_here(pair["left"]) == []
+    assert len(rows(pair["parent"], "compute_servers")) == 5
+
+
+def test_the_quota_of_the_account_is_not_told_to_users(pair: Tree) -> None:
+    parent, left = pair["parent"], pair["left"]
+    fill(parent)
+    project = done(left.person("admin").ask("GET", "/identity/v3/auth/projects"))["projects"][0]["id"]
+    done(left.ask("PUT", f"/os-quota-sets/{project}", {"quota_set": {"instances": 0}}))
+    build = built(parent)
+    assert build["placed"] == 0
+    assert "HTTP 403: the account of this zone may not do that there" in build["fault"]
 
 
 def test_a_server_that_is_taken_here_asks_no_child(pair: Tree) -> None:
