@@ -56,9 +56,13 @@ _CONFIRM = text("""
     DELETE FROM compute_cell_outbox WHERE cell = :cell AND delivery = ANY(CAST(:deliveries AS uuid[]))
 """)
 
+# Asked for each cell, so that the messages that wait for one that is away are not gone through.
 _WAITING = text("""
-    SELECT DISTINCT w.cell FROM compute_cell_outbox w JOIN compute_cells c ON c.name = w.cell
-    WHERE w.due_at <= :now AND (c.retry_at IS NULL OR c.retry_at <= :now)
+    SELECT c.name FROM compute_cells c
+    WHERE (c.retry_at IS NULL OR c.retry_at <= :now)
+      AND EXISTS (SELECT FROM compute_cell_outbox w
+                  WHERE w.cell = c.name AND w.due_at <= :now AND (w.expires_at IS NULL OR w.expires_at > :now))
+    ORDER BY c.name
 """)
 
 _COUNTS = text("SELECT cell, count(*) AS waiting, min(created_at) AS since FROM compute_cell_outbox GROUP BY cell")

@@ -51,7 +51,7 @@ def make_due(cells: Tree) -> None:
             conn.execute(text("UPDATE compute_cell_outbox SET due_at = now()"))
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 6))
 def test_each_message_is_processed_once(cells: Tree, seed: int, count: int) -> None:
     wild, calls = WildTransport(chance=Random(seed)), Calls()
