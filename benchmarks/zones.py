@@ -128,7 +128,10 @@ def _shows(place: scratch.Place, times: int) -> None:
             for what, zone in zip(("at home", "one zone below", "two zones below"), reversed(tree), strict=True)
         ]
         talk = _talk(made, tree[0], times)
-        line("what dominates", f"talks between zones: {100 * talk / (spent[1] - spent[0]):.0f} % of a level each")
+        line(
+            "what dominates",
+            f"what each zone does itself; a talk is {100 * talk / (spent[1] - spent[0]):.0f} % of a level",
+        )
         line("processor time of a level", f"{1000 * (spent[2] - spent[0]) / 2:.2f} ms", "2 ms, and 20 ms of wall time")
 
 
