@@ -12,13 +12,14 @@ from flask import Flask, jsonify, request
 
 from benchmarks import scratch
 from benchmarks.figures import head, line, spread, step
-from benchmarks.zone_tree import C, Zone, fill, zones
+from benchmarks.zone_tree import C, Zone, Zones, fill, zones
 from climate.compute import boot
 from climate.compute.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
 from climate.compute.store import flavors
 from climate.compute.zones import build_plan, polling, registry, selection
 from climate.compute.zones.build_plan import LocalItem
+from climate.compute.zones.client import ChildRequest
 
 CHILDREN, HOSTS, SERVERS = 10, 1000, 1000
 POLLED, HANGING, DEADLINE = 100, 10, 2.0
@@ -126,7 +127,23 @@ def _shows(place: scratch.Place, times: int) -> None:
             _measure(what, times, lambda zone=zone: zone.ask("GET", f"/servers/{server}"))  # type: ignore[misc]
             for what, zone in zip(("at home", "one zone below", "two zones below"), reversed(tree), strict=True)
         ]
+        talk = _talk(made, tree[0], times)
+        line(
+            "what dominates",
+            f"what each zone does itself; a talk is {100 * talk / (spent[1] - spent[0]):.0f} % of a level",
+        )
         line("processor time of a level", f"{1000 * (spent[2] - spent[0]) / 2:.2f} ms", "2 ms, and 20 ms of wall time")
+
+
+def _talk(made: Zones, zone: Zone, times: int) -> float:
+    """The processor time of one talk with a child that does nothing, in seconds."""
+    made.applications["stub"] = _stub()
+    compute = zone.deployment.compute
+    stub = registry.add(compute, {"api_url": f"http://stub{C}", "username": "u", "password": "p"})
+    child, asked = registry.opened(compute, stub), ChildRequest("GET", "/zones/info")
+    client = compute.zones.client
+    assert client is not None
+    return _measure("of a level: a talk with a child that answers at once", times, lambda: client.ask(child, asked))
 
 
 def _server(zone: Zone) -> str:

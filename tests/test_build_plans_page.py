@@ -1,0 +1,37 @@
+"""What docs/build-plans.md shows is what zones understand."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from api.compute.zone_order import BUILD_KEYS
+from climate.compute.zones import blobs, request_spec
+from climate.scheduling import SCHEDULES
+
+PAGE = (Path(__file__).parent.parent / "docs" / "build-plans.md").read_text(encoding="utf-8")
+SPEC, ORDER = (json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+
+
+def test_request_spec_on_the_page_is_read_in_full() -> None:
+    read = request_spec.read(SPEC)
+    assert (read.count, read.flavor, read.image) == (4, "m1.small", "cirros")
+    assert set(read.sizes.values()) == {1, 2048, 20, 0}
+    assert set(SPEC["instance_type"]) == {"name", *request_spec.SIZES}
+
+
+def test_order_on_the_page_has_all_keys_of_a_build() -> None:
+    build: dict[str, Any] = ORDER["server"]["zone_build"]
+    assert set(build) == BUILD_KEYS
+
+
+def test_refusal_and_hints_on_the_page_are_those_of_the_code() -> None:
+    assert str(blobs.InvalidBlob.__doc__) in PAGE
+    for hint in request_spec.OF_THIS_ZONE:
+        assert f"`{hint}`" in PAGE
+
+
+def test_weights_of_every_scheduler_are_told() -> None:
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", PAGE, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(SCHEDULES) <= named
