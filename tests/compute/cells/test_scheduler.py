@@ -99,8 +99,10 @@ def test_ce_16_cell_without_children_boots_itself(cells: Tree) -> None:
 
 
 def test_message_that_comes_twice_makes_one_server(cells: Tree) -> None:
+    """Even if another cell would be the better one at the second time."""
     started = start(cells)
     cells.settle()
+    neighbours.change(cells["top"], "left", {"weight_offset": 1e9}, {})
     for name in ("top", "right", "leaf"):
         with cells[name].engine.connect() as conn:
             around = neighbours.around(conn)
