@@ -73,7 +73,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         yield found
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(1800)
 def test_servers_are_booted_once_in_the_cells_while_a_broker_is_away(tree: Tree) -> None:
     await_so(tree.heard, PATIENCE, "the first report of both children")
@@ -93,7 +93,7 @@ def test_servers_are_booted_once_in_the_cells_while_a_broker_is_away(tree: Tree)
     assert tree.in_cells() == sorted(ids)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(1800)
 def test_cells_process_that_is_killed_is_begun_again(tree: Tree) -> None:
     await_so(tree.heard, PATIENCE, "the first report of both children")
@@ -106,7 +106,7 @@ def test_cells_process_that_is_killed_is_begun_again(tree: Tree) -> None:
     assert set(tree.in_cells()) - before == set(made)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(600)
 def test_tree_is_shown_on_the_command_line(tree: Tree) -> None:
     await_so(tree.heard, PATIENCE, "the first report of both children")
