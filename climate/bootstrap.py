@@ -9,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, func, select
 
-from climate import compute, identity, networking, plugin, power, scheduling
+from climate import compute, identity, networking, plugin, power, scheduling, zoning
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute, nodes, services
@@ -43,7 +43,9 @@ class Deployment:
 def build(settings: Settings, *, application: str = "climate", pool_size: int = 10) -> Deployment:
     """A deployment over the stores of `settings`; opens no connection yet."""
     engine = connect(_database(settings), pool_size=pool_size, application=application)
-    cloud = _compute(engine, settings)
+    # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
+    vault = Vault(KeyRing(settings.home / "keys", name="secret").fernet)
+    cloud = _compute(engine, settings, vault)
     return Deployment(
         settings=settings,
         climate=Climate(
@@ -52,8 +54,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             plugin.load(),
             settings,
             power=power.load(settings.home / power.FOLDER),
-            # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
-            vault=Vault(KeyRing(settings.home / "keys", name="secret").fernet),
+            vault=vault,
         ),
         identity=identity.build(engine, settings),
         compute=cloud,
@@ -64,6 +65,7 @@ def check(settings: Settings) -> None:
     """SettingError for settings that name what there is not; opens nothing."""
     scheduling.chosen(settings)
     networking.check(settings)
+    zoning.check(settings)
     webhook.check(settings)
     powering.check(settings)
     if settings.cloud == "openstack":
@@ -88,7 +90,7 @@ def check_nodes(settings: Settings) -> None:
         raise SettingError(f"None of the nodes in {settings.nodes_file} can work here: {reasons}")
 
 
-def _compute(engine: Engine, settings: Settings) -> Compute:
+def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
     schedule, rules = scheduling.chosen(settings)
     built = compute.build(
         engine,
@@ -107,6 +109,7 @@ def _compute(engine: Engine, settings: Settings) -> Compute:
         wires=networking.wires(settings),
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
+        zones=zoning.options(settings, engine, vault),
     )
 
 

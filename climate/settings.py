@@ -228,6 +228,18 @@ class Settings:
     route_between_projects: bool = _setting(
         False, "Whether network hosts route between networks of different projects."
     )
+    zone_name: str = _setting("nova", "Name that this deployment reports as a zone.")
+    zone_capabilities: str = _setting(
+        "hypervisor=process;container;qemu, os=linux",
+        "Static capabilities that it reports, as key=value;value, key=value.",
+    )
+    allow_admin_api: bool = _setting(True, "Serve the /zones API for administrators; when false, it is not found.")
+    enable_zone_routing: bool = _setting(True, "Look for servers that are not found here in the child zones.")
+    zone_poll_seconds: float = _setting(30.0, "Time between two polls of each child zone, in seconds.", 0.2, 86400)
+    zone_timeout_seconds: float = _setting(
+        5.0, "Longest time that a request to a child zone may take, in seconds.", 0.1, 300
+    )
+    zone_failures_to_offline: int = _setting(3, "Failed polls in a row after which a child zone is inactive.", 1, 1000)
     max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)

@@ -32,7 +32,7 @@ from climate.domain.errors import Unavailable
 from climate.service import boot, chores, events
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
-from workers import doorbell
+from workers import doorbell, zone_polls
 
 log = structlog.get_logger(__name__)
 
@@ -154,6 +154,13 @@ class Poller:
         except (BrokerError, RedisError, OSError) as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
 
+    def poll_zones(self) -> None:
+        """Ask the child zones how they are, in a thread of its own: one that hangs delays no event."""
+        try:
+            zone_polls.poll(self.deployment)
+        except DATABASE_IS_AWAY as error:
+            log.warning("child zones not polled: the database is away", error=type(error).__name__)
+
     def _wake_in(self, wait: timedelta, job: str = "beat") -> None:
         if not self.stopping.is_set():
             self.scheduler.modify_job(job, next_run_time=datetime.now(UTC) + wait)
@@ -195,6 +202,8 @@ class Poller:
         self.scheduler.add_job(self.ring_for_beats, "interval", seconds=beats, id="beats", next_run_time=now)
         again = self.deployment.settings.pools_seconds
         self.scheduler.add_job(self.ring_for_rounds, "interval", seconds=again, id="rounds", next_run_time=now)
+        period = zone_polls.interval(self.deployment.settings.zone_poll_seconds)
+        self.scheduler.add_job(self.poll_zones, "interval", seconds=period, id="zones", next_run_time=now)
         self.scheduler.start()
         threads = [threading.Thread(target=target, daemon=True) for target in (self.listen, self.watch)]
         for thread in threads:

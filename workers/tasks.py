@@ -14,6 +14,7 @@ from climate import bootstrap
 from climate.bootstrap import Deployment
 from climate.compute import decisions, leftovers, lifecycle, reconcile, services
 from climate.compute.network import serving
+from climate.compute.zones import reporting
 from climate.service import events
 from climate.settings import Settings
 from workers import rounds
@@ -46,6 +47,7 @@ class Desk:
     def tend(self) -> None:
         """Report the nodes of this compute service, and put right what happened to its servers."""
         services.refresh(self.deployment.compute)
+        reporting.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
         reconcile.put_right(self.deployment.compute)
         decisions.forget(self.deployment.compute)
@@ -56,6 +58,8 @@ class Desk:
         with rounds.alone(self.settings, rounds.NETWORKS_LOCK, self.deployment.compute.network_host) as mine:
             if mine:
                 serving.tend(self.deployment.compute, thorough=thorough)
+                if thorough:
+                    reporting.report_network(self.deployment.compute)
 
     def tend_pools(self) -> None:
         """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""

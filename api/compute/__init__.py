@@ -5,6 +5,7 @@ from flask import Flask
 from api.compute import (
     actions,
     aggregates,
+    child_zones,
     flavors,
     floating_bulk,
     floating_ips,
@@ -23,6 +24,7 @@ from api.compute import (
     versions,
     zones,
 )
+from api.current import DEPLOYMENT
 from api.errors import teach
 from climate.compute import errors
 
@@ -55,6 +57,8 @@ STATUS: dict[type[Exception], int] = {
     errors.Conflict: 409,
     errors.VirtError: 503,
     errors.MacsCollide: 503,
+    errors.ZoneLoop: 508,
+    errors.ZoneUnavailable: 503,
 }
 """What the bundled cloud's errors are in HTTP."""
 
@@ -65,3 +69,5 @@ def register(app: Flask) -> None:
     app.register_blueprint(versions.blueprint)
     for noun in NOUNS:
         app.register_blueprint(noun.blueprint)
+    if app.extensions[DEPLOYMENT].settings.allow_admin_api:
+        app.register_blueprint(child_zones.blueprint)

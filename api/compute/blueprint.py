@@ -2,12 +2,15 @@
 
 from flask import Blueprint
 
-from api.compute import microversion
+from api.compute import microversion, zone_chain, zone_routing
+from climate.compute.errors import NotFound
 
 
 def compute_blueprint(noun: str) -> Blueprint:
     """A blueprint for routes below /compute/v2.1."""
     made = Blueprint(f"compute-{noun}", __name__, url_prefix="/compute/v2.1")
     made.before_request(microversion.read)
+    made.before_request(zone_chain.check)
+    made.register_error_handler(NotFound, zone_routing.answer)
     made.after_request(microversion.tell)
     return made

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import request
 
-from api.compute import server_query
+from api.compute import server_query, zone_chain
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_view import host_id
@@ -89,7 +89,7 @@ def _event(server: Server, note: Note) -> Body:
         event["traceback"] = None
     if since(62):
         event["hostId"] = host_id(server)
-        event |= {"host": server.service_host} if caller().is_admin else {}
+        event |= {"host": server.service_host} if zone_chain.sees_hosts() else {}
     return event
 
 

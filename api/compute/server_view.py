@@ -6,6 +6,7 @@ from hashlib import sha224
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from api.compute import zone_chain
 from api.compute.flavor_view import embedded
 from api.compute.microversion import since
 from api.current import caller, deployment
@@ -117,11 +118,10 @@ def _later(server: Server) -> Body:
 
 
 def _for_administrators(server: Server, behind: Behind) -> Body:
-    seen: Body = {
-        "OS-EXT-SRV-ATTR:host": server.service_host,
-        "OS-EXT-SRV-ATTR:hypervisor_hostname": server.node,
-        "OS-EXT-SRV-ATTR:instance_name": f"instance-{server.id[:8]}",
-    }
+    seen: Body = {}
+    if zone_chain.sees_hosts():
+        seen = {"OS-EXT-SRV-ATTR:host": server.service_host, "OS-EXT-SRV-ATTR:hypervisor_hostname": server.node}
+    seen["OS-EXT-SRV-ATTR:instance_name"] = f"instance-{server.id[:8]}"
     if since(3):
         seen |= {
             "OS-EXT-SRV-ATTR:reservation_id": server.build_id,
@@ -132,7 +132,8 @@ def _for_administrators(server: Server, behind: Behind) -> Body:
             "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
             "OS-EXT-SRV-ATTR:user_data": behind.user_data.get(server.id),
         }
-    return seen | ({"host_status": behind.hosts.get(server.service_host or "", "")} if since(16) else {})
+    tells_status = since(16) and zone_chain.sees_hosts()
+    return seen | ({"host_status": behind.hosts.get(server.service_host or "", "")} if tells_status else {})
 
 
 def host_id(server: Server) -> str:

@@ -1,11 +1,11 @@
 """Servers: asked for, listed, shown, renamed and deleted."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from api.body import read_object
-from api.compute import asked, server_body, server_query, server_view
+from api.compute import asked, server_body, server_query, server_view, zone_lists
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_body import Wanted
@@ -73,16 +73,16 @@ def _reserve(wanted: Wanted) -> list[Server]:
 @blueprint.get("/servers")
 def listing() -> Body:
     """Servers, by name and id only."""
-    found, links = _listed()
-    return {"servers": [server_view.brief(server) for server in found]} | links
+    found, page_of = _listed()
+    return page_of([server_view.brief(server) for server in found])
 
 
 @blueprint.get("/servers/detail")
 def detailed() -> Body:
     """Servers with all there is to know."""
-    found, links = _listed()
+    found, page_of = _listed()
     behind = _behind(found)
-    return {"servers": [server_view.full(server, behind) for server in found]} | links
+    return page_of([server_view.full(server, behind) for server in found])
 
 
 @blueprint.get("/servers/<server_id>")
@@ -128,18 +128,22 @@ def find(server_id: str) -> Server:
     return asking.get(compute(), asked.path_id(server_id), asked.own_project())
 
 
-def _listed() -> tuple[list[Server], Body]:
+def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
+    """The servers of this zone on the page that is asked for, and the body made of their views."""
     asked.may_read()
     wanted = page()
     query = server_query.listing(wanted)
+    is_local = True
     with compute().engine.connect() as conn:
         if wanted.marker is not None:
             last = servers.get(conn, asked.uuid(wanted.marker, "marker"))
-            if last is None or query.wanted.get("project_id", last.project_id) != last.project_id:
+            is_local = last is not None and query.wanted.get("project_id", last.project_id) == last.project_id
+            if not is_local and not (last is None and zone_lists.is_recursive()):
                 raise unknown_marker(wanted.marker)
-        found = server_lists.listed(conn, query)
+        found = server_lists.listed(conn, query) if is_local else []
     more, found = len(found) > wanted.limit, found[: wanted.limit]
-    return found, {"servers_links": next_links(here(), found[-1].id, wanted)} if more else {}
+    links = {"servers_links": next_links(here(), found[-1].id, wanted)} if more else {}
+    return found, lambda views: zone_lists.joined(views, links, wanted, is_local_marker=is_local)
 
 
 def _behind(found: Sequence[Server]) -> Behind:

@@ -184,6 +184,25 @@ def sign_in(session: Session) -> list[Finding]:
     return [Finding("sign-in", GOOD, f"as {user}, by {session.client.cloud.source}")]
 
 
+def zones(session: Session) -> list[Finding]:
+    """Whether the child zones answer; nothing is said to those who are no administrators."""
+    try:
+        children = session.client.json("compute", "GET", "/zones/detail").get("zones", ())
+    except Failure:
+        return []
+    return [_child(zone) for zone in children]
+
+
+def _child(zone: dict[str, Any]) -> Finding:
+    label = f"{zone['name'] or 'n/a'} at {zone['api_url']}"
+    error = f": {zone['last_error']}" if zone["last_error"] else ""
+    if not zone["is_active"]:
+        return Finding(f"zone {zone['id']}", BAD, f"{label} is inactive{error}")
+    if error:
+        return Finding(f"zone {zone['id']}", FAIR, f"{label}{error}")
+    return Finding(f"zone {zone['id']}", GOOD, f"{label}, last seen {zone['last_seen'] or 'never yet'}")
+
+
 def disk(session: Session) -> list[Finding]:
     """Whether there is room."""
     folder = _there(session.settings.home.absolute())
@@ -204,6 +223,7 @@ CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     broker,
     web,
     sign_in,
+    zones,
     disk,
 )
 """In the order of the report."""

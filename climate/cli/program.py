@@ -29,6 +29,7 @@ from climate.cli import (
     server,
     server_verbs,
     service,
+    zone,
 )
 from climate.cli.session import current
 
@@ -59,7 +60,7 @@ def root(cloud: str | None) -> None:
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.migrate),
     *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
-    *(host.group, service.group, node.group),
+    *(host.group, service.group, node.group, zone.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     *(limit.group, notice.group, floatingip.group, network.group, floating.group),
     *(maintenance.group, reservation.group, pool.group, power.group),

@@ -19,6 +19,7 @@ from climate.compute.scheduler.select import select
 from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
+from climate.compute.zones.options import Zones
 
 
 class Cast(Protocol):
@@ -54,6 +55,8 @@ class Compute:
     """The network service that this process is; None: it is called as the compute service is."""
     network_netns: str | None = None
     """The network namespace in which that one serves; None: this one."""
+    zones: Zones = field(default_factory=Zones)
+    """The name of this zone, and the client that talks to its children."""
 
     @property
     def network_host(self) -> str:

@@ -105,3 +105,11 @@ class VirtError(ComputeError):
 
 class NetworkError(ComputeError):
     """The network of a host could not be made as it should be."""
+
+
+class ZoneLoop(ComputeError):
+    """The request came back to a zone that it has been in: a child zone leads to one of its parents."""
+
+
+class ZoneUnavailable(ComputeError):
+    """A child zone does not answer."""

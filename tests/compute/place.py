@@ -17,6 +17,7 @@ from climate.compute.store import flavors
 from climate.compute.store.tables import metadata
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.memory import MemoryDriver
+from climate.compute.zones.options import Zones
 from climate.store.engine import connect
 from tests.compute import nets
 
@@ -118,6 +119,10 @@ def empty(engine: Engine) -> None:
             conn.execute(table.delete())
 
 
+def _turned(text: str) -> str:
+    return text[::-1]
+
+
 @contextmanager
 def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriver | None = None) -> Iterator[Place]:
     """A cloud with these nodes; the tables are made anew."""
@@ -125,6 +130,7 @@ def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriv
     empty(engine)
     rings, chosen = Rings(), driver or MemoryDriver(nodes)
     compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
+    compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned))
     services.refresh(compute)
     with engine.begin() as conn:
         nets.network(conn, "private", "10.10.0.0/26")

@@ -56,6 +56,7 @@ SAYS = {
     422: "What the body is about is not named in it.",
     429: "Too many requests.",
     501: "This cloud cannot do that.",
+    508: "The request came back to a zone that has forwarded it.",
     503: "The cloud or its database does not answer.",
 }
 

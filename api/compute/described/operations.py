@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from api.compute.described import actions, flavors, networks, nodes, projects, servers
+from api.compute.described import actions, flavors, networks, nodes, projects, servers, zones
 from api.compute.described.shapes import Operation
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
@@ -13,4 +13,5 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     **projects.OPERATIONS,
     **nodes.OPERATIONS,
     **networks.OPERATIONS,
+    **zones.OPERATIONS,
 }

@@ -115,6 +115,7 @@ LIST = {
     "tags-any": text(),
     "ip": text(64),
     "reservation_id": text(40),
+    "recurse_zones": flag(),
     "changes-since": text(40),
     "changes-before": text(40),
     "deleted": flag(),

@@ -16,10 +16,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
-from climate.compute.store import grant_tables, loan_tables, network_tables, node_tables, outline_tables
+from climate.compute.store import grant_tables, loan_tables, network_tables, node_tables, outline_tables, zone_tables
 from climate.compute.store.columns import count, json, metadata, time, uuid
 
-__all__ = ["grant_tables", "loan_tables", "metadata", "network_tables", "node_tables", "outline_tables"]
+__all__ = ["grant_tables", "loan_tables", "metadata", "network_tables", "node_tables", "outline_tables", "zone_tables"]
 
 flavors = Table(
     "compute_flavors",

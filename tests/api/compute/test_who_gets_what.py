@@ -28,6 +28,8 @@ NODE = "/os-hypervisors/<node_id>"
 SERVICE = "/os-services/<service_id>"
 QUOTA = "/os-quota-sets/<project_id>"
 GROUP = "/os-server-groups/<group_id>"
+ZONE = "/zones/<zone_id>"
+CHILD = {"api_url": "http://hidden-zone", "username": "u", "password": "p"}
 
 FOR_ADMINS = (401, 403, 403, 403, 403)
 FOR_ALL = (401, 200, 403, 200, 200, 200)
@@ -101,6 +103,13 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", GROUP): (401, 404, 403, 403, 204, 204),
     ("GET", "/os-availability-zone"): FOR_ALL,
     ("GET", "/os-availability-zone/detail"): (*FOR_ADMINS, 200),
+    ("GET", "/zones"): (*FOR_ADMINS, 200),
+    ("GET", "/zones/detail"): (*FOR_ADMINS, 200),
+    ("GET", "/zones/info"): (*FOR_ADMINS, 200),
+    ("POST", "/zones"): (*FOR_ADMINS, 200),
+    ("GET", ZONE): (*FOR_ADMINS, 200),
+    ("PUT", ZONE): (*FOR_ADMINS, 200),
+    ("DELETE", ZONE): (*FOR_ADMINS, 200),
     **address_matrix.MATRIX,
 }
 """Route -> the answer to each of ASKERS, about things of the project of `reader` and `member`, or behind the cloud."""
@@ -129,6 +138,8 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PUT", AGGREGATE): {"aggregate": {"name": "changed"}},
     ("POST", f"{AGGREGATE}/action"): {"set_metadata": {"metadata": {"a": "b"}}},
     ("POST", "/os-server-groups"): {"server_group": {"name": "more", "policies": ["affinity"]}},
+    ("POST", "/zones"): {"zone": CHILD | {"api_url": "http://another"}},
+    ("PUT", ZONE): {"zone": {"weight_scale": 2.0}},
     **address_matrix.BODIES,
 }
 
@@ -166,6 +177,7 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
     group = {"name": "hidden-group", "policies": ["affinity"]}
     group_id = done(member("POST", f"{C}/os-server-groups", {"server_group": group}))["server_group"]["id"]
     aggregate = done(admin("POST", f"{C}/os-aggregates", {"aggregate": {"name": "hidden-pool"}}))["aggregate"]["id"]
+    zone = done(admin("POST", f"{C}/zones", {"zone": CHILD}))["zone"]["id"]
     dhcp = address_matrix.furnish(there, admin)
     server_id = member.booted({"group": group_id}, name="hidden-server", metadata={"there": "hidden-value"})
     there.settle()
@@ -183,6 +195,7 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
         "<service_id>": admin.get(f"{C}/os-services", "2.53")["services"][0]["id"],
         "<aggregate_id>": str(aggregate),
         "<group_id>": group_id,
+        "<zone_id>": str(zone),
         "<network_id>": member.get(f"{C}/os-networks")["networks"][0]["id"],
         **address_matrix.connect(member, server_id, dhcp),
     }

@@ -1,0 +1,69 @@
+"""Requests about servers that are not here: forwarded to child zones, and answered as the child answered."""
+
+from urllib.parse import quote
+from uuid import UUID
+
+from flask import Response, g, jsonify, request
+
+from api import errors
+from api.body import read_object
+from api.compute import asked, zone_chain
+from api.compute.microversion import HEADERS, written
+from api.current import compute
+from climate.compute.zones import routing
+from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildRequest
+
+SERVERS = "/compute/v2.1/servers/"
+HERE_ALONE = "scheduling"
+"""Part of a path that is answered here or not at all: it tells of hosts."""
+
+
+def answer(error: Exception) -> Response:
+    """The answer of the child zone that has the server in the path; without one, that of the error."""
+    server_id = _server_id()
+    if server_id is None:
+        return errors.answer(error)
+    try:
+        found = routing.forward(compute(), server_id, request_for(server_id), asked.own_project())
+    except Exception as failure:  # noqa: BLE001 - nobody answers what an error handler raises
+        return errors.answer(failure)
+    return passed_on(found)
+
+
+def request_for(server_id: str) -> ChildRequest:
+    """The request at hand, for a child zone."""
+    rest = request.path.removeprefix(SERVERS)[len(server_id) :]
+    has_body = request.method in ("POST", "PUT")
+    return ChildRequest(
+        request.method,
+        f"/servers/{server_id}{quote(rest)}",
+        body=read_object() if has_body else None,
+        query=request.args.to_dict() or None,
+        headers=headers(),
+        chain=zone_chain.chain(),
+    )
+
+
+def headers() -> dict[str, str]:
+    """Headers of every forwarded request: the microversion and the role of the user."""
+    return {HEADERS[0]: f"compute {written(g.microversion)}", ROLE_HEADER: zone_chain.role()}
+
+
+def passed_on(found: ChildAnswer) -> Response:
+    """The answer of a child, with its status and body as they are."""
+    response = Response() if found.body is None else jsonify(found.body)
+    response.status_code = found.status
+    if "location" in found.headers:
+        response.headers["Location"] = found.headers["location"]
+    return response
+
+
+def _server_id() -> str | None:
+    """The server that the path is about, when a child zone may have it."""
+    text = (request.view_args or {}).get("server_id", "")
+    if not request.path.startswith(f"{SERVERS}{text}") or request.path.endswith(f"/{HERE_ALONE}"):
+        return None
+    try:
+        return str(UUID(text)) if len(text) == 36 else None
+    except ValueError:
+        return None

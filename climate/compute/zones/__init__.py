@@ -1,0 +1,1 @@
+"""Zones: complete deployments in a tree, which share nothing and speak the public HTTP API to their children."""

@@ -1,0 +1,96 @@
+"""Capabilities of a zone: static ones from the settings, and numbers that its services report."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from climate.compute.errors import BadRequest
+
+KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,254}")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,254}")
+LONGEST = 1024
+
+EXPORTED = frozenset(
+    {
+        "host_memory_total",
+        "host_memory_overhead",
+        "host_memory_free",
+        "host_memory_free_computed",
+        "disk_available",
+        "disk_total",
+        "disk_used",
+        "vcpus",
+        "vcpus_used",
+        "networks",
+        "fixed_ips",
+        "fixed_ips_free",
+    }
+)
+"""Numbers that may leave a zone, as (min, max) over its hosts.  Everything else a service reports stays inside."""
+
+PERIODS = 3
+"""A report counts for so many periods."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """Capabilities that one service reported from one host.  Memory and disk are in bytes."""
+
+    host: str
+    service: str
+    reported_at: datetime
+    capabilities: Mapping[str, float] = field(default_factory=dict)
+    enabled: bool = True
+
+
+def parse(text: str) -> dict[str, str]:
+    """The static capabilities in `key=value;value, key=value`; BadRequest names the entry that is none.
+
+    The values of a key stay one text, as other zones get to see them.
+    """
+    found: dict[str, str] = {}
+    for entry in (part.strip() for part in text.split(",")):
+        if not entry and not text.strip():
+            return {}
+        key, equals, values = (word.strip() for word in entry.partition("="))
+        if not equals or not KEY.fullmatch(key) or not _is_value(values):
+            raise BadRequest(f"{entry[:80]!r} is not like key=value;value")
+        if key in found or key == "name":
+            raise BadRequest(f"{key[:80]!r} must be given once, and must not be 'name'")
+        found[key] = values
+    return found
+
+
+def is_name(text: str) -> bool:
+    """Return whether a zone may have this name: `!` and `@` are for the paths of cells."""
+    return bool(NAME.fullmatch(text)) and text.strip() == text
+
+
+def fresh(report: ServiceReport, now: datetime, period: float) -> bool:
+    """Return whether a report still counts at `now`, when one is due every `period` seconds."""
+    return now - report.reported_at <= timedelta(seconds=PERIODS * period)
+
+
+def aggregate(reports: Iterable[ServiceReport], now: datetime, period: float) -> dict[str, tuple[float, float]]:
+    """(min, max) of `<service>_<capability>` over the hosts with fresh reports of enabled services."""
+    found: dict[str, tuple[float, float]] = {}
+    for report in reports:
+        if not report.enabled or not fresh(report, now, period):
+            continue
+        for name, value in report.capabilities.items():
+            if name in EXPORTED:
+                key = f"{report.service}_{name}"
+                low, high = found.get(key, (value, value))
+                found[key] = (min(low, value), max(high, value))
+    return found
+
+
+def written(bounds: tuple[float, float]) -> str:
+    """`min,max` as it leaves the zone; whole numbers have no point."""
+    return ",".join(f"{bound:.0f}" if float(bound).is_integer() else f"{bound:g}" for bound in bounds)
+
+
+def _is_value(values: str) -> bool:
+    parts = values.split(";")
+    return len(values) <= LONGEST and values.isprintable() and all(part.strip() for part in parts)

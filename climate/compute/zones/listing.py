@@ -1,0 +1,90 @@
+"""Servers of child zones for a list: asked of all children at once, and passed on as they are."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from climate.compute.context import Compute
+from climate.compute.store import zone_servers
+from climate.compute.store.zone_servers import PlacedServer
+from climate.compute.zones import routing
+from climate.compute.zones.client import ChildError, ChildRequest
+from climate.compute.zones.models import ChildZone
+
+PRECOOKED = "_is_precooked"
+"""Marks a server that another zone has described."""
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose servers of child zones are listed, and of which build."""
+
+    project_id: str | None = None
+    """None: everybody's, also those that no row of this zone tells of."""
+    build_id: str | None = None
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Servers of children, and the children that did not answer."""
+
+    servers: list[Entry] = field(default_factory=list)
+    silent: list[ChildZone] = field(default_factory=list)
+
+
+def gather(compute: Compute, request: ChildRequest, wanted: Wanted) -> Gathered:
+    """List the servers of child zones.
+
+    Of a project, only servers that this zone placed are listed: a child knows
+    one account of its parent, and not whose the servers are.  A placed server
+    whose zone does not answer is listed with status UNKNOWN.
+    """
+    if compute.zones.client is None or not compute.zones.routing:
+        return Gathered()
+    with compute.engine.connect() as conn:
+        placed = zone_servers.listed(conn, project_id=wanted.project_id, build_id=wanted.build_id)
+    if wanted.project_id is not None and not placed:
+        return Gathered()
+    there = routing.children(compute)
+    concerned = {server.zone_id for server in placed}
+    asked = [zone for zone in there.asked if wanted.project_id is None or zone.id in concerned]
+    silent = [zone for zone in there.silent if wanted.project_id is None or zone.id in concerned]
+    found = Gathered(silent=silent)
+    for zone, outcome in zip(asked, routing.ask(compute, [(zone, request) for zone in asked]), strict=True):
+        entries = None if isinstance(outcome, ChildError) or outcome.status != 200 else _entries(outcome.body)
+        if entries is None:
+            found.silent.append(zone)
+        else:
+            found.servers += _own(entries, placed, zone, wanted)
+    found.servers += _unknown(placed, found.silent)
+    found.servers = list({entry["id"]: entry for entry in reversed(found.servers)}.values())[::-1]
+    return found
+
+
+def _entries(body: Any) -> list[Entry] | None:
+    servers = body.get("servers") if isinstance(body, Mapping) else None
+    if not isinstance(servers, list):
+        return None
+    return [{**entry, PRECOOKED: True} for entry in servers if isinstance(entry, dict) and _has_id(entry)]
+
+
+def _has_id(entry: Entry) -> bool:
+    return isinstance(entry.get("id"), str)
+
+
+def _own(entries: Iterable[Entry], placed: Sequence[PlacedServer], zone: ChildZone, wanted: Wanted) -> list[Entry]:
+    if wanted.project_id is None:
+        return list(entries)
+    ids = {server.server_id for server in placed if server.zone_id == zone.id}
+    return [entry for entry in entries if entry["id"] in ids]
+
+
+def _unknown(placed: Iterable[PlacedServer], silent: Iterable[ChildZone]) -> list[Entry]:
+    away = {zone.id for zone in silent}
+    return [
+        {"id": one.server_id, "name": one.name, "status": "UNKNOWN", "tenant_id": one.project_id, PRECOOKED: True}
+        for one in placed
+        if one.zone_id in away
+    ]

@@ -1,0 +1,45 @@
+"""Loops in the tree: a child that leads back to this zone is found and named, and no request runs in circles."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from climate.compute.context import Compute
+from climate.compute.store import child_zones
+from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, ChildRequest
+from climate.compute.zones.models import ChildZone
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+"""A server that no zone has: every zone of the tree is asked for it."""
+
+log = structlog.get_logger(__name__)
+
+
+def note_return(compute: Compute, ids: Sequence[str]) -> None:
+    """Name the child by which a request came back: the zone after this one in the chain of ids."""
+    place = ids.index(compute.zones.own_id()) + 1
+    child = list(ids[place : place + 1])
+    if child:
+        with compute.engine.begin() as conn:
+            child_zones.mark_loops(conn, compute.now(conn), deployments=child)
+
+
+def note_outcomes(compute: Compute, zones: Sequence[ChildZone], outcomes: Sequence[ChildAnswer | ChildError]) -> None:
+    """Name the children that are above this zone, by the outcomes of requests to them."""
+    found = [zone for zone, outcome in zip(zones, outcomes, strict=True) if isinstance(outcome, ChildLoop)]
+    if not found:
+        return
+    for zone in found:
+        log.warning("child zone leads back to this zone", zone=zone.id, api_url=zone.api_url)
+    with compute.engine.begin() as conn:
+        child_zones.mark_loops(conn, compute.now(conn), ids=[zone.id for zone in found])
+
+
+def look_for(compute: Compute, zones: Sequence[ChildZone]) -> None:
+    """Send a request through everything below these children; the zone that it comes back to names the loop."""
+    if compute.zones.client is None or not zones:
+        return
+    with compute.engine.begin() as conn:
+        child_zones.clear_loops(conn, [zone.id for zone in zones])
+    request = ChildRequest("GET", f"/servers/{NOBODY}")
+    compute.zones.client.ask_all([(zone, request) for zone in zones])

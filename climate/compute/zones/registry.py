@@ -1,0 +1,102 @@
+"""The registry of child zones: added, changed and removed without talking to any of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from climate.compute.context import Compute
+from climate.compute.errors import Conflict, NotFound
+from climate.compute.store import child_zones, service_capabilities
+from climate.compute.zones import capabilities
+from climate.compute.zones.models import ChildZone
+
+CONTACT = frozenset({"api_url", "username", "password"})
+"""Fields after whose change the polls begin anew."""
+
+UNPOLLED: Mapping[str, Any] = {
+    "is_active": True,
+    "attempts": 0,
+    "last_error": None,
+    "last_error_at": None,
+    "polled_at": None,
+    "skipped_until": None,
+    "deployment_id": None,
+    "loop_at": None,
+}
+
+
+def listed(compute: Compute) -> list[ChildZone]:
+    """All children, oldest first; their passwords stay sealed."""
+    with compute.engine.connect() as conn:
+        return child_zones.listed(conn)
+
+
+def get(compute: Compute, zone_id: int) -> ChildZone:
+    """One child with its password sealed; NotFound."""
+    with compute.engine.connect() as conn:
+        return _known(child_zones.get(conn, zone_id), zone_id)
+
+
+def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
+    """Register a child by api_url, username, password and weights; Conflict when its URL is registered."""
+    sealed = {**values, "password": compute.zones.seal(values["password"])}
+    with compute.engine.begin() as conn:
+        made = child_zones.add(conn, sealed)
+    if made is None:
+        raise _registered(values["api_url"])
+    return made
+
+
+def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZone:
+    """Change some fields of a child; NotFound, or Conflict when its new URL is another child's."""
+    given = dict(values)
+    if "password" in given:
+        given["password"] = compute.zones.seal(given["password"])
+    if CONTACT & set(given):
+        given |= UNPOLLED
+    with compute.engine.begin() as conn:
+        before = _known(child_zones.get(conn, zone_id, lock=True), zone_id)
+        moved = given.get("api_url", before.api_url) != before.api_url
+        if moved and child_zones.has_url(conn, given["api_url"], zone_id):
+            raise _registered(given["api_url"])
+        if moved:
+            given |= {"name": None, "capabilities": None, "last_seen": None}
+        if given:
+            child_zones.change(conn, zone_id, given)
+        return _known(child_zones.get(conn, zone_id), zone_id)
+
+
+def remove(compute: Compute, zone_id: int) -> None:
+    """Forget a child, and whose the servers are that were placed there; NotFound.  The child stays as it is."""
+    with compute.engine.begin() as conn:
+        if not child_zones.drop(conn, zone_id):
+            raise _unknown(zone_id)
+
+
+def opened(compute: Compute, zone: ChildZone) -> ChildZone:
+    """The child with its password in plain text, to call it; ComputeError when the key is gone."""
+    return replace(zone, password=compute.zones.unseal(zone.password))
+
+
+def info(compute: Compute) -> dict[str, str]:
+    """This zone as its parent may see it: its name, static capabilities, and (min, max) of reported numbers."""
+    with compute.engine.connect() as conn:
+        now = compute.now(conn)
+        reports = service_capabilities.listed(conn)
+    numbers = capabilities.aggregate(reports, now, compute.zones.report_seconds)
+    reported = {key: capabilities.written(bounds) for key, bounds in sorted(numbers.items())}
+    return {"name": compute.zones.name, **compute.zones.capabilities, **reported}
+
+
+def _known(zone: ChildZone | None, zone_id: int) -> ChildZone:
+    if zone is None:
+        raise _unknown(zone_id)
+    return zone
+
+
+def _unknown(zone_id: int) -> NotFound:
+    return NotFound(f"Zone {zone_id} could not be found.")
+
+
+def _registered(api_url: str) -> Conflict:
+    return Conflict(f"A child zone with api_url {api_url} is registered already")

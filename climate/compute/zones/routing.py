@@ -1,0 +1,127 @@
+"""Requests about servers that are not here: sent to the child zone that has them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
+from climate.compute.store import child_zones, servers, zone_servers
+from climate.compute.store.zone_servers import PlacedServer
+from climate.compute.zones import loops, registry
+from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest, ChildTimeout
+from climate.compute.zones.models import FROM_USER, ChildZone
+
+Outcome = ChildAnswer | ChildError
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The children at one moment: those that are asked, and those that are not because they do not answer."""
+
+    asked: Sequence[ChildZone] = ()
+    silent: Sequence[ChildZone] = ()
+
+
+def forward(compute: Compute, server_id: str, request: ChildRequest, project_id: str | None) -> ChildAnswer:
+    """Send a request about a server to the zone that has it, and return the answer as it is.
+
+    `project_id` is whose servers may be reached; None: everybody's.  Raises
+    NotFound, and ZoneUnavailable when the zone of the server does not answer.
+    """
+    if compute.zones.client is None or not compute.zones.routing:
+        raise _nobody(server_id)
+    with compute.engine.connect() as conn:
+        is_here = servers.get(conn, server_id) is not None
+        placed = zone_servers.get(conn, server_id)
+    if is_here or (placed is None and project_id is not None):
+        raise _nobody(server_id)
+    if placed is not None:
+        if project_id is not None and placed.project_id != project_id:
+            raise _nobody(server_id)
+        return _ask_owner(compute, placed, request)
+    return _search(compute, server_id, request)
+
+
+def children(compute: Compute) -> Children:
+    """The children now, with passwords to call them."""
+    with compute.engine.connect() as conn:
+        now = compute.now(conn)
+        known = child_zones.listed(conn)
+    asked: list[ChildZone] = []
+    silent: list[ChildZone] = []
+    for zone in known:
+        try:
+            (asked if zone.is_asked(now) else silent).append(registry.opened(compute, zone))
+        except ComputeError:  # polls tell of the key that is gone
+            silent.append(zone)
+    return Children(asked, silent)
+
+
+def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
+    """Send requests to children at once, and remember which let their deadline pass or lead back to this zone."""
+    assert compute.zones.client is not None
+    outcomes = compute.zones.client.ask_all(requests)
+    zones = [zone for zone, _ in requests]
+    late = [zone.id for zone, one in zip(zones, outcomes, strict=True) if isinstance(one, ChildTimeout)]
+    if late:
+        log.warning("child zones did not answer in time", zones=late)
+        with compute.engine.begin() as conn:
+            until = compute.now(conn) + timedelta(seconds=compute.zones.poll_seconds)
+            child_zones.skip(conn, late, until)
+    loops.note_outcomes(compute, zones, outcomes)
+    return outcomes
+
+
+def cooked(body: Any) -> Any:
+    """The body of a child's answer without what is private to the child."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("server"), Mapping):
+        return body
+    inner = {key: value for key, value in body["server"].items() if not key.startswith("_") and key != "manager"}
+    return {**body, "server": inner}
+
+
+def _ask_owner(compute: Compute, placed: PlacedServer, request: ChildRequest) -> ChildAnswer:
+    found = [zone for zone in children(compute).asked if zone.id == placed.zone_id]
+    if not found:
+        raise _silent(placed.server_id)
+    (outcome,) = ask(compute, [(found[0], request)])
+    if isinstance(outcome, ChildError):
+        raise _silent(placed.server_id)
+    if outcome.status == 404 and request.method == "GET" and request.path == f"/servers/{placed.server_id}":
+        with compute.engine.begin() as conn:
+            zone_servers.forget(conn, [placed.server_id])
+    return replace(outcome, body=cooked(outcome.body))
+
+
+def _search(compute: Compute, server_id: str, request: ChildRequest) -> ChildAnswer:
+    """Ask all children for the server, then send the request to the first that has it."""
+    there = children(compute)
+    look = replace(request, method="GET", path=f"/servers/{server_id}", body=None, query=None)
+    outcomes = ask(compute, [(zone, look) for zone in there.asked])
+    silent = list(there.silent)
+    for zone, outcome in zip(there.asked, outcomes, strict=True):
+        if isinstance(outcome, ChildError):
+            silent.append(zone)
+        elif outcome.status == 200:
+            if (request.method, request.path) == (look.method, look.path):
+                return replace(outcome, body=cooked(outcome.body))
+            (answer,) = ask(compute, [(zone, request)])
+            if isinstance(answer, ChildError):
+                raise _silent(server_id)
+            return replace(answer, body=cooked(answer.body))
+    raise _nobody(server_id, silent if request.chain == FROM_USER else ())
+
+
+def _nobody(server_id: str, silent: Sequence[ChildZone] = ()) -> NotFound:
+    where = f" Child zones that do not answer: {', '.join(str(zone.id) for zone in silent)}." if silent else ""
+    return NotFound(f"Instance {server_id} could not be found.{where}")
+
+
+def _silent(server_id: str) -> ZoneUnavailable:
+    return ZoneUnavailable(f"The zone of instance {server_id} does not answer now")

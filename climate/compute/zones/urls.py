@@ -1,0 +1,49 @@
+"""URLs of child zones: checked when they are registered, taken apart when a child is called."""
+
+from typing import Literal
+
+import httpx
+
+from climate.compute.errors import BadRequest
+
+COMPUTE = "/compute/v2.1"
+
+ROOTS = {"compute": COMPUTE, "reservation": "/reservation/v1", "identity": "/identity/v3"}
+"""Services of a deployment, and their paths below its base URL."""
+
+LONGEST = 255
+LAST_PORT = 65535
+
+
+def check(url: object) -> str:
+    """The URL of a child's compute API as it is stored; BadRequest says why it cannot be one."""
+    if not isinstance(url, str) or not 0 < len(url) <= LONGEST:
+        raise BadRequest(f"api_url must be a text of 1 to {LONGEST} characters")
+    if not url.isascii() or not url.isprintable() or any(sign in url for sign in " \\"):
+        raise BadRequest("api_url must be printable ASCII without blanks and backslashes")
+    try:
+        read = httpx.URL(url)
+        port = read.port
+    except httpx.InvalidURL:
+        raise BadRequest("api_url is not a URL; it must look like http://zone:8000/compute/v2.1") from None
+    if read.scheme not in ("http", "https") or not read.host:
+        raise BadRequest("api_url must begin with http:// or https:// and name a host")
+    if read.userinfo or "@" in url:
+        raise BadRequest("api_url must not hold a user name or password; they are username and password")
+    if read.query or read.fragment or "?" in url or "#" in url:
+        raise BadRequest("api_url must have no query and no fragment")
+    if port is not None and not 0 < port <= LAST_PORT:
+        raise BadRequest(f"api_url must have a port from 1 to {LAST_PORT}")
+    if any(part in (".", "..") or "%" in part for part in url.split("/")):
+        raise BadRequest("api_url must have a plain path, without dots and escapes")
+    return url
+
+
+def base(api_url: str) -> str:
+    """The base URL of the deployment whose compute API is at `api_url`."""
+    return api_url.rstrip("/").removesuffix(COMPUTE).rstrip("/")
+
+
+def root(api_url: str, service: Literal["compute", "reservation", "identity"]) -> str:
+    """The root of a service of that deployment."""
+    return f"{base(api_url)}{ROOTS[service]}"

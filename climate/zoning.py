@@ -1,0 +1,70 @@
+"""Settings of zones, read into the options of the bundled cloud."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import Engine
+
+from climate.compute.errors import BadRequest, ComputeError
+from climate.compute.store import child_zones
+from climate.compute.zones import capabilities
+from climate.compute.zones.http_client import HttpChildClient, Transport
+from climate.compute.zones.options import Zones
+from climate.settings import SettingError, Settings
+from climate.vault import Unreadable, Vault
+
+PASSWORD = "password"  # noqa: S105
+
+
+def options(settings: Settings, engine: Engine, vault: Vault, transport: Transport | None = None) -> Zones:
+    """The zones of a deployment.  `transport` None: children are called over the network."""
+    own_id = _OwnId(engine)
+    return Zones(
+        name=settings.zone_name,
+        capabilities=_capabilities(settings),
+        admin_api=settings.allow_admin_api,
+        routing=settings.enable_zone_routing,
+        poll_seconds=settings.zone_poll_seconds,
+        timeout_seconds=settings.zone_timeout_seconds,
+        failures_to_offline=settings.zone_failures_to_offline,
+        client=HttpChildClient(own_id, settings.zone_timeout_seconds, transport),
+        own_id=own_id,
+        seal=lambda password: vault.seal({PASSWORD: password}),
+        unseal=lambda sealed: _opened(vault, sealed),
+    )
+
+
+def check(settings: Settings) -> None:
+    """SettingError for a name or capabilities that cannot be used; opens nothing."""
+    _capabilities(settings)
+    if not capabilities.is_name(settings.zone_name):
+        raise SettingError(
+            f"CLIMATE_ZONE_NAME={settings.zone_name!r} must be 1 to 255 letters, digits, blanks, '_', '.' and '-'"
+        )
+
+
+class _OwnId:
+    """The id of this deployment, read from its database once."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: str | None = None
+
+    def __call__(self) -> str:
+        if self._known is None:
+            with self._engine.begin() as conn:
+                self._known = child_zones.own_id(conn)
+        return self._known
+
+
+def _capabilities(settings: Settings) -> Mapping[str, str]:
+    try:
+        return capabilities.parse(settings.zone_capabilities)
+    except BadRequest as error:
+        raise SettingError(f"CLIMATE_ZONE_CAPABILITIES={settings.zone_capabilities!r}: {error}") from None
+
+
+def _opened(vault: Vault, sealed: str) -> str:
+    try:
+        return str(vault.open(sealed)[PASSWORD])
+    except Unreadable:
+        raise ComputeError("The password of a child zone was sealed with a key that is gone; set it again") from None

@@ -1,0 +1,1 @@
+"""The API of zones, over trees of complete zones in one process."""
