@@ -5,15 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from api.body import read_object
-from api.compute import asked, server_body, server_query, server_view, zone_lists
+from api.compute import asked, server_body, server_query, server_view, zone_lease_boot, zone_lists
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_body import Wanted
 from api.compute.server_view import Behind
+from api.compute.zone_lease_boot import BootedElsewhere
 from api.current import caller, climate, compute, here, request_id
 from api.paging import next_links, page, unknown_marker
 from climate.compute import asking, lending, services, upkeep
 from climate.compute import boot as compute_boot
+from climate.compute.errors import NoValidHost
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
 from climate.compute.store import server_lists, servers
@@ -39,7 +41,7 @@ def create() -> tuple[Body, int]:
     """Boot servers: at once, on a lease by `reservation`, or asleep until a lease by `reserved`."""
     asked.may_write()
     wanted = server_body.read(read_object())
-    made = _reserve(wanted) if wanted.reserved else _boot(wanted)
+    made: Sequence[Server | BootedElsewhere] = _reserve(wanted) if wanted.reserved else _boot(wanted)
     if wanted.build_id_only:
         return {"reservation_id": made[0].build_id}, 202
     first = made[0]
@@ -53,11 +55,19 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def _boot(wanted: Wanted) -> list[Server]:
+def _boot(wanted: Wanted) -> Sequence[Server | BootedElsewhere]:
+    """The servers, made here or, on a lease with parts in child zones and no room here, in one of these."""
+    elsewhere = []
     for reservation in wanted.reservations:
         if not lending.is_lent_from_outside(compute(), reservation, caller().project_id):
-            leased_boot.admit(climate(), caller(), reservation)
-    return compute_boot.boot(compute(), wanted.request)
+            lease = leased_boot.admit(climate(), caller(), reservation)
+            elsewhere += zone_lease_boot.parts(lease, reservation)
+    try:
+        return compute_boot.boot(compute(), wanted.request, strict=bool(elsewhere))
+    except NoValidHost:
+        if not elsewhere:
+            raise
+        return [zone_lease_boot.boot(wanted, elsewhere)]
 
 
 def _reserve(wanted: Wanted) -> list[Server]:

@@ -34,6 +34,8 @@ class _Build:
     task: str
     server_id: str | None = None
     """Of the only server, where its id is known already."""
+    strict: bool = False
+    """Leave no servers in ERROR where no node is found."""
 
     def ids(self, count: int) -> tuple[str, ...]:
         return (self.server_id,) if self.server_id else tuple(str(uuid4()) for _ in range(count))
@@ -70,13 +72,14 @@ class _Build:
         ]
 
 
-def boot(compute: Compute, request: BootRequest) -> list[Server]:
+def boot(compute: Compute, request: BootRequest, *, strict: bool = False) -> list[Server]:
     """Boot `count` servers, or as many as possible down to `least`, in one transaction.
 
     Where no node is found the servers are stored in ERROR, with the reason as
-    their fault.  Raises QuotaExceeded, NoMoreAddresses, BadRequest.
+    their fault; `strict`: nothing is stored then, and NoValidHost raised.
+    Raises QuotaExceeded, NoMoreAddresses, BadRequest.
     """
-    return _settle(compute, _Build(request, _build_id(), SPAWN))
+    return _settle(compute, _Build(request, _build_id(), SPAWN, strict=strict))
 
 
 def reserve(compute: Compute, request: BootRequest, server_id: str) -> Server:
@@ -119,7 +122,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     try:
         plan = claims.claim(compute, attempt, spec, count, request.least)
     except NoValidHost as reason:
-        if build.task == HOLD:
+        if build.strict or build.task == HOLD:
             raise
         return _refused(compute, attempt, (build, ids[: request.least]), reason)
     now = compute.now(conn)

@@ -214,8 +214,8 @@ MUTANTS = (
         [
             (
                 "climate/store/lease_rows.py",
-                "SEQ = {kind: 10 * place for place",
-                "SEQ = {kind: 10 * place or 99 for place",
+                "EventKind.EXPIRE: 0,",
+                "EventKind.EXPIRE: 99,",
             ),
             (
                 "climate/domain/schedule.py",
@@ -227,7 +227,7 @@ MUTANTS = (
     ),
     Mutant(
         "a hold is confirmed after its time",
-        [("climate/domain/holds.py", "or expiry.due_at <= now", "")],
+        [("climate/domain/holds.py", " or expiry.due_at <= now", "")],
         [f"{HOLDS}::test_its_time_ends_the_hold_even_while_no_poller_lives"],
     ),
     Mutant(

@@ -1,10 +1,12 @@
 """Servers that this zone placed in its children, and whose they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.postgresql import insert
 
 from climate.compute.store.zone_tables import zone_servers as table
 
@@ -39,6 +41,11 @@ def listed(conn: Connection, *, project_id: str | None = None, build_id: str | N
     if build_id is not None:
         query = query.where(table.c.build_id == build_id)
     return [PlacedServer(*row) for row in conn.execute(query)]
+
+
+def add(conn: Connection, values: Mapping[str, Any]) -> None:
+    """Write down that a server was placed in a child; a second time it changes nothing."""
+    conn.execute(insert(table).values(**values).on_conflict_do_nothing(index_elements=["server_id"]))
 
 
 def forget(conn: Connection, server_ids: Sequence[str]) -> None:
