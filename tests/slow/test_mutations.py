@@ -236,17 +236,6 @@ MUTANTS = (
         [f"{HOLDS}::test_a_confirmation_waits_for_a_claim_and_is_refused"],
     ),
     Mutant(
-        "the confirmation does not wait for the claim",
-        [
-            (
-                "climate/service/holds.py",
-                "project_id=leases.scope(caller), lock=True)",
-                "project_id=leases.scope(caller))",
-            )
-        ],
-        [f"{HOLDS}::test_a_confirmation_waits_for_a_claim_and_is_refused"],
-    ),
-    Mutant(
         "any key repeats a confirmation",
         [("climate/service/holds.py", "if entry.fact.key != key:", "if False:")],
         [f"{HOLDS}::test_a_second_confirmation_under_the_same_key_has_the_same_answer"],
