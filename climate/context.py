@@ -8,6 +8,7 @@ from random import random
 from sqlalchemy import Connection, Engine
 
 from climate.cloud import Cloud
+from climate.cloud.zones import ChildZones, NoZones
 from climate.plugin import ResourcePlugin
 from climate.power import PowerDriver
 from climate.settings import Settings
@@ -29,5 +30,7 @@ class Climate:
     """A number in [0, 1) for back-off jitter."""
     power: Mapping[str, PowerDriver] = field(default_factory=dict)
     """The drivers of power supplies, by name."""
+    zones: ChildZones = field(default_factory=NoZones)
+    """The deployments below this one."""
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Where secrets are sealed that have to be used again."""

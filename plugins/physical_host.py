@@ -37,6 +37,15 @@ class HostSpec(Schema):
     max = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
     hypervisor_properties = fields.String(load_default="", validate=is_requirement)
     resource_properties = fields.String(load_default="", validate=is_requirement)
+    zone = fields.String(
+        validate=validate.Length(1, 255),
+        metadata={"description": "The zone that all of it has to lie in: this one or a child zone, by its name."},
+    )
+    across = fields.Boolean(
+        truthy={True},
+        falsy={False},
+        metadata={"description": "Whether it may be spread over this zone and its child zones; else it lies in one."},
+    )
     before_end = fields.String(load_default="default", validate=validate.OneOf(BEFORE_END))
     on_end = fields.String(
         validate=validate.OneOf([str(policy) for policy in OnEnd]),

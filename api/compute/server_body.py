@@ -16,6 +16,7 @@ from climate.compute.store import flavors, images, keypairs
 from climate.compute.zones import request_spec
 from climate.compute.zones.forwarding import Order
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
+from climate.domain.lease import Lease
 from climate.service import boot as leased_boot
 
 HINTS = ("OS-SCH-HNT:scheduler_hints", "os:scheduler_hints")
@@ -83,11 +84,14 @@ def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
     return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, order, chosen, password)
 
 
-def admit(wanted: Wanted) -> None:
-    """Return when the caller may boot on the reservations that a request names."""
-    for reservation in wanted.reservations:
-        if not lending.is_lent_from_outside(compute(), reservation, caller().project_id):
-            leased_boot.admit(climate(), caller(), reservation)
+def admit(wanted: Wanted) -> dict[str, Lease]:
+    """Return the leases of the reservations that a request names, by reservation, when the caller may boot on them."""
+    ours = [
+        reservation
+        for reservation in wanted.reservations
+        if not lending.is_lent_from_outside(compute(), reservation, caller().project_id)
+    ]
+    return {reservation: leased_boot.admit(climate(), caller(), reservation) for reservation in ours}
 
 
 def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = False) -> BootRequest:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from api.body import read_object
-from api.compute import asked, server_body, server_query, server_view, zone_chain, zone_lists
+from api.compute import asked, server_body, server_query, server_view, zone_chain, zone_lease_boot, zone_lists
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_body import Wanted
@@ -19,7 +19,7 @@ from climate.compute.addressing import Who
 from climate.compute.boot import Offered
 from climate.compute.cells import build_start, top_builds
 from climate.compute.cells.build_start import Sleep
-from climate.compute.errors import NotFound
+from climate.compute.errors import NotFound, NoValidHost
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
 from climate.compute.store import servers
@@ -27,6 +27,7 @@ from climate.compute.zones import placing, single_shot
 from climate.compute.zones.placing import Make
 from climate.compute.zones.single_shot import Made
 from climate.domain.errors import InvalidInput
+from climate.domain.lease import Part
 from climate.service import boot as leased_boot
 
 Body = dict[str, Any]
@@ -70,7 +71,7 @@ def _made(wanted: Wanted) -> Made:
     """The first server of a request, in this zone or in a child."""
     if compute().cells.is_api:
         return _in_a_cell(wanted)
-    server_body.admit(wanted)
+    elsewhere = zone_lease_boot.parts(server_body.admit(wanted))
     order = wanted.order
     if order is not None:
         make = _reserved_at(wanted) if wanted.reserved else _booted_at(wanted)
@@ -78,7 +79,19 @@ def _made(wanted: Wanted) -> Made:
         return Made(made, order.reservation_id)
     if wanted.reserved:
         return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
+    if elsewhere:
+        return _on_a_lease_over_zones(wanted, elsewhere)
     return single_shot.boot(compute(), wanted.request, zone_chain.chain())
+
+
+def _on_a_lease_over_zones(wanted: Wanted, elsewhere: list[Part]) -> Made:
+    """The first server of a request, here or, when there is no room, on a part of its lease in a child zone."""
+    try:
+        first = compute_boot.boot(compute(), wanted.request, strict=True)[0]
+    except NoValidHost:
+        there = zone_lease_boot.boot(wanted, elsewhere)
+        return Made(there.id, there.build_id)
+    return Made(first.id, first.build_id)
 
 
 def _in_a_cell(wanted: Wanted) -> Made:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from api.reservation.moments import date, maybe, stamp
-from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.lease import Event, Lease, Part, Reservation
 from climate.domain.status import DONE, LeaseStatus
 from climate.store import codec
 from climate.store.journal import Entry
@@ -59,9 +59,13 @@ def _reason(lease: Lease) -> str | None:
 def _reservation(lease: Lease, one: Reservation) -> Body:
     """The plugin's keys stand beside ours and never hide one of them."""
     allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
+    held = {"held_hosts": len(one.holds) + sum(part.counted for part in one.parts)} if lease.held else {}
+    parts = {"parts": [_part(part) for part in one.parts]} if one.parts else {}
     return {
         **codec.encode(one.spec),
         **allocated,
+        **held,
+        **parts,
         "id": str(one.id),
         "lease_id": str(lease.id),
         "resource_id": one.resource_id or str(one.id),
@@ -71,6 +75,16 @@ def _reservation(lease: Lease, one: Reservation) -> Body:
         "resources_changed": one.resources_changed,
         "created_at": stamp(lease.created_at),
         "updated_at": maybe(stamp, lease.updated_at),
+    }
+
+
+def _part(one: Part) -> Body:
+    return {
+        "zone": one.zone,
+        "state": one.state,
+        "hosts": one.hosts,
+        "lease_id": str(one.lease_id) if one.lease_id else None,
+        "reservation_id": str(one.reservation_id) if one.reservation_id else None,
     }
 
 

@@ -7,7 +7,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate
 from api.reservation.moments import Moment, out_date, out_stamp
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from climate.domain.status import EventStatus, LeaseStatus, ReservationStatus
+from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus
 
 MOST_PARTS = 64
 """Reservations of a lease, and events that are named with it."""
@@ -89,6 +89,19 @@ class LeaseAt(Strict):
     at = Moment()
 
 
+class PartOut(Schema):
+    """A share of a reservation that lies in a child zone."""
+
+    class Meta:
+        unknown = RAISE
+
+    zone = fields.String(required=True)
+    state = fields.String(required=True, validate=validate.OneOf([str(state) for state in PartState]))
+    hosts = fields.Integer(required=True)
+    lease_id = fields.UUID(required=True, allow_none=True, metadata={"description": "Of the child's lease."})
+    reservation_id = fields.UUID(required=True, allow_none=True)
+
+
 class ReservationOut(Schema):
     """A reservation, with its plugin's keys beside these."""
 
@@ -102,6 +115,10 @@ class ReservationOut(Schema):
     status = fields.String(required=True, validate=validate.OneOf([str(status) for status in ReservationStatus]))
     missing_resources = fields.Boolean(required=True)
     resources_changed = fields.Boolean(required=True)
+    held_hosts = fields.Integer(metadata={"description": "Hosts that are kept; only there while the lease is HELD."})
+    parts = fields.List(
+        fields.Nested(PartOut), metadata={"description": "Its shares in child zones; only there where it has any."}
+    )
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
 

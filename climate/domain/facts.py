@@ -35,6 +35,21 @@ class AddressHold:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A share of a reservation that a child zone is asked for.
+
+    `id` is the key under which the child is asked, so that it gives the share
+    once however often it is asked.  `zone` is the child's name at that time.
+    """
+
+    id: UUID
+    zone_id: int
+    zone: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedReservation:
     """A reservation of a new lease, with what was chosen for it."""
 
@@ -46,6 +61,7 @@ class PlannedReservation:
     exists_before_start: bool = False
     """Something of it is in the cloud already while the lease is pending, such as a sleeping server."""
     addresses: tuple[AddressHold, ...] = ()
+    parts: tuple[PlannedPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +202,35 @@ class HoldExpired:
 
 
 @dataclass(frozen=True, slots=True)
+class LeasePartHeld:
+    """A child zone holds a part, as a reservation of a lease of its own."""
+
+    part_id: UUID
+    at: datetime
+    lease_id: UUID
+    """Of the child's lease."""
+    reservation_id: UUID
+    """Of the child's reservation."""
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePartConfirmed:
+    """The child zone's lease for a part was confirmed."""
+
+    part_id: UUID
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePartReleased:
+    """The child zone has nothing of a part any more, or never had."""
+
+    part_id: UUID
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionRequested:
     """The lease is to be ended and then forgotten; its end event is due now."""
 
@@ -212,6 +257,9 @@ Fact = (
     | EventRequeued
     | HoldConfirmed
     | HoldExpired
+    | LeasePartHeld
+    | LeasePartConfirmed
+    | LeasePartReleased
     | DeletionRequested
     | LeaseDeleted
 )

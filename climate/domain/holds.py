@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from climate.domain import facts
 from climate.domain.errors import Conflict, InvalidInput
-from climate.domain.lease import Lease
+from climate.domain.lease import Event, Lease
 from climate.domain.period import Period
-from climate.domain.status import UNDONE
+from climate.domain.status import UNDONE, PartState
 
 
 def check_length(length: timedelta | None, longest: timedelta) -> None:
@@ -41,6 +41,17 @@ def hold_until(length: timedelta | None, period: Period, now: datetime) -> datet
 def confirm(lease: Lease, key: str, now: datetime) -> facts.HoldConfirmed:
     """Make an ordinary lease of a held one; Conflict from the moment at which the hold expires.
 
+    Its parts in child zones are confirmed before it.
+    """
+    expiry = running(lease, now)
+    if any(part.state is not PartState.CONFIRMED for part in lease.parts):
+        raise Conflict(f"The lease {lease.id} is still being put together: child zones have not confirmed their parts")
+    return facts.HoldConfirmed(expiry.id, now, key)
+
+
+def running(lease: Lease, now: datetime) -> Event:
+    """The event that will end the hold; Conflict where the lease is not held, or its hold has expired.
+
     An expiry that a worker has begun counts, even if it was put back: it is never undone.
     """
     expiry = lease.expiry
@@ -48,7 +59,7 @@ def confirm(lease: Lease, key: str, now: datetime) -> facts.HoldConfirmed:
         raise Conflict(f"The lease {lease.id} is {lease.status}, not HELD: there is nothing to confirm")
     if expiry.stage is not UNDONE or expiry.due_at <= now:
         raise expired(lease)
-    return facts.HoldConfirmed(expiry.id, now, key)
+    return expiry
 
 
 def expired(lease: Lease) -> Conflict:

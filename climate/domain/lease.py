@@ -30,8 +30,37 @@ from climate.domain.status import (
     EventStatus,
     HoldState,
     LeaseStatus,
+    PartState,
     ReservationStatus,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A share of a reservation that lies in a child zone."""
+
+    id: UUID
+    zone_id: int
+    zone: str
+    least: int
+    most: int
+    state: PartState = PartState.PLANNED
+    lease_id: UUID | None = None
+    """Of the child's lease; None as long as the child has not said that it holds the part."""
+    reservation_id: UUID | None = None
+    """Of the child's reservation."""
+    hosts: int = 0
+    """Hosts that the child keeps for it."""
+
+    @property
+    def counted(self) -> int:
+        """Hosts that count in limits: those that the child keeps, or as many as it is asked for."""
+        return self.hosts if self.hosts or self.state is PartState.RELEASED else self.most
+
+    @property
+    def in_force(self) -> bool:
+        """Whether the child may have it beyond the expiry of a hold: only what is known to be held is confirmed."""
+        return self.state in (PartState.HELD, PartState.CONFIRMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +79,18 @@ class Reservation:
     resources_changed: bool = False
     """Whether it got other hosts than it had while it was active."""
     addresses: tuple[AddressHold, ...] = ()
+    parts: tuple[Part, ...] = ()
+    """Its shares in child zones."""
+
+    @property
+    def lies_elsewhere(self) -> bool:
+        """Whether all of it lies in child zones."""
+        return bool(self.parts) and not self.holds
+
+    @property
+    def needs_an_end(self) -> bool:
+        """Whether something of it is elsewhere before the start, so that only the end event can take it back."""
+        return self.exists_before_start or any(part.in_force for part in self.parts)
 
     @property
     def missing_resources(self) -> bool:
@@ -114,6 +155,11 @@ class Lease:
             if key in (event.id, event.kind):
                 return event
         raise NotFound(f"the lease has no event {key}")
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The shares in child zones of all its reservations."""
+        return tuple(part for reservation in self.reservations for part in reservation.parts)
 
     def reservation(self, reservation_id: UUID) -> Reservation:
         for reservation in self.reservations:
@@ -218,7 +264,14 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         period=fact.period,
         reservations=tuple(
             Reservation(
-                r.id, r.resource_type, r.spec, r.resource_id, r.holds, r.exists_before_start, addresses=r.addresses
+                r.id,
+                r.resource_type,
+                r.spec,
+                r.resource_id,
+                r.holds,
+                r.exists_before_start,
+                addresses=r.addresses,
+                parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most) for p in r.parts),
             )
             for r in fact.reservations
         ),
@@ -235,12 +288,29 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
             return _rescheduled(lease, fact)
         case facts.ReservationChanged():
             return _reservation_changed(lease, fact)
+        case facts.LeasePartHeld(part_id, _, lease_id, reservation_id, hosts):
+            held = {"lease_id": lease_id, "reservation_id": reservation_id, "hosts": hosts}
+            return _part_moved(lease, part_id, state=PartState.HELD, **held)
+        case facts.LeasePartConfirmed(part_id):
+            return _part_moved(lease, part_id, state=PartState.CONFIRMED)
+        case facts.LeasePartReleased(part_id):
+            return _part_moved(lease, part_id, state=PartState.RELEASED)
         case facts.DeletionRequested():
             return _due_now(replace(lease, deleting=True), fact.at)
         case facts.LeaseDeleted():
             return replace(lease, gone=True)
         case _:
             return _event_moved(lease, fact)
+
+
+def _part_moved(lease: Lease, part_id: UUID, **changes: Any) -> Lease:
+    def moved(part: Part) -> Part:
+        return replace(part, **changes) if part.id == part_id else part
+
+    if part_id not in {part.id for part in lease.parts}:
+        raise NotFound(f"the lease has no part {part_id}")
+    changed = (replace(r, parts=tuple(map(moved, r.parts))) for r in lease.reservations)
+    return replace(lease, reservations=tuple(changed))
 
 
 def _event_moved(lease: Lease, fact: Fact) -> Lease:

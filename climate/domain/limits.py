@@ -192,6 +192,7 @@ def _of_lease(lease: Lease) -> Use:
     held = _held(lease)
     holds = [hold for reservation in lease.reservations for hold in reservation.holds]
     hosts, slots = sum(hold.slots == 0 for hold in holds), sum(hold.slots for hold in holds)
+    hosts += sum(part.counted for part in lease.parts)
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
     edges = (Edge(held.start, hosts, slots, addresses), Edge(held.end, -hosts, -slots, -addresses))
     return Use(1, edges, int(lease.held))

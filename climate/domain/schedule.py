@@ -27,9 +27,11 @@ from climate.domain.status import (
     UNDONE,
     EventKind,
     EventStatus,
+    PartState,
 )
 
 MAX_ATTEMPTS = {
+    EventKind.SYNC: 20,
     EventKind.PREPARE: 10,
     EventKind.START: 10,
     EventKind.ADJUST: 10,
@@ -140,8 +142,16 @@ def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
     if event.kind is EventKind.EXPIRE:
         return (facts.HoldExpired(event_id, now, outcome), *_given_up(lease, now, "the hold expired"))
     done = facts.EventFinished(event_id, now, outcome)
-    gone = event.kind is EventKind.END and lease.deleting
-    return (done, facts.LeaseDeleted(now)) if gone else (done,)
+    if event.kind is not EventKind.END:
+        return (done,)
+    released = parts_released(lease, now)
+    return (*released, done, facts.LeaseDeleted(now)) if lease.deleting else (*released, done)
+
+
+def parts_released(lease: Lease, now: datetime) -> tuple[Fact, ...]:
+    """The facts that nothing of the lease lies in a child zone any more."""
+    left = [part for part in lease.parts if part.state is not PartState.RELEASED]
+    return tuple(facts.LeasePartReleased(part.id, now) for part in left)
 
 
 def pass_over(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact:
@@ -219,8 +229,8 @@ def _given_up(lease: Lease, now: datetime, reason: str) -> tuple[Fact, ...]:
     end = lease.event(EventKind.END)
     undone = [event for event in lease.events if event.status is UNDONE]
     unwanted = [facts.EventSkipped(event.id, now, CANCELLED, reason) for event in undone]
-    if end.status is DONE or not (lease.touched or any(r.exists_before_start for r in lease.reservations)):
-        return (*unwanted, facts.LeaseDeleted(now))
+    if end.status is DONE or not (lease.touched or any(r.needs_an_end for r in lease.reservations)):
+        return (*unwanted, *parts_released(lease, now), facts.LeaseDeleted(now))
     skipped = [fact for fact in unwanted if fact.event_id != end.id]
     again = [facts.EventRequeued(end.id, now)] if end.status is ERROR else []
     return (*skipped, *again, facts.DeletionRequested(now))
@@ -292,6 +302,13 @@ def adjustment(lease: Lease, now: datetime, new_id: Callable[[], UUID]) -> Plann
     """The event, due now, that hands over what was added to a lease that had started."""
     known = next((event for event in lease.events if event.kind is EventKind.ADJUST), None)
     return PlannedEvent(known.id if known else new_id(), EventKind.ADJUST, now)
+
+
+def sync(lease: Lease, now: datetime, due_at: datetime, new_id: Callable[[], UUID]) -> facts.LeaseRescheduled:
+    """Plan the event that gives the lease's dates to its parts."""
+    known = next((event for event in lease.events if event.kind is EventKind.SYNC), None)
+    planned = PlannedEvent(known.id if known else new_id(), EventKind.SYNC, due_at)
+    return facts.LeaseRescheduled(now, lease.period, (planned,))
 
 
 def _moves(event: Event | None, due_at: datetime, now: datetime) -> bool:

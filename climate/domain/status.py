@@ -8,6 +8,7 @@ class EventKind(StrEnum):
     """In the order in which the events of a lease run, whatever their times."""
 
     EXPIRE = "expire_hold"  # ends a lease that is only held and was not confirmed; while it is open, no other runs
+    SYNC = "sync_parts"  # gives the lease's dates to its parts in child zones
     PREPARE = "prepare_lease"  # has the hosts up when the lease starts
     START = "start_lease"
     ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
@@ -48,6 +49,15 @@ class HoldState(StrEnum):
 
     HELD = "held"
     ACTIVE = "active"
+    RELEASED = "released"
+
+
+class PartState(StrEnum):
+    """Of a share of a reservation that lies in a child zone."""
+
+    PLANNED = "planned"  # the child may have been asked for it
+    HELD = "held"
+    CONFIRMED = "confirmed"
     RELEASED = "released"
 
 

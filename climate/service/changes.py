@@ -37,10 +37,16 @@ class Changes:
     start_now: bool = False
     before_end: datetime | None = None
     reservations: Sequence[Mapping[str, Any]] = ()
+    agreed: bool = False
+    """Child zones with parts of the lease have agreed to a later end."""
 
     @property
     def only_the_name(self) -> bool:
         return self == Changes(name=self.name)
+
+
+class PartsFirst(Exception):
+    """The lease is to end later, and child zones with parts of it have not agreed to that yet."""
 
 
 def update(
@@ -56,6 +62,7 @@ def update(
 
     Busy while one of its events is in progress; Conflict while it is only held.  NotEnoughHosts or
     Conflict where the hosts are promised to others; LimitExceeded where more is asked for than the project may have.
+    PartsFirst for a lease over zones.
     """
     require(caller, "leases:put")
     free = changes.only_the_name
@@ -104,8 +111,11 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
         return facts
     holds.refuse_while_held(lease)
     _refuse_strangers(lease, changes.reservations)
+    _refuse_across_zones(lease, changes)
     start = now if changes.start_now else changes.start
     period = limited(schedule.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
+    if lease.parts and period.end > lease.period.end and not changes.agreed:
+        raise PartsFirst
     specs = {present.id: _spec(present, changes) for present in lease.reservations}
     wish = replace(wish, specs=specs, period=period)
     replanned = _all_replanned(climate, conn, wish)
@@ -152,6 +162,9 @@ def _moved(climate: Climate, conn: Connection, wish: _Wish, replanned: Sequence[
     if _started(lease) and (grown or _reopened(lease, now, moved)):
         planned = schedule.adjustment(lease, now, uuid4)
         moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
+    if lease.parts and period != lease.period:
+        told = schedule.sync(lease, now, now, uuid4).events
+        moved = [LeaseRescheduled(now, period, (*told, *(e for fact in moved for e in _events(fact))))]
     return moved
 
 
@@ -175,6 +188,16 @@ def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None
             raise Conflict("resource_type cannot be updated")
 
 
+def _refuse_across_zones(lease: Lease, changes: Changes) -> None:
+    """Parts in child zones follow the end of their lease, and nothing else of it."""
+    if any("zone" in spec or "across" in spec for spec in changes.reservations):
+        raise Conflict("zone and across of a reservation cannot be changed: ask for another lease")
+    if lease.parts and (changes.reservations or changes.start is not None or changes.start_now):
+        raise Conflict(
+            "Of a lease with parts in child zones, only the name, end_date and before_end_date can be changed"
+        )
+
+
 def _spec(present: Reservation, changes: Changes) -> Mapping[str, Any]:
     given = next((spec for spec in changes.reservations if str(spec["id"]) == str(present.id)), {})
     return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
@@ -185,6 +208,8 @@ def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reserva
     spec, grace = wish.specs[present.id], schedule.grace(wish.specs.values())
     before = schedule.grace(r.spec for r in wish.lease.reservations)
     if wish.period == wish.lease.period and spec == present.spec and grace == before:
+        return None
+    if present.lies_elsewhere:
         return None
     plugin = climate.plugins[present.resource_type]
     ask = Ask(
@@ -204,7 +229,9 @@ def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reserva
     )
     if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
         return ReservationChanged(wish.now, present.id, spec, kept)
-    got = plugin.reserve(conn, ask)
+    got = plugin.reserve(conn, planning.here(ask, len(present.holds)) if present.parts else ask)
+    if present.parts:
+        got = replace(got, spec=spec)
     if (got.spec, got.holds, got.addresses) == (present.spec, present.holds, present.addresses):
         return None
     return ReservationChanged(wish.now, present.id, got.spec, got.holds, addresses=got.addresses)

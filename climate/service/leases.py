@@ -1,7 +1,7 @@
 """Create, change, delete and read leases."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -40,6 +40,8 @@ class Order:
     reservations: Sequence[Mapping[str, Any]] = ()
     events: Sequence[datetime] = ()
     """Times that the client names beside the dates; they have to lie inside the lease, and move nothing."""
+    shares: Mapping[int, planning.Share] = field(default_factory=dict)
+    """By their place: reservations of which something lies in child zones."""
     hold: timedelta | None = None
     """How long the lease is only held: it is gone then unless it was confirmed, and nothing of it starts before."""
 
@@ -53,11 +55,11 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     """
     require(caller, "leases:post")
     holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
-    parts = planning.parts(climate, order.reservations)
+    parts = planning.parts(climate, order.reservations, order.shares)
     try:
         parts = planning.checked(climate, caller, parts, order.end)
     except ClimateError:
-        if key is None or (made := _made_earlier(climate, caller, key)) is None:
+        if key is None or (made := made_earlier(climate, caller, key)) is None:
             raise
         return made
 
@@ -118,7 +120,7 @@ def _created(
     )
 
 
-def _made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
+def made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
     """The lease of an earlier request with this key, whatever has become of its resources since."""
 
     def act(conn: Connection, patient: bool) -> Lease | None:

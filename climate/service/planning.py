@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain import schedule
 from climate.domain.errors import ClimateError, InvalidInput, NotEnoughAddresses, NotEnoughHosts
-from climate.domain.facts import PlannedReservation
+from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
@@ -22,8 +22,19 @@ from climate.service import refusals
 
 T = TypeVar("T")
 
+NO_SHARES: Mapping[int, "Share"] = {}
+
 MOST_ORDERS = 6
 """How often the reservations of a lease choose anew, each time in another order, before there is not enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How a reservation of hosts is split: so many here, the rest in child zones."""
+
+    hosts: int
+    """In this zone."""
+    parts: tuple[PlannedPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +43,22 @@ class Part:
 
     plugin: ResourcePlugin
     spec: Mapping[str, Any]
+    share: Share | None = None
+    """What of it lies in child zones; None: nothing."""
 
 
-def parts(climate: Climate, reservations: Sequence[Mapping[str, Any]]) -> list[Part]:
+def parts(
+    climate: Climate, reservations: Sequence[Mapping[str, Any]], shares: Mapping[int, Share] = NO_SHARES
+) -> list[Part]:
     """The reservations of an order; InvalidInput for a resource type that is not known here."""
     found = []
-    for given in reservations:
+    for place, given in enumerate(reservations):
         resource_type = given.get("resource_type")
         if resource_type not in climate.plugins:
             known = ", ".join(sorted(climate.plugins))
             raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
         spec = {name: value for name, value in given.items() if name != "resource_type"}
-        found.append(Part(climate.plugins[str(resource_type)], spec))
+        found.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
     return found
 
 
@@ -107,7 +122,7 @@ def reserve(
 
     def choose(place: int, before: Sequence[PlannedReservation]) -> PlannedReservation:
         ask = replace(common, spec=asked[place].spec, liked=liked(place))
-        return _reserved(conn, asked[place].plugin, _beside(ask, before))
+        return _reserved(conn, asked[place], _beside(ask, before))
 
     return tuple(in_turn(len(asked), choose))
 
@@ -122,7 +137,14 @@ def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
     )
 
 
-def _reserved(conn: Connection, plugin: ResourcePlugin, ask: Ask) -> PlannedReservation:
+def _reserved(conn: Connection, asked: Part, ask: Ask) -> PlannedReservation:
+    plugin, share = asked.plugin, asked.share
+    if share and not share.hosts:
+        return PlannedReservation(ask.new_id, plugin.resource_type, {**ask.terms, **ask.spec}, parts=share.parts)
+    if share:
+        got = plugin.reserve(conn, here(ask, share.hosts))
+        spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]}
+        return PlannedReservation(ask.new_id, plugin.resource_type, spec, holds=got.holds, parts=share.parts)
     got = plugin.reserve(conn, ask)
     return PlannedReservation(
         id=ask.new_id,
@@ -133,3 +155,8 @@ def _reserved(conn: Connection, plugin: ResourcePlugin, ask: Ask) -> PlannedRese
         exists_before_start=got.exists_before_start,
         addresses=got.addresses,
     )
+
+
+def here(ask: Ask, hosts: int) -> Ask:
+    """The request for the share of a reservation that lies in this zone."""
+    return replace(ask, spec={**ask.spec, "min": hosts, "max": hosts})

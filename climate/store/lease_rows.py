@@ -9,10 +9,21 @@ from sqlalchemy import Connection, Table, delete, text, tuple_
 
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
+from climate.store import codec
 from climate.store.floating_tables import floating_allocations
 from climate.store.tables import allocations, events, journal, leases, reservations
 
-SEQ = {kind: 10 * place for place, kind in enumerate(EventKind)}
+SEQ = {
+    EventKind.EXPIRE: 0,
+    EventKind.SYNC: 5,
+    EventKind.PREPARE: 10,
+    EventKind.START: 20,
+    EventKind.ADJUST: 30,
+    EventKind.BEFORE_END: 40,
+    EventKind.CLOSE: 50,
+    EventKind.END: 60,
+}
+"""In the order of the kinds.  Rows have these numbers: a kind keeps its own."""
 
 Row = dict[str, Any]
 Changed = Sequence[tuple[Lease | None, Lease]]
@@ -73,6 +84,7 @@ def _reservation_rows(lease: Lease) -> list[Row]:
             "exists_before_start": r.exists_before_start,
             "missing": r.missing,
             "resources_changed": r.resources_changed,
+            "parts": codec.encode(r.parts),
         }
         for position, r in enumerate(lease.reservations)
     ]

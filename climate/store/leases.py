@@ -12,10 +12,10 @@ from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import AddressHold, Fact, Hold
-from climate.domain.lease import Event, Lease, Reservation, fold
+from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.domain.status import EventKind, EventStatus
+from climate.domain.status import EventKind, EventStatus, PartState
 from climate.store import journal, lease_rows
 from climate.store.failures import constraint
 from climate.store.floating_tables import floating_allocations, floating_ips
@@ -278,6 +278,21 @@ def _reservation(r: dict[str, Any], holds: tuple[Hold, ...], addresses: tuple[Ad
         missing=r["missing"],
         resources_changed=r["resources_changed"],
         addresses=addresses,
+        parts=tuple(_part(part) for part in r["parts"]),
+    )
+
+
+def _part(p: dict[str, Any]) -> Part:
+    return Part(
+        id=UUID(p["id"]),
+        zone_id=p["zone_id"],
+        zone=p["zone"],
+        least=p["least"],
+        most=p["most"],
+        state=PartState(p["state"]),
+        lease_id=UUID(p["lease_id"]) if p["lease_id"] else None,
+        reservation_id=UUID(p["reservation_id"]) if p["reservation_id"] else None,
+        hosts=p["hosts"],
     )
 
 

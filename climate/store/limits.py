@@ -92,6 +92,13 @@ _USE = text("""
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_
         GROUP BY o.id, o.start, o.until
         UNION ALL
+        SELECT o.start, o.until,
+            sum(CASE WHEN (p ->> 'hosts')::int > 0 OR p ->> 'state' = 'released' THEN (p ->> 'hosts')::int
+                ELSE (p ->> 'most')::int END), 0, 0
+        FROM own o JOIN reservations r ON r.lease_id = o.id CROSS JOIN LATERAL jsonb_array_elements(r.parts) p
+        WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND r.parts <> '[]'
+        GROUP BY o.id, o.start, o.until
+        UNION ALL
         SELECT o.start, o.until, 0, 0, count(*)
         FROM own o JOIN reservations r ON r.lease_id = o.id JOIN floating_allocations f ON f.reservation_id = r.id
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_

@@ -81,6 +81,8 @@ reservations = Table(
     Column("exists_before_start", Boolean, nullable=False),
     Column("missing", Integer, nullable=False, server_default="0"),
     Column("resources_changed", Boolean, nullable=False),
+    # Shares in child zones.
+    Column("parts", JSONB, nullable=False, server_default="[]"),
 )
 
 events = Table(

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from climate.domain import facts, schedule
-from climate.domain.facts import Fact, Hold, PlannedReservation
+from climate.domain.facts import Fact, Hold, PlannedPart, PlannedReservation
 from climate.domain.lease import Lease, evolve, fold
 from climate.domain.period import Period
 from climate.domain.schedule import Times
@@ -22,15 +22,18 @@ def created(
     asleep: bool = False,
     prepare: datetime | None = None,
     hold_until: datetime | None = None,
+    spread: bool = False,
     **terms: Any,
 ) -> facts.LeaseCreated:
     """One reservation that holds host 1.
 
-    `asleep` for one that is in the cloud before its start, `hold_until` for a lease that is only held.
+    `asleep` for one that is in the cloud before its start, `hold_until` for a lease that is only held,
+    `spread` for one of which a part lies in a child zone.
     """
     spec = {"min": 1, "max": 1, **terms}
+    parts = (PlannedPart(UUID(int=8), 1, "left", 1, 2),) if spread else ()
     reservation = PlannedReservation(
-        UUID(int=7), "physical:host", spec, None, (Hold(1, period),), exists_before_start=asleep
+        UUID(int=7), "physical:host", spec, None, (Hold(1, period),), exists_before_start=asleep, parts=parts
     )
     events = schedule.plan(Times(period, before_end, prepare, schedule.grace([spec]), hold_until), uuid4)
     return facts.LeaseCreated(uuid4(), NOON, "l", "project", "user", period, (reservation,), events)

@@ -9,7 +9,7 @@ import pytest
 from climate.domain import facts, holds, schedule
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.facts import Fact
-from climate.domain.lease import Lease, evolve, fold
+from climate.domain.lease import Lease, Part, evolve, fold
 from climate.domain.schedule import Times
 from climate.domain.status import (
     DONE,
@@ -22,6 +22,7 @@ from climate.domain.status import (
     EventStatus,
     HoldState,
     LeaseStatus,
+    PartState,
     ReservationStatus,
 )
 from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease
@@ -47,6 +48,10 @@ def _moves(known: Lease) -> Iterator[Move]:
     yield lambda held, now: _prolonged(held, now, PERIOD.end + HOUR)
     yield lambda held, now: _prolonged(held, now, now)
     yield _grown
+    for part in known.parts:
+        yield lambda held, now, p=part: _part_goes_on(held, p, now)  # type: ignore[misc]
+    if known.parts:
+        yield _synced
     for event in known.events:
         yield lambda held, now, e=event: schedule.requeue(held, e.id, now)  # type: ignore[misc]
         if event.status is UNDONE:
@@ -62,6 +67,20 @@ def _prolonged(held: Lease, now: datetime, end: datetime) -> tuple[Fact, ...]:
     holds.refuse_while_held(held)
     times = Times(schedule.new_period(held, None, end, now), grace=schedule.grace(r.spec for r in held.reservations))
     return tuple(schedule.reschedule(held, times, now, uuid4))
+
+
+def _part_goes_on(held: Lease, part: Part, now: datetime) -> Fact | None:
+    """Parts are held and confirmed while their lease is held, as the service does it."""
+    if held.held and part.state is PartState.PLANNED:
+        return facts.LeasePartHeld(part.id, now, uuid4(), uuid4(), 1)
+    return facts.LeasePartConfirmed(part.id, now) if held.held and part.state is PartState.HELD else None
+
+
+def _synced(held: Lease, now: datetime) -> Fact | None:
+    schedule.refuse_while_running(held)
+    known = any(event.kind is EventKind.SYNC and event.status is UNDONE for event in held.events)
+    over = held.event(EventKind.END).status is not UNDONE or held.held or held.deleting
+    return None if known or over else schedule.sync(held, now, now, uuid4)
 
 
 def _grown(held: Lease, now: datetime) -> Fact | None:
@@ -95,7 +114,8 @@ def _steps(known: Lease) -> Iterator[tuple[Fact, ...]]:
 
 
 def _shape(known: Lease) -> object:
-    return tuple((e.kind, e.status, e.token > 0) for e in known.events), known.deleting, known.gone
+    states = tuple(part.state for part in known.parts)
+    return tuple((e.kind, e.status, e.token > 0) for e in known.events), known.deleting, known.gone, states
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +128,7 @@ def reachable() -> dict[object, Lease]:
         lease(prepare=PERIOD.start - timedelta(minutes=10)),
         lease(grace_period=int(GRACE.total_seconds())),
         lease(hold_until=HELD_UNTIL),
+        lease(hold_until=HELD_UNTIL, spread=True),
         lease(hold_until=HELD_UNTIL, asleep=True, prepare=PERIOD.start - timedelta(minutes=10)),
     ]
     todo = first.copy()
@@ -144,6 +165,23 @@ def test_a_lease_is_held_until_its_hold_is_over_and_nothing_else_of_it_runs_befo
             assert not known.event(EventKind.START).token
     over = {(outcome, status) for _, outcome, status, gone in seen if not gone}
     assert {("CANCELLED", LeaseStatus.PENDING), ("CANCELLED", LeaseStatus.ACTIVE), (None, LeaseStatus.HELD)} <= over
+
+
+def test_a_lease_is_not_forgotten_while_a_child_may_have_a_part_of_it(reachable: dict[object, Lease]) -> None:
+    seen = set()
+    for known in reachable.values():
+        if known.parts and (known.gone or known.event(EventKind.END).status is DONE):
+            seen.add(known.event(EventKind.END).outcome)
+            assert {part.state for part in known.parts} == {PartState.RELEASED}, _shape(known)
+        if known.gone and any(part.lease_id for part in known.parts):
+            assert known.event(EventKind.END).carried_out, "a child's part was forgotten"
+    assert {"CANCELLED", "OK"} <= seen
+
+
+def test_a_lease_is_confirmed_after_its_parts(reachable: dict[object, Lease]) -> None:
+    for known in reachable.values():
+        if known.event(EventKind.START).token:
+            assert all(part.lease_id for part in known.parts), "it started, and a child had not confirmed its part"
 
 
 def _edges(known: Lease) -> tuple[EventStatus, EventStatus]:

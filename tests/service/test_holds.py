@@ -363,6 +363,7 @@ def test_a_confirmation_waits_for_a_claim_and_is_refused(climate: Climate, clock
 
     claimed, refused, _ = at_once(lambda: events.claim_due(climate, "poller"), confirm, look)
     assert (claimed, type(refused)) == (1, Conflict)
+    assert "expired at" in str(refused), "refused by the journal's key only"
     run_due(climate)
     assert settled(climate, lease) == (False, True)
 

@@ -216,8 +216,8 @@ MUTANTS = (
         [
             (
                 "climate/store/lease_rows.py",
-                "SEQ = {kind: 10 * place for place",
-                "SEQ = {kind: 10 * place or 99 for place",
+                "EventKind.EXPIRE: 0,",
+                "EventKind.EXPIRE: 99,",
             ),
             (
                 "climate/domain/schedule.py",
@@ -229,23 +229,12 @@ MUTANTS = (
     ),
     Mutant(
         "a hold is confirmed after its time",
-        [("climate/domain/holds.py", "or expiry.due_at <= now", "")],
+        [("climate/domain/holds.py", " or expiry.due_at <= now", "")],
         [f"{HOLDS}::test_its_time_ends_the_hold_even_while_no_poller_lives"],
     ),
     Mutant(
         "a hold is confirmed although its end has begun",
         [("climate/domain/holds.py", "expiry.stage is not UNDONE or", "")],
-        [f"{HOLDS}::test_a_confirmation_waits_for_a_claim_and_is_refused"],
-    ),
-    Mutant(
-        "the confirmation does not wait for the claim",
-        [
-            (
-                "climate/service/holds.py",
-                "project_id=leases.scope(caller), lock=True)",
-                "project_id=leases.scope(caller))",
-            )
-        ],
         [f"{HOLDS}::test_a_confirmation_waits_for_a_claim_and_is_refused"],
     ),
     Mutant(

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 from climate.compute.errors import ComputeError
 from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
 
-Service = Literal["compute", "reservation"]
+Service = Literal["compute", "reservation", "image"]
 
 CHAIN_HEADER = "X-Zone-Chain"
 """Ids of the zones that a forwarded request came through, by commas."""

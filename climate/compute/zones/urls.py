@@ -8,7 +8,7 @@ from climate.compute.errors import BadRequest
 
 COMPUTE = "/compute/v2.1"
 
-ROOTS = {"compute": COMPUTE, "reservation": "/reservation/v1", "identity": "/identity/v3"}
+ROOTS = {"compute": COMPUTE, "reservation": "/reservation/v1", "image": "/image/v2", "identity": "/identity/v3"}
 """Services of a deployment, and their paths below its base URL."""
 
 LONGEST = 255
@@ -44,6 +44,6 @@ def base(api_url: str) -> str:
     return api_url.rstrip("/").removesuffix(COMPUTE).rstrip("/")
 
 
-def root(api_url: str, service: Literal["compute", "reservation", "identity"]) -> str:
+def root(api_url: str, service: Literal["compute", "reservation", "image", "identity"]) -> str:
     """The root of a service of that deployment."""
     return f"{base(api_url)}{ROOTS[service]}"

@@ -1,0 +1,59 @@
+"""The port to child zones over the registry and the client of the bundled cloud."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from climate.cloud import CloudError
+from climate.cloud.zones import Child, ZoneAnswer, ZoneRequest
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError
+from climate.compute.store import child_zones
+from climate.compute.zones import registry
+from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
+
+
+@dataclass(frozen=True)
+class BundledZones:
+    """Children are those of the registry."""
+
+    compute: Compute
+    chain: ZoneChain = FROM_USER
+    """Of the request at hand."""
+
+    def through(self, chain: tuple[str, ...], seconds: float | None) -> "BundledZones":
+        return replace(self, chain=ZoneChain(chain, seconds))
+
+    def active(self) -> Sequence[Child]:
+        """The children that answer polls, and have not just let a deadline pass."""
+        if self.compute.zones.client is None:
+            return ()
+        with self.compute.engine.connect() as conn:
+            now = self.compute.now(conn)
+            found = child_zones.listed(conn)
+        return [Child(zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now)]
+
+    def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
+        """Send all at once; a child that is not registered, or whose password cannot be read, is an error."""
+        known = {zone.id: zone for zone in registry.listed(self.compute)} if requests else {}
+        opened = [self._opened(known.get(request.zone_id), request) for request in requests]
+        calls = [call for call in opened if not isinstance(call, CloudError)]
+        client = self.compute.zones.client
+        answers = iter(client.ask_all(calls) if client else ())
+        return [call if isinstance(call, CloudError) else _outcome(next(answers)) for call in opened]
+
+    def _opened(self, zone: ChildZone | None, request: ZoneRequest) -> tuple[ChildZone, ChildRequest] | CloudError:
+        if zone is None or self.compute.zones.client is None:
+            return CloudError(f"zone {request.zone_id} is not registered here")
+        headers = {ROLE_HEADER: request.role, **({"Idempotency-Key": request.key} if request.key else {})}
+        call = ChildRequest(
+            request.method, request.path, request.body, request.query, headers, request.service, self.chain
+        )
+        try:
+            return registry.opened(self.compute, zone), call
+        except ComputeError as error:
+            return CloudError(str(error))
+
+
+def _outcome(answer: ChildAnswer | ChildError) -> ZoneAnswer | CloudError:
+    return CloudError(str(answer)) if isinstance(answer, ChildError) else ZoneAnswer(answer.status, answer.body)

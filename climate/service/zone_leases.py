@@ -1,0 +1,413 @@
+"""Leases over the tree: hosts of this zone and of its children, promised in two phases.
+
+This zone records the lease as HELD, with its own hosts and with the parts that
+children are asked for.  Each child holds its part; the journal knows a part
+before it is ever confirmed.  Then each child confirms, and last this zone.
+Whoever dies in between, the hold expires: the event `expire_hold` gives up the
+lease, and its end event takes back what children may have confirmed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError
+from climate.cloud.zones import Child, ZoneRequest
+from climate.context import Climate
+from climate.domain import holds as rules
+from climate.domain import schedule
+from climate.domain.errors import (
+    Busy,
+    ClimateError,
+    Conflict,
+    InvalidInput,
+    NotEnoughHosts,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+)
+from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeasePartReleased, PlannedPart
+from climate.domain.lease import Lease, Part
+from climate.domain.policy import Caller, require
+from climate.domain.status import PartState
+from climate.service import changes, holds, leases, refusals, zone_parts
+from climate.service.changes import Changes, PartsFirst
+from climate.service.leases import Order
+from climate.service.planning import Share
+from climate.service.unit import work
+from climate.store import idempotency
+from climate.store import leases as stored
+from climate.store.hosts import HOST_TYPE
+from climate.store.idempotency import Key
+
+log = structlog.get_logger(__name__)
+
+HOLD = timedelta(seconds=120)
+"""How long the two phases may take."""
+
+ROUNDS = 3
+"""How often hosts are looked for anew, when a child has given away what it offered."""
+
+TRIES = 3
+"""How often a child is asked to confirm, when its answer does not come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Hosts that a child could give."""
+
+    child: Child
+    hosts: int
+
+
+class _Refused(Exception):
+    """A child does not hold a part that it had offered."""
+
+    def __init__(self, zone_ids: frozenset[int]) -> None:
+        super().__init__()
+        self.zone_ids = zone_ids
+
+
+def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
+    """Record a lease as `leases.create` does; with hosts of child zones where its own zone does not suffice.
+
+    A reservation of hosts may name the `zone` that it has to lie in, and may be
+    spread `across` zones; else it lies in one.
+    """
+    require(caller, "leases:post")
+    here = climate.settings.zone_name
+    if all(spec.get("zone") in (None, here) for spec in order.reservations):
+        try:
+            made = leases.create(climate, caller, order, key, dry_run=dry_run)
+        except NotEnoughHosts:
+            if all(spec.get("zone") == here for spec in order.reservations) or not climate.zones.active():
+                raise
+        else:
+            if not made.parts or dry_run:
+                return made
+    if key and (known := leases.made_earlier(climate, caller, key)):
+        if (resumed := _resumed(climate, caller, known, order)) is not None:
+            return resumed
+        work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
+    return _placed(climate, caller, order, key, dry_run=dry_run)
+
+
+def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Lease | None:
+    """The lease of an earlier request, whose work is taken up where it was left; None where it was undone."""
+    if not known.parts:
+        return known
+    try:
+        lease = leases.get(climate, caller, known.id)
+    except NotFound:
+        return None
+    if lease.deleting:
+        return None
+    try:
+        return _carried_out(climate, caller, lease, order)
+    except _Refused:
+        _give_up(climate, caller, lease)
+        return None
+
+
+def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, dry_run: bool) -> Lease:
+    without: frozenset[int] = frozenset()
+    for _ in range(ROUNDS):
+        shares = _shares(climate, caller, order, without)
+        split = replace(order, shares=shares, hold=_length(climate, order))
+        lease = leases.create(climate, caller, split, key, dry_run=dry_run)
+        if dry_run or not lease.parts:
+            return lease
+        try:
+            return _carried_out(climate, caller, lease, order)
+        except _Refused as refused:
+            without |= refused.zone_ids
+        _give_up(climate, caller, lease)
+        if key:
+            work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
+    raise NotEnoughHosts("Not enough hosts available: what child zones offered was given away each time")
+
+
+def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -> Lease:
+    """Hold all parts, and confirm them unless only a hold was asked for."""
+    lease = _hold(climate, caller, lease)
+    return lease if order.hold is not None else confirm(climate, caller, lease.id)
+
+
+def _length(climate: Climate, order: Order) -> timedelta:
+    """How long the lease is held: as asked for, or as the two phases need, but not beyond its own end."""
+    if order.hold is not None:
+        return order.hold
+    with climate.engine.connect() as conn:
+        left = order.end - climate.now(conn)
+    return timedelta(
+        seconds=max(1, int(min(HOLD, left / 2, timedelta(seconds=climate.settings.hold_seconds)) / SECOND))
+    )
+
+
+SECOND = timedelta(seconds=1)
+
+# Where hosts are.
+
+
+def _shares(climate: Climate, caller: Caller, order: Order, without: frozenset[int]) -> dict[int, Share]:
+    """By its place, what of each reservation lies in child zones."""
+    children = [child for child in climate.zones.active() if child.id not in without]
+    shares: dict[int, Share] = {}
+    for place, spec in enumerate(order.reservations):
+        if spec.get("resource_type") == HOST_TYPE:
+            so_far = replace(order, reservations=order.reservations[: place + 1], shares=dict(shares), hold=None)
+            share = _share(climate, caller, so_far, children)
+            if share:
+                shares[place] = share
+    return shares
+
+
+def _share(climate: Climate, caller: Caller, order: Order, children: Sequence[Child]) -> Share | None:
+    """How the last reservation of the order is split; None: all of it is here.  NotEnoughHosts where nobody has it."""
+    spec = order.reservations[-1]
+    zone, across = spec.get("zone"), bool(spec.get("across"))
+    own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in zone {zone}")
+    if zone in (None, climate.settings.zone_name):
+        try:
+            leases.create(climate, caller, order, dry_run=True)
+            return None
+        except NotEnoughHosts as error:
+            refusal = error
+        own = _own_hosts(climate, caller, order) if across else 0
+    else:
+        children = [child for child in children if child.name == zone]
+        if not children:
+            raise InvalidInput(f"zone {str(zone)[:80]!r} is neither this zone nor a child zone that answers")
+    least, most = int(spec["min"]), int(spec["max"])
+    offers = _offers(climate, caller, order, children, 1 if across else least)
+    share = _split(own, offers, least, most) if across else _whole(offers, least, most)
+    if share is None:
+        raise NotEnoughHosts(f"{refusal}; child zones offer {', '.join(str(o.hosts) for o in offers) or 'none'}")
+    return share
+
+
+def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
+    """How many hosts of the last reservation this zone could give."""
+    some = {**order.reservations[-1], "min": 1}
+    try:
+        tried = leases.create(
+            climate, caller, replace(order, reservations=(*order.reservations[:-1], some)), dry_run=True
+        )
+    except NotEnoughHosts:
+        return 0
+    return len(tried.reservations[-1].holds)
+
+
+def _offers(climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int) -> list[Offer]:
+    """What each child could give for the last reservation of the order, the best offer first."""
+    spec = {key: value for key, value in order.reservations[-1].items() if key not in zone_parts.OWN}
+    wanted = {**spec, "min": least, "max": order.reservations[-1]["max"]}
+    wanted.pop("resource_type", None)
+    asked = zone_parts.body(order.name, order.start, order.end, wanted, 1)
+    query = {"dry_run": "true"}
+    role = zone_parts.role(caller)
+    answers = climate.zones.ask_all(
+        [ZoneRequest(child.id, "POST", "/leases", asked, query, role=role) for child in children]
+    )
+    offers = []
+    for child, answer in zip(children, answers, strict=True):
+        if isinstance(answer, CloudError):
+            log.warning("child zone made no offer", zone=child.id, reason=str(answer))
+        elif (held := zone_parts.held_in(answer)) is not None:
+            offers.append(Offer(child, held[2]))
+    return sorted(offers, key=lambda offer: (-offer.hosts, offer.child.id))
+
+
+def _whole(offers: Sequence[Offer], least: int, most: int) -> Share | None:
+    """All of it in the child with the best offer."""
+    best = next((offer for offer in offers if offer.hosts >= least), None)
+    return Share(0, (_part(best.child, least, min(most, best.hosts)),)) if best else None
+
+
+def _split(own: int, offers: Sequence[Offer], least: int, most: int) -> Share | None:
+    """As many hosts as are wanted, from as few zones as possible, this one first."""
+    own, parts = min(own, most), []
+    left = most - own
+    for offer in offers:
+        if left <= 0:
+            break
+        count = min(left, offer.hosts)
+        parts.append(_part(offer.child, count, count))
+        left -= count
+    return Share(own, tuple(parts)) if most - left >= least and parts else None
+
+
+def _part(child: Child, least: int, most: int) -> PlannedPart:
+    return PlannedPart(uuid4(), child.id, child.name, least, most)
+
+
+# The two phases.
+
+
+def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
+    """The lease with all its parts held; _Refused where a child does not, Unavailable where one does not answer."""
+    if not lease.held:
+        return lease
+    planned = [(r, part) for r in lease.reservations for part in r.parts if part.state is PartState.PLANNED]
+    outcomes = climate.zones.ask_all([zone_parts.hold(caller, lease, r, part) for r, part in planned])
+    refused, silent = set(), False
+    for (_, part), outcome in zip(planned, outcomes, strict=True):
+        held = zone_parts.held_in(outcome)
+        if held is not None and part.least <= held[2] <= part.most:
+            lease = _note(climate, caller, lease.id, part, _held_as(part, held))
+        elif isinstance(outcome, CloudError):
+            silent = True
+        else:
+            refused.add(part.zone_id)
+    if refused:
+        raise _Refused(frozenset(refused))
+    if silent:
+        _give_up(climate, caller, lease)
+        raise Unavailable("A child zone does not answer: what was held is given back, try again")
+    return lease
+
+
+def _held_as(part: Part, held: tuple[UUID, UUID, int]) -> Callable[[datetime], Fact]:
+    return lambda now: LeasePartHeld(part.id, now, *held)
+
+
+def _note(climate: Climate, caller: Caller, lease_id: UUID, part: Part, fact: Callable[[datetime], Fact]) -> Lease:
+    """Record what a child has said of a part; a second time it is passed over.  Conflict once the hold is over."""
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+        now = climate.now(conn)
+        present = next(one for one in lease.parts if one.id == part.id)
+        if present.state is not part.state:
+            return lease
+        if not lease.held:
+            raise rules.expired(lease)
+        return stored.record(conn, caller, lease, fact(now))
+
+    return work(climate, act)
+
+
+def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
+    """Confirm a held lease as `holds.confirm` does, after the parts of it that lie in child zones."""
+    try:
+        lease = leases.get(climate, caller, lease_id)
+    except NotFound:
+        return holds.confirm(climate, caller, lease_id, key)
+    if lease.held and lease.parts:
+        with climate.engine.connect() as conn:
+            rules.running(lease, climate.now(conn))
+        if any(part.state is PartState.PLANNED for part in lease.parts):
+            raise Conflict(f"The lease {lease.id} is still being put together: its parts are not all held")
+        _confirm_parts(climate, caller, lease)
+    return holds.confirm(climate, caller, lease_id, key)
+
+
+def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
+    left = [part for part in lease.parts if part.state is PartState.HELD]
+    for _ in range(TRIES):
+        outcomes = climate.zones.ask_all([zone_parts.confirm(part) for part in left])
+        silent = []
+        for part, outcome in zip(left, outcomes, strict=True):
+            if isinstance(outcome, CloudError) or outcome.status >= zone_parts.BROKEN:
+                silent.append(part)
+            elif outcome.is_good:
+                _note(climate, caller, lease.id, part, _confirmed(part))
+            else:
+                _give_up(climate, caller, lease)
+                raise Conflict(f"Zone {part.zone} gave its part of the lease away: all of it is given back, ask anew")
+        left = silent
+        if not left:
+            return
+    _give_up(climate, caller, lease)
+    raise Unavailable("A child zone does not answer: what was held is given back, try again")
+
+
+def _confirmed(part: Part) -> Callable[[datetime], Fact]:
+    return lambda now: LeasePartConfirmed(part.id, now)
+
+
+def _released(part: Part) -> Callable[[datetime], Fact]:
+    return lambda now: LeasePartReleased(part.id, now)
+
+
+def _give_up(climate: Climate, caller: Caller, lease: Lease) -> None:
+    """Give the lease up, with all that children are known to hold; what cannot be done now, its own events do."""
+    try:
+        lease = leases.get(climate, caller, lease.id)
+        held = [part for part in lease.parts if part.in_force]
+        answers = climate.zones.ask_all([zone_parts.release(part) for part in held])
+        for part, answer in zip(held, answers, strict=True):
+            if not isinstance(answer, CloudError) and answer.status in (204, zone_parts.GONE):
+                _note(climate, caller, lease.id, part, _released(part))
+        leases.delete(climate, caller, lease.id)
+    except ClimateError as error:
+        log.warning("lease over zones could not be given up yet", lease_id=str(lease.id), reason=str(error))
+
+
+# Other dates.
+
+
+def update(
+    climate: Climate,
+    caller: Caller,
+    lease_id: UUID,
+    wanted: Changes,
+    version: int | None = None,
+    *,
+    dry_run: bool = False,
+) -> Lease:
+    """Change a lease as `changes.update` does, over all its parts.
+
+    A later end is agreed to by every child before it is recorded here, and taken
+    back where one refuses.  An earlier end is recorded here first: no child can
+    refuse it, and each is told until it has heard.
+    """
+    try:
+        return changes.update(climate, caller, lease_id, wanted, version, dry_run=dry_run)
+    except PartsFirst:
+        lease = leases.get(climate, caller, lease_id)
+    assert wanted.end is not None
+    agreed = replace(wanted, agreed=True)
+    tried = changes.update(climate, caller, lease_id, agreed, version, dry_run=True)
+    if dry_run:
+        _prolong(climate, lease, wanted.end, dry_run=True)
+        return tried
+    planned = _plan_sync(climate, caller, lease_id, HOLD, version)
+    try:
+        _prolong(climate, planned, wanted.end)
+        return changes.update(climate, caller, lease_id, agreed, planned.version)
+    except PreconditionFailed:
+        raise Busy("Somebody else has changed the lease meanwhile: it stays as it was, try again") from None
+    except ClimateError:
+        _plan_sync(climate, caller, lease_id, timedelta(0))
+        raise
+
+
+def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelta, version: int | None = None) -> Lease:
+    """Have the parts get the dates of the lease after the delay, unless it is changed before."""
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+        refusals.unless_version(lease, version)
+        schedule.refuse_while_running(lease)
+        now = climate.now(conn)
+        after = stored.record(conn, caller, lease, schedule.sync(lease, now, now + delay, uuid4))
+        leases.wake_if_soon(climate, conn, after, now)
+        return after
+
+    return work(climate, act)
+
+
+def _prolong(climate: Climate, lease: Lease, end: datetime, *, dry_run: bool = False) -> None:
+    """Have all children agree to a later end; Conflict or Unavailable where one does not."""
+    parts = [part for part in lease.parts if part.in_force]
+    outcomes = climate.zones.ask_all([zone_parts.prolong(part, end, dry_run=dry_run) for part in parts])
+    for part, outcome in zip(parts, outcomes, strict=True):
+        if isinstance(outcome, CloudError) or outcome.status >= zone_parts.BROKEN:
+            raise Unavailable("A child zone does not answer: the lease stays as it was, try again")
+        if not outcome.is_good:
+            raise Conflict(f"Zone {part.zone} does not keep its part of the lease for so long (HTTP {outcome.status})")
