@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from climate.compute import Compute, asking, boot, build, lifecycle, services
 from climate.compute.flavor import Flavor
@@ -111,9 +112,17 @@ def node(name: str, **sizes: Any) -> NodeSpec:
     return replace(NodeSpec(name, 8, 8192, 100, driver="memory", reserved_ram_mb=0), **sizes)
 
 
+@cache
+def _create_tables(url: URL) -> None:
+    """Create the tables of the cloud, once in each database: looking for each of them takes longer than a test."""
+    engine = create_engine(url)
+    metadata.create_all(engine)
+    engine.dispose()
+
+
 def empty(engine: Engine) -> None:
     """All tables of the cloud, with nothing in them."""
-    metadata.create_all(engine)
+    _create_tables(engine.url)
     with engine.begin() as conn:
         for table in reversed(metadata.sorted_tables):
             conn.execute(table.delete())
