@@ -30,7 +30,7 @@ def lone(standing: Tree) -> Tree:
     return standing
 
 
-@pytest.fixture(scope="module", params=["memory", pytest.param("sockets", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["memory", pytest.param("sockets", marks=pytest.mark.campaign)])
 def standing_family(
     request: pytest.FixtureRequest,
     make_database: Callable[..., str],
