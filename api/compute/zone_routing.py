@@ -14,6 +14,7 @@ from climate.compute.zones import routing
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildRequest
 
 SERVERS = "/compute/v2.1/servers/"
+NOT_FOUND = 404
 HERE_ALONE = "scheduling"
 """Part of a path that is answered here or not at all: it tells of hosts."""
 
@@ -21,7 +22,7 @@ HERE_ALONE = "scheduling"
 def answer(error: Exception) -> Response:
     """The answer of the child zone that has the server in the path; without one, that of the error."""
     server_id = _server_id()
-    if server_id is None:
+    if server_id is None or errors.problem_of(error).status != NOT_FOUND:  # cells have kinds of NotFound of their own
         return errors.answer(error)
     try:
         found = routing.forward(compute(), server_id, request_for(server_id), asked.own_project())

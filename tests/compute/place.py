@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from climate.compute import Compute, asking, boot, build, lifecycle, services
+from climate.compute.cells.options import CellOptions
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeSpec
 from climate.compute.request import BootRequest
@@ -20,6 +21,7 @@ from climate.compute.virt import VirtDriver
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones.options import Zones
 from climate.store.engine import connect
+from climate.vault import Vault
 from tests.compute import nets
 
 SERVICE = "compute-1"
@@ -139,7 +141,8 @@ def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriv
     empty(engine)
     rings, chosen = Rings(), driver or MemoryDriver(nodes)
     compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
-    compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned))
+    cells = CellOptions(vault=Vault.of_this_process())
+    compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned), cells=cells)
     services.refresh(compute)
     with engine.begin() as conn:
         nets.network(conn, "private", "10.10.0.0/26")

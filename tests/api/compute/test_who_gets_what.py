@@ -29,6 +29,12 @@ SERVICE = "/os-services/<service_id>"
 QUOTA = "/os-quota-sets/<project_id>"
 GROUP = "/os-server-groups/<group_id>"
 ZONE = "/zones/<zone_id>"
+CELL = "/os-cells/<name>"
+NEIGHBOUR = {
+    "type": "child",
+    "transport_url": "redis://:hidden-word@hidden-broker:6379/0",
+    "secret": "hidden-secret of this link",
+}
 CHILD = {"api_url": "http://hidden-zone", "username": "u", "password": "p"}
 
 FOR_ADMINS = (401, 403, 403, 403, 403)
@@ -110,6 +116,21 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", ZONE): (*FOR_ADMINS, 200),
     ("PUT", ZONE): (*FOR_ADMINS, 200),
     ("DELETE", ZONE): (*FOR_ADMINS, 200),
+    ("POST", "/zones/select"): (*FOR_ADMINS, 409),
+    ("POST", "/zones/boot"): (*FOR_ADMINS, 200),
+    ("GET", "/zones/builds/<build_id>"): (*FOR_ADMINS, 200),
+    ("GET", "/os-zone-builds"): FOR_ALL,
+    ("GET", "/os-zone-builds/<reservation_id>"): (401, 404, 403, 404, 404, 404),
+    ("GET", "/os-cells"): (*FOR_ADMINS, 200),
+    ("GET", "/os-cells/detail"): (*FOR_ADMINS, 200),
+    ("GET", "/os-cells/info"): (*FOR_ADMINS, 200),
+    ("GET", "/os-cells/capacities"): (*FOR_ADMINS, 200),
+    ("POST", "/os-cells"): (*FOR_ADMINS, 200),
+    ("POST", "/os-cells/sync_instances"): (*FOR_ADMINS, 204),
+    ("GET", CELL): (*FOR_ADMINS, 200),
+    ("GET", f"{CELL}/capacities"): (*FOR_ADMINS, 200),
+    ("PUT", CELL): (*FOR_ADMINS, 200),
+    ("DELETE", CELL): (*FOR_ADMINS, 204),
     **address_matrix.MATRIX,
 }
 """Route -> the answer to each of ASKERS, about things of the project of `reader` and `member`, or behind the cloud."""
@@ -140,6 +161,11 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/os-server-groups"): {"server_group": {"name": "more", "policies": ["affinity"]}},
     ("POST", "/zones"): {"zone": CHILD | {"api_url": "http://another"}},
     ("PUT", ZONE): {"zone": {"weight_scale": 2.0}},
+    ("POST", "/zones/boot"): {"server": server(name="own")},
+    ("POST", "/zones/select"): {},
+    ("POST", "/os-cells"): {"cell": NEIGHBOUR | {"name": "another"}},
+    ("POST", "/os-cells/sync_instances"): {},
+    ("PUT", CELL): {"cell": {"weight_scale": 2.0}},
     **address_matrix.BODIES,
 }
 
@@ -178,6 +204,7 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
     group_id = done(member("POST", f"{C}/os-server-groups", {"server_group": group}))["server_group"]["id"]
     aggregate = done(admin("POST", f"{C}/os-aggregates", {"aggregate": {"name": "hidden-pool"}}))["aggregate"]["id"]
     zone = done(admin("POST", f"{C}/zones", {"zone": CHILD}))["zone"]["id"]
+    done(admin("POST", f"{C}/os-cells", {"cell": NEIGHBOUR | {"name": "hidden-cell"}}))
     dhcp = address_matrix.furnish(there, admin)
     server_id = member.booted({"group": group_id}, name="hidden-server", metadata={"there": "hidden-value"})
     there.settle()
@@ -196,6 +223,9 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
         "<aggregate_id>": str(aggregate),
         "<group_id>": group_id,
         "<zone_id>": str(zone),
+        "/os-cells/<name>": "/os-cells/hidden-cell",
+        "<build_id>": "none",
+        "<reservation_id>": "r-nobodys",
         "<network_id>": member.get(f"{C}/os-networks")["networks"][0]["id"],
         **address_matrix.connect(member, server_id, dhcp),
     }

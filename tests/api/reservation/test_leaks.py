@@ -31,6 +31,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{LEASE}/history"): (401, 404, 403, 200, 200, 200),
     ("PUT", LEASE): (401, 404, 403, 403, 200, 200),
     ("DELETE", LEASE): (401, 404, 403, 403, 204, 204),
+    ("POST", f"{LEASE}/confirm"): (401, 404, 403, 403, 409, 409),
     ("GET", f"{V1}/os-hosts"): (*FOR_ADMINS, 200),
     ("POST", f"{V1}/os-hosts"): (*FOR_ADMINS, 409),
     ("GET", HOST): (*FOR_ADMINS, 200),

@@ -86,7 +86,7 @@ ORDERS: dict[str, tuple[dict[str, Any], int, str]] = {
     "min 10^12": (asked(min=10**12), 400, "Malformed parameter min"),
     "max 2^63": (asked(max=2**63), 400, "too long"),
     "no min": (asked(min=...), 400, "Missing parameter min"),
-    "an unknown key": (asked(gpus=4), 400, "Unknown parameter gpus in a reservation; known are before_end"),
+    "an unknown key": (asked(gpus=4), 400, "Unknown parameter gpus in a reservation; known are across"),
     "a requirement without a value": (
         asked(hypervisor_properties='[">=", "$vcpus"]'), 400, 'Malformed requirements [">=", "$vcpus"]',
     ),
