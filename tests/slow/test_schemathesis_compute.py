@@ -43,6 +43,10 @@ PLAIN = {"id": "plain", "name": "plain", "vcpus": 1, "ram": 600, "disk": 2}
 CLOSED = {"id": "closed", "name": "closed", "vcpus": 1, "ram": 64, "disk": 1, "os-flavor-access:is_public": False}
 
 
+ZONE = {"api_url": "http://127.0.0.1:9/compute/v2.1", "username": "u", "password": "p"}
+CELL = {"name": "other", "type": "child", "transport_url": "redis://127.0.0.1:9/0", "secret": "a secret of this link"}
+
+
 class Furnished:
     """A world with something of everything in it, for requests to be about."""
 
@@ -82,9 +86,21 @@ class Furnished:
             "os-hypervisors": [*self._ids("hypervisors", "2.1"), *self._ids("hypervisors", LATEST)],
             "pattern": ["std"],
             "os-hosts": [SERVICE, "std-1"],
+            "zones": self._zones(),
+            "os-cells": self._cells(),
+            "builds": ["none"],
+            "os-zone-builds": ["r-nobodys"],
             "os-networks": [self.admin.get(f"{C}/os-networks")["networks"][0]["id"]],
         }
         self.known |= self.networks.furnish(self.servers["ACTIVE"])
+
+    def _zones(self) -> list[str]:
+        self.admin("POST", f"{C}/zones", {"zone": ZONE})
+        return [str(zone["id"]) for zone in self.admin.get(f"{C}/zones")["zones"]]
+
+    def _cells(self) -> list[str]:
+        self.admin("POST", f"{C}/os-cells", {"cell": CELL})
+        return [CELL["name"]]
 
     def aim(self, case: Case[Any], number: int) -> None:
         """Put what there is into the path and the body of a request."""
