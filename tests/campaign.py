@@ -1,14 +1,14 @@
 """The length of long tests: a small fixed share by default, the full length in `make campaign`.
 
-`python -m tests.campaign` runs every slow test at full length and writes docs/campaign.md from the results.
+`python -m tests.campaign` runs every slow test at full length, or those that are named, and writes the results to
+docs/campaign.md.
 """
 
 import os
-import platform
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,8 +28,11 @@ HEAD = """\
 # The test campaign
 
 `make campaign` runs the long tests at full length: process kills, request storms, stateful searches, mutants, generated
-requests and whole demos. `make test` and CI run a fixed small share of each.
+requests and whole demos. `make test` and CI run a fixed small share of each. `make campaign ARGS=tests/test_machine.py`
+runs some of them. Each line is the last run of a module, on a machine with two cores.
 
+| tests | passed | failed | skipped | minutes | date | commit |
+|---|--:|--:|--:|--:|---|---|
 """
 
 
@@ -64,18 +67,25 @@ def suites(report: Path) -> dict[str, Suite]:
     return dict(found)
 
 
-def page(found: dict[str, Suite], commit: str) -> str:
-    """Return docs/campaign.md for these results."""
-    return HEAD + "\n".join(_lines(found, commit)) + "\n"
+@dataclass(frozen=True)
+class Run:
+    """When and with which code results were made."""
+
+    day: str
+    commit: str
 
 
-def _lines(found: dict[str, Suite], commit: str) -> Iterator[str]:
-    yield f"Last run: {datetime.now(UTC):%Y-%m-%d}, commit {commit}, {os.cpu_count()} cores, {platform.machine()}."
-    yield ""
-    yield "| tests | passed | failed | skipped | minutes |"
-    yield "|---|--:|--:|--:|--:|"
-    for name, suite in sorted(found.items()):
-        yield f"| `{name}` | {suite.passed} | {suite.failed} | {suite.skipped} | {suite.seconds / 60:.1f} |"
+def row(name: str, suite: Suite, run: Run) -> str:
+    """Return the line of a test module in the page."""
+    counts = f"{suite.passed} | {suite.failed} | {suite.skipped} | {suite.seconds / 60:.1f}"
+    return f"| `{name}` | {counts} | {run.day} | {run.commit} |"
+
+
+def page(before: str, found: Mapping[str, Suite], run: Run) -> str:
+    """Return docs/campaign.md with these results; modules that were not run keep the line that they have `before`."""
+    rows = {line.split("`")[1]: line for line in before.splitlines() if line.startswith("| `")}
+    rows |= {name: row(name, suite, run) for name, suite in found.items()}
+    return HEAD + "\n".join(rows[name] for name in sorted(rows)) + "\n"
 
 
 BY_URL = ("tests/store", "tests/service", "tests/migrations", "tests/runner/test_by_url.py")
@@ -92,20 +102,24 @@ def runs(environ: Mapping[str, str]) -> list[tuple[str, ...]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the campaign with more arguments for pytest; return its exit status."""
+    """Run the campaign, or the modules in `arguments`; return the exit status of pytest."""
     found: dict[str, Suite] = {}
     failed = 0
-    for chosen in runs(os.environ):
+    for chosen in runs({} if arguments else os.environ):
         with TemporaryDirectory(prefix="climate-campaign-") as folder:
             report = Path(folder) / "report.xml"
             command = [sys.executable, "-m", "pytest", *TWO, f"--junitxml={report}", *chosen, *arguments]
             failed |= subprocess.run(command, cwd=ROOT, env={**os.environ, VARIABLE: "1"}, check=False).returncode
             found |= suites(report) if report.exists() else {}
-    if not arguments:
-        described = ["git", "describe", "--always", "--dirty"]
-        commit = subprocess.run(described, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-        PAGE.write_text(page(found, commit), encoding="utf-8")
+    if found:
+        before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+        PAGE.write_text(page(before, found, Run(f"{datetime.now(UTC):%Y-%m-%d}", _commit())), encoding="utf-8")
     return failed
+
+
+def _commit() -> str:
+    words = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,37 @@
+"""The page of the campaign is written from the results that pytest reports."""
+
+from pathlib import Path
+
+from tests.campaign import PAGE, Run, Suite, page, suites
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.system.test_chaos" name="test_a_gust" time="60.0" />
+<testcase classname="tests.system.test_chaos" name="test_more" time="240.0"><failure message="no" /></testcase>
+<testcase classname="tests.test_machine" name="test_one" time="30.0"><skipped message="not here" /></testcase>
+<testcase classname="tests.test_machine" name="test_two" time="30.0"><error message="set-up" /></testcase>
+</testsuite></testsuites>"""
+
+
+def test_results_are_counted_by_module(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(REPORT, encoding="utf-8")
+    assert suites(report) == {
+        "tests/system/test_chaos.py": Suite(passed=1, failed=1, seconds=300.0),
+        "tests/test_machine.py": Suite(failed=1, skipped=1, seconds=60.0),
+    }
+
+
+def test_page_keeps_the_lines_of_modules_that_were_not_run() -> None:
+    first = page(
+        "", {"tests/a.py": Suite(passed=3, seconds=90.0), "tests/b.py": Suite(passed=1)}, Run("2030-01-01", "abc")
+    )
+    again = page(first, {"tests/b.py": Suite(passed=1, failed=1, seconds=6.0)}, Run("2030-01-02", "def"))
+    assert "| `tests/a.py` | 3 | 0 | 0 | 1.5 | 2030-01-01 | abc |" in again
+    assert "| `tests/b.py` | 1 | 1 | 0 | 0.1 | 2030-01-02 | def |" in again
+    assert again.count("tests/b.py") == 1
+
+
+def test_page_in_docs_has_results_and_no_failures() -> None:
+    rows = [line.split("|") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `tests/")]
+    assert rows
+    assert [cells[1] for cells in rows if cells[3].strip() != "0"] == []
