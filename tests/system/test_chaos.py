@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
+from climate.bootstrap import plain_url
 from climate.context import Climate
 from climate.plugin import load
 from climate.store.engine import connect
@@ -26,6 +28,9 @@ HOSTS = tuple(f"chaos-{place}" for place in range(1, 15))
 CLIENTS = 10
 HEALED = 180.0
 """Seconds after the storm in which everything has to be well again: longer than a worker's hold on a server."""
+
+ENOUGH = 20
+"""Leases that have to start in time; on a slow machine clients go on after the storm until there are so many."""
 
 OPEN = text("""
     SELECT (SELECT count(*) FROM claims) + (SELECT count(*) FROM compute_servers WHERE task IS NOT NULL)
@@ -91,6 +96,7 @@ def _rage(stack: Stack, pages: Path, member: Api, seed: int, kills: int) -> Traf
         runs = [pool.submit(traffic.work, number) for number in range(CLIENTS)]
         try:
             storm.blow(kills, lambda seconds: traffic.stopping.wait(seconds) or stack.pid is None)
+            await_so(lambda: _started(stack) >= ENOUGH, HEALED, "leases that start in time")
         finally:
             traffic.stopping.set()
         for run in runs:
@@ -99,6 +105,17 @@ def _rage(stack: Stack, pages: Path, member: Api, seed: int, kills: int) -> Traf
     assert storm.kills >= kills
     threading.Event().wait(max(0.0, traffic.last_end - time.time()))
     return traffic
+
+
+def _started(stack: Stack) -> int:
+    """How many leases have started in time; 0 while the database is away."""
+    counted = "SELECT count(*) FROM events WHERE kind = 'start_lease' AND outcome = 'OK'"
+    try:
+        with psycopg.connect(plain_url(stack.database_url), connect_timeout=2) as conn:
+            row = conn.execute(counted).fetchone()
+    except psycopg.Error:
+        return 0
+    return row[0] if row else 0
 
 
 def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic) -> None:
@@ -133,7 +150,7 @@ def _say_how_much(everything: list[Any]) -> None:
     ]
     missed = [lease for lease in everything if any(e.outcome == "MISSED" for e in lease.events)]
     print(f"{len(everything)} leases: {len(started)} started in time, {len(missed)} missed")
-    assert len(started) > len(everything) / 4, "too little was under way for the storm to mean anything"
+    assert len(started) >= ENOUGH, "too little was under way for the storm to mean anything"
 
 
 def _run(shaken: tuple[Stack, Path], kills: int) -> None:
