@@ -24,7 +24,8 @@ EXAMPLES = length(5, 20)
 """Requests per operation, person and mode."""
 
 ORDER = ("GET", "PUT", "POST", "DELETE")
-ROUTES = sorted(OPERATIONS, key=lambda route: (ORDER.index(route[0]), route[1]))
+ALL_ROUTES = sorted(OPERATIONS, key=lambda route: (ORDER.index(route[0]), route[1]))
+ROUTES = length(ALL_ROUTES[::2], ALL_ROUTES)
 
 NEVER_SERVED = {("POST", "/servers/<server_id>/remote-consoles"), ("DELETE", "/os-services/<service_id>")}
 """There are no consoles, and the one service is up."""
