@@ -1,4 +1,4 @@
-"""What a parent zone adds to a request for a server: the offer that it is built on, and the build that it is of."""
+"""Orders of a parent zone: the offer that a server is built on, and the build that it is part of."""
 
 import re
 from collections.abc import Mapping

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, text
 from climate.compute.cells import paths
 from climate.compute.flavor import recorded
 from climate.compute.server import Address, Room, Server
+from climate.compute.store.upkeep import change_in
 
 UNHEARD_SECONDS = 600.0
 """A command that its cell has not heard after so long is shown no more: it waits for a broker, or is lost."""
@@ -120,20 +121,7 @@ _COMMAND = text("""
     WHERE id = CAST(:id AS uuid) RETURNING commands
 """)
 
-_CHANGE = text("""
-    UPDATE compute_cell_servers s
-    SET name = CASE WHEN c.new ? 'name' THEN c.new ->> 'name' ELSE s.name END,
-        description = CASE WHEN c.new ? 'description' THEN c.new ->> 'description' ELSE s.description END,
-        metadata = CASE WHEN c.new ? 'metadata' THEN c.new -> 'metadata' ELSE s.metadata END,
-        image_id = CASE WHEN c.new ? 'image_id' THEN CAST(c.new ->> 'image_id' AS uuid) ELSE s.image_id END,
-        access_ipv4 = CASE WHEN c.new ? 'access_ipv4' THEN c.new ->> 'access_ipv4' ELSE s.access_ipv4 END,
-        access_ipv6 = CASE WHEN c.new ? 'access_ipv6' THEN c.new ->> 'access_ipv6' ELSE s.access_ipv6 END,
-        locked_by = CASE WHEN c.new ? 'locked_by' THEN c.new ->> 'locked_by' ELSE s.locked_by END,
-        locked_reason = CASE WHEN c.new ? 'locked_reason' THEN c.new ->> 'locked_reason' ELSE s.locked_reason END,
-        updated_at = :now
-    FROM (SELECT CAST(:changes AS jsonb) AS new) AS c
-    WHERE s.id = CAST(:id AS uuid)
-""")
+_CHANGE = change_in("compute_cell_servers")
 
 _USED = text("""
     SELECT count(*) AS instances, coalesce(sum(vcpus), 0) AS cores, coalesce(sum(ram_mb), 0) AS ram_mb

@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
 from climate.compute.store.wishes import FAILED
 
-# A key that is not there leaves its column as it is.
-_CHANGE = text("""
-    UPDATE compute_servers s
+
+def change_in(table: str) -> TextClause:
+    """Return the statement that changes words of a server in a table; a key that is not there leaves its column."""
+    return text(f"""
+    UPDATE {table} s
     SET name = CASE WHEN c.new ? 'name' THEN c.new ->> 'name' ELSE s.name END,
         description = CASE WHEN c.new ? 'description' THEN c.new ->> 'description' ELSE s.description END,
         metadata = CASE WHEN c.new ? 'metadata' THEN c.new -> 'metadata' ELSE s.metadata END,
@@ -24,6 +26,9 @@ _CHANGE = text("""
     FROM (SELECT CAST(:changes AS jsonb) AS new) AS c
     WHERE s.id = CAST(:id AS uuid)
 """)
+
+
+_CHANGE = change_in("compute_servers")
 
 _DECREE = text("""
     WITH told AS (

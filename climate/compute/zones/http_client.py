@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from climate import causes
 from climate.compute.zones import urls
 from climate.compute.zones.client import (
     CHAIN_HEADER,
@@ -213,11 +214,9 @@ def _reason(label: str, error: Exception) -> ChildError:
     if isinstance(error, httpx.RemoteProtocolError):
         return ChildError(f"{label} breaks off, or does not speak HTTP")
     kind = ChildUnreachable if isinstance(error, httpx.ConnectError) else ChildError
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in causes.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return kind(f"the certificate of {label} is not accepted: {cause.verify_message}")
         if isinstance(cause, OSError) and cause.strerror:
             return kind(f"{label} cannot be reached: {cause.strerror}")
-        cause = cause.__cause__ or cause.__context__
     return kind(f"{label} cannot be reached")
