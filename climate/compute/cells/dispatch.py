@@ -5,7 +5,7 @@ has to be sent on.  It sends nothing itself.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -16,7 +16,6 @@ from climate.compute.cells.errors import BadMessage, CellError, CellServiceAPIMe
 from climate.compute.cells.messages import (
     BROADCAST,
     RESPONSE,
-    TARGETED,
     UP,
     Message,
     Response,
@@ -83,9 +82,8 @@ class Outcome:
 def process(context: CellContext, message: Message) -> Outcome:
     """Return the outcome of a message that is in this cell.
 
-    Errors are logged, and that of a targeted message becomes a failed response if
-    one is needed.  Only `Postpone` and errors of the database are raised: the
-    message is to be processed again.
+    Errors are logged, and become a failed response if one is needed.  Only `Postpone`
+    and errors of the database are raised: the message is to be processed again.
     """
     if message.type == RESPONSE:
         return _response(context, message)
@@ -121,15 +119,20 @@ def _targeted(context: CellContext, message: Message) -> Outcome:
 
 
 def _broadcast(context: CellContext, message: Message) -> Outcome:
-    """A cell sends its own broadcast when it makes it; what is left is to run it here."""
-    _run(context, context.handlers.broadcast, message)
+    """A cell sends its own broadcast when it makes it; what is left is to run it here.
+
+    When responses are collected, each cell answers for itself and names those that it asked.
+    """
+    response = _run(context, context.handlers.broadcast, message)
     cells = () if message.is_mine else routing.further_hops(context, message)
-    return Outcome(sends=tuple((cell, message) for cell in cells))
+    sends = tuple((cell, message) for cell in cells)
+    told = _respond(context, message, replace(response, asked=tuple(cell.name for cell in cells)))
+    return Outcome(sends + told.sends, told.answer)
 
 
 def _run(context: CellContext, known: Mapping[str, Handler], message: Message) -> Response:
     try:
-        return Response(message.source, _allowed(context, known, message)(context, message, message.kwargs))
+        return Response(message.routing_path, _allowed(context, known, message)(context, message, message.kwargs))
     except (Postpone, *DATABASE_ERRORS):
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, the caller is told, and this cell works on
@@ -146,7 +149,7 @@ def _allowed(context: CellContext, known: Mapping[str, Handler], message: Messag
 
 
 def _failed(message: Message, error: Exception) -> Response:
-    response = Response(message.source, failure=encode(error, message.routing_path))
+    response = Response(message.routing_path, failure=encode(error, message.routing_path))
     log.info(
         "a message of a cell failed",
         method=message.method,
@@ -157,13 +160,13 @@ def _failed(message: Message, error: Exception) -> Response:
 
 
 def _respond(context: CellContext, message: Message, response: Response) -> Outcome:
-    if not message.need_response or message.type != TARGETED:
+    if not message.need_response or message.type == RESPONSE:
         return Outcome()
     answer = response_to(message, response)
     try:
         answer.to_json()
     except BadMessage as error:
-        answer = response_to(message, _failed(message, error))
+        answer = response_to(message, replace(_failed(message, error), asked=response.asked))
     return _response(context, answer)
 
 

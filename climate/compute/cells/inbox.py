@@ -161,5 +161,5 @@ def _carry_out(compute: Compute, conn: Connection, outcome: Outcome) -> None:
     if outcome.answer is None:
         return
     uuid, response = outcome.answer
-    if not cell_messages.answer(conn, uuid, response.body(), now):
+    if not cell_messages.answer(conn, uuid, response.cell_name, response.body(), now):
         log.info("a response is dropped: nobody waits for it", cell=response.cell_name)

@@ -101,10 +101,17 @@ class Response:
     value: Any = None
     failure: Mapping[str, Any] | None = None
     """The error as `errors.encode` writes it."""
+    asked: tuple[str, ...] = ()
+    """Names of the neighbours that the cell handed a broadcast on to; each of them answers for itself."""
 
     def body(self) -> dict[str, Any]:
         """Return the response as JSON."""
-        return {"cell_name": self.cell_name, "value": self.value, "failure": self.failure}
+        return {
+            "cell_name": self.cell_name,
+            "value": self.value,
+            "failure": self.failure,
+            "asked": list(self.asked),
+        }
 
     def value_or_raise(self) -> Any:
         """Return the value, or raise the error that the method raised there."""
@@ -136,16 +143,21 @@ def response_to(message: Message, response: Response) -> Message:
 
 
 def read_response(message: Message) -> Response:
-    """Return the response in a message; BadMessage when there is none."""
-    return read_body(message.kwargs)
+    """Return the response in a message; BadMessage when there is none, or it is in the name of another cell."""
+    found = read_body(message.kwargs)
+    if found.cell_name != message.source:
+        raise BadMessage(f"The cell {message.source} answers as {found.cell_name[:200]!r}")
+    return found
 
 
 def read_body(body: Mapping[str, Any]) -> Response:
     """Return the response of its JSON form; BadMessage for any other."""
-    failure = body.get("failure")
+    failure, asked = body.get("failure"), body.get("asked", [])
     if not isinstance(body.get("cell_name"), str) or not isinstance(failure, dict | None):
         raise BadMessage("The response is malformed")
-    return Response(body["cell_name"], body.get("value"), failure)
+    if not isinstance(asked, list) or not all(paths.is_name(name) for name in asked):
+        raise BadMessage("The response names unusable cells")
+    return Response(body["cell_name"], body.get("value"), failure, tuple(asked))
 
 
 def from_json(text: str) -> Message:

@@ -66,7 +66,14 @@ def broadcast(
     if not options.enabled:
         return
     message = messages.broadcast(options.name, method, kwargs, direction, options.max_hop_count)
-    _post(compute, conn, message)
+    send(compute, conn, message, run_locally=run_locally)
+
+
+def send(
+    compute: Compute, conn: Connection, message: Message, *, run_locally: bool = False, seconds: float | None = None
+) -> None:
+    """Send a message of this cell, to itself too with `run_locally`; dropped if not sent in `seconds`."""
+    _post(compute, conn, message, seconds)
     if run_locally:
         _post_here(compute, conn, message)
 
@@ -96,10 +103,10 @@ def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], s
 
 def wait(compute: Compute, uuid: str, seconds: float) -> Any:
     """Return the value of a call; raises as `call` does.  A response that comes later is dropped."""
-    body = cell_messages.wait_for(compute.engine, uuid, seconds)
-    if body is None:
+    bodies = cell_messages.wait_for(compute.engine, uuid, seconds)
+    if not bodies:
         raise CellTimeout(f"{CellTimeout.__doc__} after {seconds:g} s")
-    return read_body(body).value_or_raise()
+    return read_body(next(iter(bodies.values()))).value_or_raise()
 
 
 def _post(compute: Compute, conn: Connection, message: Message, seconds: float | None = None) -> None:

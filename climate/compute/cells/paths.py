@@ -13,12 +13,17 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 def check_name(name: object) -> str:
     """Return a short name of a cell; BadRequest for any text that cannot be one."""
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not is_name(name):
         raise BadRequest(
             "The name of a cell must have 1 to 64 letters, digits, '-' or '_' and no '!', '.' or '@', "
             f"got {str(name)[:80]!r}"
         )
-    return name
+    return str(name)
+
+
+def is_name(name: object) -> bool:
+    """Return whether this is a short name of a cell."""
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
 
 
 def is_path(path: object) -> bool:

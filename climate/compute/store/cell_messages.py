@@ -1,7 +1,7 @@
 """Messages of cells on their way: those to send, those that arrived, and the responses that are waited for."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -104,9 +104,11 @@ _NEXT_DUE = text("""
 
 _EXPECT = text("INSERT INTO compute_cell_responses (uuid, expires_at) VALUES (CAST(:uuid AS uuid), :expires_at)")
 
+# By the path of the cell that answers: a broadcast has several responses.  The first of a cell counts.
 _ANSWER = text("""
-    UPDATE compute_cell_responses SET body = CAST(:body AS jsonb)
-    WHERE uuid = CAST(:uuid AS uuid) AND body IS NULL AND expires_at > :now
+    UPDATE compute_cell_responses
+    SET body = jsonb_build_object(CAST(:cell AS text), CAST(:body AS jsonb)) || coalesce(body, '{}'::jsonb)
+    WHERE uuid = CAST(:uuid AS uuid) AND expires_at > :now
 """)
 
 _FETCH = text("SELECT body FROM compute_cell_responses WHERE uuid = CAST(:uuid AS uuid)")
@@ -127,6 +129,10 @@ _ONCE = text("INSERT INTO compute_cell_builds (build_id) VALUES (:build_id) ON C
 
 
 _IS_DONE = text("SELECT build_id FROM compute_cell_builds WHERE build_id = :build_id")
+
+
+Responses = Mapping[str, Mapping[str, Any]]
+"""Path of a cell -> its response as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,28 +238,31 @@ def expect(conn: Connection, uuid: str, expires_at: datetime) -> None:
     conn.execute(_EXPECT, {"uuid": uuid, "expires_at": expires_at})
 
 
-def answer(conn: Connection, uuid: str, body: Mapping[str, Any], now: datetime) -> bool:
-    """Store a response; False when nobody waits for it any more."""
-    values = {"uuid": uuid, "body": json.dumps(body), "now": now}
+def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now: datetime) -> bool:
+    """Store the response of a cell; False when nobody waits for it any more."""
+    values = {"uuid": uuid, "cell": cell, "body": json.dumps(body), "now": now}
     if conn.execute(_ANSWER, values).rowcount == 0:
         return False
     notify(conn, uuid, ANSWERS)
     return True
 
 
-def fetch(conn: Connection, uuid: str) -> Mapping[str, Any] | None:
-    """Return the response to a message; None while there is none."""
-    found: Mapping[str, Any] | None = conn.execute(_FETCH, {"uuid": uuid}).scalar()
-    return found
+def fetch(conn: Connection, uuid: str) -> Responses:
+    """Return the responses to a message that there are."""
+    found: Responses | None = conn.execute(_FETCH, {"uuid": uuid}).scalar()
+    return found or {}
 
 
-def wait_for(engine: Engine, uuid: str, seconds: float) -> Mapping[str, Any] | None:
-    """Return the response to a message as soon as it is there, and forget it; None when the time is over."""
+def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Responses], object] = bool) -> Responses:
+    """Return the responses to a message as soon as they are `enough`, or the time is over, and forget them.
+
+    Without `enough` the first response is.
+    """
     until = monotonic() + seconds
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
         conn.exec_driver_sql(f"LISTEN {ANSWERS}")
         try:
-            while (found := fetch(conn, uuid)) is None and (left := until - monotonic()) > 0:
+            while not enough(found := fetch(conn, uuid)) and (left := until - monotonic()) > 0:
                 _heard(conn, uuid, min(left, LOOK_AGAIN))
             forget(conn, uuid)
             return found

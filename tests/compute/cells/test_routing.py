@@ -69,7 +69,7 @@ def test_ce_5_method_sees_the_whole_path_and_answers(tree: KernelTree, log: Log)
     response = tree.call("api-cell", GRANDCHILD, "note", word="hello")
     assert log.paths == [GRANDCHILD]
     assert response.value_or_raise() == {"seen": GRANDCHILD, "word": "hello"}
-    assert response.cell_name == "grandchild-cell1!child-cell2!api-cell"
+    assert response.cell_name == GRANDCHILD
 
 
 def test_ce_5_exception_is_raised_at_the_source(tree: KernelTree) -> None:
