@@ -21,7 +21,7 @@ from kombu.exceptions import KombuError
 
 from climate import bootstrap, cell_settings, logs
 from climate.bootstrap import Deployment
-from climate.compute.cells import inbox, outbox, server_methods, state
+from climate.compute.cells import inbox, inventory, outbox, server_methods, state
 from climate.compute.cells.broker import OPTIONS
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.healing import Healer
@@ -53,7 +53,8 @@ SWEEP_SECONDS = 60.0
 def handlers(deployment: Deployment) -> Handlers:
     """Return all methods of this cell."""
     scheduler = CellScheduler(run_here=cell_boots.runner(deployment.climate))
-    return state.HANDLERS.joined(scheduler.handlers()).joined(server_methods.HANDLERS)
+    known = state.HANDLERS.joined(scheduler.handlers()).joined(server_methods.HANDLERS)
+    return known.joined(inventory.HANDLERS)
 
 
 @dataclass

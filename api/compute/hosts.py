@@ -6,11 +6,12 @@ from typing import Any
 from flask import request
 
 from api.body import read_object
-from api.compute import asked
+from api.compute import asked, cell_lists
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.current import compute, deployment
 from climate.compute import lending, maintenance, services
+from climate.compute.cells import inventory
 from climate.compute.host import Node, Service
 from climate.domain.errors import InvalidInput, NotFound
 
@@ -24,14 +25,15 @@ blueprint = compute_blueprint("hosts")
 
 @blueprint.get("/os-hosts")
 def listing() -> Body:
-    """The service hosts and the zones they are in."""
+    """The service hosts, at a top cell those of all cells, and the zones they are in."""
     _may_administer()
+    known = inventory.services_of(compute())
     zone, usual = request.args.get("zone"), deployment().settings.default_availability_zone
     found = [
-        {"host_name": service.host, "service": "compute", "zone": service.zone or usual}
-        for service in services.listed(compute())
+        {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.found
     ]
-    return {"hosts": [host for host in found if zone in (None, host["zone"])]}
+    hosts = [host for host in found if zone in (None, host["zone"])]
+    return {"hosts": hosts} | cell_lists.unreachable(known.missing)
 
 
 @blueprint.get("/os-hosts/<name>")
@@ -95,6 +97,7 @@ def _mode(body: Mapping[str, Any], key: str) -> bool | None:
 
 
 def _service(name: str) -> Service:
+    cell_lists.check_is_here(name)
     found = services.listed(compute(), name)
     if not found:
         raise NotFound(f"Compute host {name[:80]} could not be found.")

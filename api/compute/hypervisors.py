@@ -5,12 +5,12 @@ from typing import Any
 
 from flask import request
 
-from api.compute import asked
+from api.compute import asked, cell_lists
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.current import compute, here
 from api.paging import cut, next_links, page
-from climate.compute import lending
+from climate.compute.cells import inventory
 from climate.compute.host import Node
 from climate.domain.errors import NotFound
 
@@ -22,26 +22,26 @@ blueprint = compute_blueprint("hypervisors")
 @blueprint.get("/os-hypervisors")
 def listing() -> Body:
     """Nodes, by name and id only."""
-    found, links = _listed()
-    return {"hypervisors": _with_servers(found, [_brief(node) for node in found])} | links
+    found, more = _listed()
+    return {"hypervisors": _with_servers(found, [_brief(node) for node in found])} | more
 
 
 @blueprint.get("/os-hypervisors/detail")
 def detailed() -> Body:
     """Nodes with all there is to know."""
-    found, links = _listed()
-    return {"hypervisors": _with_servers(found, [_full(node) for node in found])} | links
+    found, more = _listed()
+    return {"hypervisors": _with_servers(found, [_full(node) for node in found])} | more
 
 
 @blueprint.get("/os-hypervisors/statistics")
 def statistics() -> Body:
     """The sums over all nodes."""
     asked.may_administer()
-    numbers = [_numbers(node) for node in lending.known_nodes(compute())]
+    known = inventory.nodes_of(compute())
+    numbers = [_numbers(node) for node in known.found]
     keys = numbers[0] if numbers else ()
-    return {
-        "hypervisor_statistics": {"count": len(numbers)} | {key: sum(each[key] for each in numbers) for key in keys}
-    }
+    sums = {"count": len(numbers)} | {key: sum(each[key] for each in numbers) for key in keys}
+    return {"hypervisor_statistics": sums} | cell_lists.unreachable(known.missing)
 
 
 @blueprint.get("/os-hypervisors/<node_id>")
@@ -74,7 +74,7 @@ def _matching(pattern: str) -> list[Node]:
     asked.may_administer()
     if since(53):
         raise NotFound("Since 2.53 it is GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
-    found = [node for node in lending.known_nodes(compute()) if pattern in node.name]
+    found = [node for node in inventory.nodes_of(compute()).found if pattern in node.name]
     if not found:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
     return found
@@ -86,38 +86,46 @@ def _with_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
 
 
 def _told(nodes: list[Node], views: list[Body]) -> list[Body]:
-    there = lending.servers_by_node(compute(), nodes)
+    there = inventory.servers_by_node(compute(), nodes)
     for node, view in zip(nodes, views, strict=True):
-        view["servers"] = [{"uuid": server_id, "name": name} for server_id, name in there[node.id]]
+        view["servers"] = [{"uuid": server_id, "name": name} for server_id, name in there[node.uuid]]
     return views
 
 
 def _listed() -> tuple[list[Node], Body]:
     asked.may_administer()
     pattern = request.args.get("hypervisor_hostname_pattern", "")
-    found = [node for node in lending.known_nodes(compute()) if pattern in node.name]
+    known = inventory.nodes_of(compute())
+    found = [node for node in known.found if pattern in node.name]
     if pattern and not found:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
     wanted = page()
     shown, more = cut(found, wanted, _id)
-    return shown, {"hypervisors_links": next_links(here(), _id(shown[-1]), wanted)} if more else {}
+    links = {"hypervisors_links": next_links(here(), _id(shown[-1]), wanted)} if more else {}
+    return shown, links | cell_lists.unreachable(known.missing)
 
 
 def _find(node_id: str) -> Node:
     asked.may_administer()
-    for node in lending.known_nodes(compute()):
+    known = inventory.nodes_of(compute())
+    for node in known.found:
         if node_id == _id(node):
             return node
+    cell_lists.check_is_known(known.missing, node_id)
     raise NotFound(f"Hypervisor with ID '{node_id[:80]}' could not be found.")
 
 
 def _id(node: Node) -> str:
-    return node.uuid if since(53) else str(node.id)
+    return str(_shown_id(node))
+
+
+def _shown_id(node: Node) -> str | int:
+    return node.uuid if since(53) or inventory.is_foreign(node.uuid) else node.id
 
 
 def _brief(node: Node) -> Body:
     return {
-        "id": node.uuid if since(53) else node.id,
+        "id": _shown_id(node),
         "hypervisor_hostname": node.name,
         "state": "up" if node.up else "down",
         "status": "enabled" if node.enabled else "disabled",
@@ -126,7 +134,7 @@ def _brief(node: Node) -> Body:
 
 def _full(node: Node) -> Body:
     service = {
-        "id": node.service_uuid if since(53) else node.service_id,
+        "id": node.service_uuid if since(53) or inventory.is_foreign(node.uuid) else node.service_id,
         "host": node.service_host,
         "disabled_reason": node.disabled_reason,
     }

@@ -6,11 +6,12 @@ from uuid import UUID
 from flask import request
 
 from api.body import read_object
-from api.compute import asked
+from api.compute import asked, cell_lists
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.current import compute, deployment
 from climate.compute import maintenance, services
+from climate.compute.cells import inventory
 from climate.compute.host import Service
 from climate.domain.errors import InvalidInput, NotFound
 
@@ -27,12 +28,12 @@ blueprint = compute_blueprint("services")
 
 @blueprint.get("/os-services")
 def listing() -> Body:
-    """The compute services, and whether they were heard of lately."""
+    """The compute services, at a top cell those of all cells, and whether they were heard of lately."""
     asked.may_administer()
     if request.args.get("binary", BINARY) != BINARY:
         return {"services": []}
-    found = services.listed(compute(), request.args.get("host") or None)
-    return {"services": [_view(service) for service in found]}
+    known = inventory.services_of(compute(), request.args.get("host") or None)
+    return {"services": [_view(service) for service in known.found]} | cell_lists.unreachable(known.missing)
 
 
 @blueprint.put("/os-services/<service_id>")
@@ -88,6 +89,7 @@ def _by_form(form: str, body: Body) -> Body:
 
 def _of_host(body: Body) -> Service:
     host, binary = asked.name(body.get("host"), "host"), asked.name(body.get("binary"), "binary")
+    cell_lists.check_is_here(host)
     found = services.listed(compute(), host) if binary == BINARY else []
     if not found:
         raise NotFound(f"Could not find binary {binary[:80]} on host {host[:80]}.")
@@ -96,6 +98,7 @@ def _of_host(body: Body) -> Service:
 
 def _find(service_id: str) -> Service:
     """By UUID; by number before 2.53."""
+    cell_lists.check_is_here(service_id)
     if since(53):
         service_id = _uuid(service_id)
     for service in services.listed(compute()):
@@ -116,7 +119,11 @@ def _nobody(service_id: str) -> NoReturn:
 
 
 def _id(service: Service) -> str:
-    return service.uuid if since(53) else str(service.id)
+    return str(_shown_id(service))
+
+
+def _shown_id(service: Service) -> str | int:
+    return service.uuid if since(53) or inventory.is_foreign(service.uuid) else service.id
 
 
 def _status(service: Service) -> str:
@@ -125,7 +132,7 @@ def _status(service: Service) -> str:
 
 def _view(service: Service) -> Body:
     seen: Body = {
-        "id": service.uuid if since(53) else service.id,
+        "id": _shown_id(service),
         "binary": BINARY,
         "host": service.host,
         "zone": service.zone or deployment().settings.default_availability_zone,

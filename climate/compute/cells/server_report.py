@@ -49,7 +49,7 @@ def written(server: Server, default_zone: str, version: Mapping[str, Any]) -> Re
         "locked_by": server.locked_by,
         "locked_reason": server.locked_reason,
         "before": server.before,
-        "place": sha224(f"{server.service_host}/{server.node}".encode()).hexdigest()[:16] if placed else None,
+        "place": place_of(server.service_host, server.node) if placed else None,
         "addresses": [asdict(address) for address in server.addresses],
         "fault": _fault(server),
         "created_at": server.created_at.isoformat(),
@@ -57,6 +57,11 @@ def written(server: Server, default_zone: str, version: Mapping[str, Any]) -> Re
         "launched_at": server.launched_at.isoformat() if server.launched_at else None,
         "changed_at": version["changed_at"].isoformat(),
     }
+
+
+def place_of(service_host: str | None, node: str | None) -> str:
+    """Return the digest of a node: servers on one node are known to be together, and the node stays unknown."""
+    return sha224(f"{service_host}/{node}".encode()).hexdigest()[:16]
 
 
 def _fault(server: Server) -> dict[str, Any] | None:

@@ -140,6 +140,11 @@ _AGES = text("""
     FROM compute_cell_servers WHERE reported_at > :since AND cell IS NOT NULL GROUP BY cell
 """)
 
+_PLACED = text("""
+    SELECT cell, place, id::text, name FROM compute_cell_servers
+    WHERE deleted_at IS NULL AND cell IS NOT NULL AND place IS NOT NULL ORDER BY created_at, id
+""")
+
 _CELLS = text("SELECT id::text, cell FROM compute_cell_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
@@ -256,6 +261,14 @@ def forget(conn: Connection, before: datetime) -> int:
 def counts(conn: Connection) -> list[tuple[str, str, int]]:
     """(path of the cell, status, servers); an empty path: no cell has reported them."""
     return [(row.cell, row.status, row.servers) for row in conn.execute(_COUNTS)]
+
+
+def by_place(conn: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """(path of the cell, digest of the node) -> (id, name) of the servers there."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in conn.execute(_PLACED):
+        found.setdefault((row.cell, row.place), []).append((row.id, row.name))
+    return found
 
 
 def ages(conn: Connection, since: datetime) -> dict[str, float]:

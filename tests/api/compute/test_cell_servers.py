@@ -236,3 +236,65 @@ def _figures(compute: Compute) -> dict[tuple[str, ...], float]:
         for metric in figures.collect(compute)
         for sample in metric.samples
     }
+
+
+NEW = {"OpenStack-API-Version": "compute 2.79"}
+
+
+def test_services_and_nodes_of_all_cells_are_listed(top: Top, member: Person, admin: Person) -> None:
+    server_id = top.booted(member)
+    with top.cells.running():
+        services_there = admin.get("/compute/v2.1/os-services")
+        nodes = done(admin("GET", "/compute/v2.1/os-hypervisors?with_servers=true", headers=NEW))
+        sums = admin.get("/compute/v2.1/os-hypervisors/statistics")["hypervisor_statistics"]
+        hosts = admin.get("/compute/v2.1/os-hosts")["hosts"]
+    assert {one["host"].partition("@")[0] for one in services_there["services"]} == {"top!right", LEAF_PATH}
+    assert {one["state"] for one in services_there["services"]} == {"up"}
+    assert {one["hypervisor_hostname"] for one in nodes["hypervisors"]} == {
+        "top!right@r1",
+        f"{LEAF_PATH}@n1",
+        f"{LEAF_PATH}@n2",
+    }
+    assert {host["host_name"] for host in hosts} == {one["host"] for one in services_there["services"]}
+    assert (sums["count"], sums["running_vms"]) == (3, 1)
+    (with_server,) = [one for one in nodes["hypervisors"] if one["servers"]]
+    assert with_server["servers"][0]["uuid"] == server_id
+    shown = admin.get(f"{SERVERS}/{server_id}")["server"]["OS-EXT-SRV-ATTR:host"]
+    assert with_server["hypervisor_hostname"].startswith(f"{shown}@")
+    for answer in (services_there, nodes):
+        assert "unreachable_cells" not in answer
+
+
+def test_node_of_a_cell_is_shown_and_changed_nowhere_but_there(top: Top, admin: Person) -> None:
+    with top.cells.running():
+        listed = done(admin("GET", "/compute/v2.1/os-hypervisors/detail", headers=NEW))["hypervisors"]
+        shown = done(admin("GET", f"/compute/v2.1/os-hypervisors/{listed[0]['id']}", headers=NEW))["hypervisor"]
+    assert shown == listed[0]
+    assert shown["memory_mb"] > 0
+    service_id = shown["service"]["id"]
+    path = f"/compute/v2.1/os-services/{service_id}"
+    refused = admin("PUT", path, {"status": "disabled"}, headers=NEW)
+    assert "change it there" in message(refused, 400, "badRequest")
+    message(admin("DELETE", path, headers=NEW), 400, "badRequest")
+    old = {"host": shown["service"]["host"], "binary": "nova-compute"}
+    message(admin("PUT", "/compute/v2.1/os-services/disable", old), 400, "badRequest")
+    message(admin("PUT", f"/compute/v2.1/os-hosts/{old['host']}", {"status": "disable"}), 400, "badRequest")
+
+
+def test_cells_that_do_not_answer_are_named_in_lists(top: Top, admin: Person) -> None:
+    deaf = _app(top.cells, replace(top.cells.top, cells=replace(top.cells.top.cells, call_timeout=0.05)))
+    stranger = Person(deaf, "admin")
+    for path in ("os-services", "os-hypervisors", "os-hypervisors/detail", "os-hypervisors/statistics", "os-hosts"):
+        told = stranger.get(f"/compute/v2.1/{path}")["unreachable_cells"]
+        assert told == [
+            {"cell": "top!right", "reason": "no answer in time"},
+            {"cell": LEAF_PATH, "reason": "no answer in time"},
+        ]
+    message(stranger("GET", f"/compute/v2.1/os-hypervisors/{LEAF_PATH}@7"), 503, "serviceUnavailable")
+    message(stranger("GET", "/compute/v2.1/os-hypervisors/7"), 404, "itemNotFound")
+    top.cells.settle()
+
+
+def test_services_of_all_cells_are_for_administrators(top: Top, member: Person) -> None:
+    for path in ("os-services", "os-hypervisors", "os-hosts"):
+        message(member("GET", f"/compute/v2.1/{path}"), 403, "forbidden")

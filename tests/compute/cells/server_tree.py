@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute, asking, services
 from climate.compute.addressing import Who
-from climate.compute.cells import server_methods, server_sync, state
+from climate.compute.cells import inventory, server_methods, server_sync, state
 from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.server import DELETE, Server
 from climate.compute.store import cell_servers
@@ -106,6 +106,7 @@ def server_tree(databases: CellDatabases, home: Path, **options: Any) -> Iterato
     nodes = {"right": [node("r1")], LEAF: [node("n1"), node("n2")]}
     with tree(databases, home, {TOP: ("right",), "right": (LEAF,), LEAF: ()}, nodes, **options) as found:
         found.handlers = server_methods.HANDLERS.joined(state.HANDLERS).joined(CellScheduler().handlers())
+        found.handlers = found.handlers.joined(inventory.HANDLERS)
         below = [name for name in found.places if name != TOP]
         for name in below:
             server_sync.follow(found[name], wanted=True)
