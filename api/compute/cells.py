@@ -9,7 +9,7 @@ from api.body import read_object
 from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.current import compute
-from climate.compute.cells import messaging, neighbours, state
+from climate.compute.cells import messaging, neighbours, removal, state
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messages import DOWN
 from climate.compute.store import cell_messages
@@ -131,9 +131,9 @@ def update(name: str) -> Body:
 
 @blueprint.delete("/os-cells/<name>")
 def delete(name: str) -> tuple[str, int]:
-    """Delete a neighbour and the messages that wait for it."""
+    """Delete a neighbour and the messages that wait for it; with servers or builds only by `force`."""
     asked.may_administer()
-    neighbours.delete(compute(), name)
+    removal.remove(compute(), name, force=asked.query_flag("force"))
     return "", 204
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute, asking, boot, lifecycle, services
 from climate.compute.addressing import Who
-from climate.compute.cells import build_start, neighbours, proxy, state, top_builds
+from climate.compute.cells import build_start, neighbours, proxy, removal, state, top_builds
 from climate.compute.server import DELETE, STOP, Server
 from climate.compute.store import cell_changes, cell_servers, flavors
 from climate.compute.virt.memory import MemoryDriver
@@ -167,7 +167,7 @@ def test_a_cell_that_leaves_the_tree_notes_nothing_more(tree: Tree) -> None:
     stack = tree.stacks["leaf"]
     with stack.compute.engine.connect() as conn:
         right = neighbours.with_secrets(stack.compute, conn, "right")["right"]
-    neighbours.delete(stack.compute, "right")
+    removal.remove(stack.compute, "right")
     await_so(lambda: not tracked(stack), PATIENCE, "the triggers to be gone")
     with stack.compute.engine.connect() as conn:
         assert conn.execute(text("SELECT count(*) FROM compute_cell_changes")).scalar_one() == 0

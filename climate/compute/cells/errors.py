@@ -26,6 +26,10 @@ class CellExists(errors.Conflict):
     """A neighbour with this name exists already."""
 
 
+class CellInUse(errors.Conflict):
+    """The cell has servers, or builds wait for it."""
+
+
 class CellRoutingInconsistency(CellError):
     """The message cannot be routed to its target cell."""
 

@@ -1,6 +1,6 @@
 """Neighbours: the parents and children of this cell, kept in its database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,6 +66,7 @@ def create(compute: Compute, cell: Cell) -> Cell:
         raise BadRequest(f"Cell {cell.name} cannot be its own neighbour.")
     _check_broker(cell.broker)
     with compute.engine.begin() as conn:
+        _check_side(conn, cell)
         if not rows.insert(conn, _sealed(compute, cell)):
             raise CellExists(f"Cell {cell.name} is a neighbour already.")
     return cell
@@ -83,15 +84,15 @@ def change(compute: Compute, name: str, cell: Mapping[str, Any], broker: Mapping
         present = _opened(compute, row)
         wanted = replace(present, **cell, broker=replace(present.broker, **broker))
         _check_broker(wanted.broker)
+        _check_side(conn, wanted)
         rows.update(conn, _sealed(compute, wanted))
     return wanted
 
 
-def delete(compute: Compute, name: str) -> None:
-    """Delete a neighbour and the messages that wait for it; CellNotFound."""
-    with compute.engine.begin() as conn:
-        if not rows.delete(conn, name):
-            raise CellNotFound(f"Cell {name} could not be found.")
+def leads_to(conn: Connection, path: str) -> bool:
+    """Return whether the cell at a path is this one, or is below one of its children."""
+    names = paths.split(path)
+    return len(names) == 1 or any(not row.cell.is_parent for row in rows.named(conn, names[1:2]))
 
 
 def _found(found: list[Row], name: str) -> Row:
@@ -103,6 +104,22 @@ def _found(found: list[Row], name: str) -> Row:
 def _check_broker(broker: Broker) -> None:
     if broker.secret is not None and len(broker.secret) < SHORTEST_SECRET:
         raise BadRequest(f"The secret of a cell must have at least {SHORTEST_SECRET} characters.")
+
+
+def _check_side(conn: Connection, cell: Cell) -> None:
+    """BadRequest for a parent that is known to be below a child of this cell."""
+    if cell.is_parent:
+        for child in around(conn).children.values():
+            if cell.name in _below(child.children):
+                raise BadRequest(
+                    f"Cell {cell.name} cannot be a parent: it is below the child {child.name}, "
+                    "so that the cells would form a cycle."
+                )
+
+
+def _below(children: Sequence[Mapping[str, Any]]) -> set[str]:
+    found = {str(child.get("name")) for child in children}
+    return found.union(*(_below(child.get("children") or ()) for child in children))
 
 
 def _sealed(compute: Compute, cell: Cell) -> Row:

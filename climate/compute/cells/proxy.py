@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.compute import asking
 from climate.compute.addressing import Port, Who
-from climate.compute.cells import messaging, methods
+from climate.compute.cells import messaging, methods, neighbours, server_sync
 from climate.compute.cells.errors import InstanceUnknownCell
 from climate.compute.cells.messages import DOWN
 from climate.compute.cells.server_methods import DELETE_EVERYWHERE, HARD, RUN, order_of
@@ -100,7 +100,10 @@ def send(compute: Compute, conn: Connection, server: Server, who: Who, command: 
     number = cell_servers.command(conn, server.id, command.task, now)
     if command.action is not None:
         wishes.note(conn, server.id, command.action, who.by, now)
-    messaging.cast(compute, conn, cell, RUN, order_of(server.id, command.method, command.args, who.by, number))
+    order = order_of(server.id, command.method, command.args, who.by, number)
+    if command.changes:
+        order["noted"] = server_sync.noted(server, command.changes)
+    messaging.cast(compute, conn, cell, RUN, order)
 
 
 def ask(compute: Compute, who: Who, task: str) -> None:
@@ -117,11 +120,11 @@ def ask(compute: Compute, who: Who, task: str) -> None:
 
 
 def delete(compute: Compute, who: Who, delete_type: str = HARD) -> None:
-    """Delete a server; one that no cell has reported is deleted here, and in whatever cell has it."""
+    """Delete a server; one whose cell is not known, or was removed, is deleted here and in whatever cell has it."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         asking.check_lock(server, who.project_id)
-        if server.service_host is not None:
+        if server.service_host is not None and neighbours.leads_to(conn, server.service_host):
             send(compute, conn, server, who, Command("delete", WISHES[DELETE].action, task=DELETE))
             return
         cell_servers.abandon(conn, server.id, compute.now(conn))

@@ -16,7 +16,7 @@ from climate.compute.cells.errors import CellNotFound, NoCellsAvailable, Postpon
 from climate.compute.cells.messages import UP, Message
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
-from climate.compute.store import cell_messages, cell_resources
+from climate.compute.store import cell_builds, cell_messages, cell_resources
 from climate.compute.store.failures import DATABASE_ERRORS
 
 log = structlog.get_logger(__name__)
@@ -102,6 +102,7 @@ class CellScheduler:
             if cell_messages.once(conn, build.build_id):
                 sent = replace(build, path=paths.join(here, name))
                 messaging.cast(context.compute, conn, name, RUN_INSTANCE, sent.to_kwargs())
+                cell_builds.sent(conn, build.build_id, name, build.server_ids)
 
     def _chosen(self, context: CellContext, build: Build) -> str:
         found = candidates_of(context.compute)

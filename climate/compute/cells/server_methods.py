@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 RUN = "run_compute_api_method"
 DELETE_EVERYWHERE = "instance_delete_everywhere"
 SYNC = "sync_instances"
+REFUSED = "instance_command_refused_at_top"
 
 HARD, SOFT = "hard", "soft"
 """How a server is deleted everywhere.  There are no soft-deleted servers: both delete it."""
@@ -56,6 +57,12 @@ def fault_at_top(context: CellContext, message: Message, kwargs: Args) -> None:
     """Put servers that no cell has into ERROR; only the top cell does."""
     if not context.parents:
         server_sync.fault_at_top(context.compute, kwargs.get("instances"), kwargs.get("message"))
+
+
+def refused_at_top(context: CellContext, message: Message, kwargs: Args) -> None:
+    """Take back what the top cell has noted for a command that the cell of the server refused."""
+    if not context.parents:
+        server_sync.take_back(context.compute, message.source, _server_id(kwargs), kwargs.get("noted"))
 
 
 def delete_everywhere(context: CellContext, message: Message, kwargs: Args) -> None:
@@ -128,6 +135,9 @@ def _run_command(context: CellContext, server_id: str, kwargs: Args, by: By) -> 
             run(compute, server_id, kwargs["args"], by)
         except ComputeError as error:
             refusal = error
+        if refusal is not None and kwargs.get("noted"):
+            told = {"instance_uuid": server_id, "noted": kwargs["noted"]}
+            messaging.broadcast(compute, conn, UP, REFUSED, told)
         cell_changes.acted(conn, server_id, number, str(refusal)[:1000] if refusal else None)
         cell_changes.note(conn, [server_id])
     if refusal is not None:
@@ -143,7 +153,10 @@ def _report_if_gone(compute: Compute, server_id: str) -> None:
 
 
 def order_of(server_id: str, method: str, args: Args, by: By, number: int | None = None) -> dict[str, Any]:
-    """Return the arguments of RUN; `number`: of a command that is to be run once, in its turn."""
+    """Return the arguments of RUN; `number`: of a command that is to be run once, in its turn.
+
+    A command may have `noted` besides: what the top cell has noted for it, to be taken back if it is refused.
+    """
     return {"instance_uuid": server_id, "method": method, "args": dict(args), "by": dict(by), "command": number}
 
 
@@ -180,8 +193,9 @@ HANDLERS = Handlers(
         server_sync.UPDATE: update_at_top,
         server_sync.DESTROY: destroy_at_top,
         server_sync.FAULT: fault_at_top,
+        REFUSED: refused_at_top,
         DELETE_EVERYWHERE: delete_everywhere,
         SYNC: sync_instances,
     },
-    upward=frozenset({server_sync.UPDATE, server_sync.DESTROY, server_sync.FAULT}),
+    upward=frozenset({server_sync.UPDATE, server_sync.DESTROY, server_sync.FAULT, REFUSED}),
 )

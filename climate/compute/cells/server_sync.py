@@ -16,12 +16,16 @@ from sqlalchemy import Connection
 from climate.compute.cells import server_report, top_builds
 from climate.compute.cells.server_report import Report
 from climate.compute.context import Compute
+from climate.compute.server import Server
 from climate.compute.store import cell_changes, cell_servers
 
 log = structlog.get_logger(__name__)
 
 UPDATE, DESTROY, FAULT = "instance_update_at_top", "instance_destroy_at_top", "instance_fault_create_at_top"
 """Methods of the top cell."""
+
+NOTED = ("name", "description", "metadata", "image_id", "locked_by", "locked_reason")
+"""Fields of the top cell that a command may change."""
 
 BATCH = 1000
 """Changes that one round takes."""
@@ -133,6 +137,36 @@ def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) 
     for server_id in unclaimed:
         order(conn, cell, server_id)
     cell_servers.claimed(conn, unclaimed)
+
+
+def noted(server: Server, changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return field -> its value before and after, of the changes that the top cell notes for a command."""
+    return {key: {"from": getattr(server, key), "to": value} for key, value in changes.items()}
+
+
+def take_back(compute: Compute, cell: str, server_id: str, given: object) -> bool:
+    """Give the fields of `noted` their values from before the command; whether any was changed.
+
+    A field that was changed again since stays.  Only the cell of the server may have it done.
+    """
+    with compute.engine.begin() as conn:
+        server = cell_servers.get(conn, server_id, lock=True)
+        if server is None or not isinstance(given, dict):
+            return False
+        if server.service_host != cell:
+            log.warning("a cell refuses a command of another one", cell=cell, server=server_id, of=server.service_host)
+            return False
+        before = {key: told["from"] for key, told in given.items() if _is_to_be_taken_back(server, key, told)}
+        if before:
+            cell_servers.change(conn, server_id, before, compute.now(conn))
+            log.info("a refused command was taken back", server=server_id, fields=sorted(before))
+        return bool(before)
+
+
+def _is_to_be_taken_back(server: Server, key: str, told: object) -> bool:
+    if key not in NOTED or not isinstance(told, dict) or not {"from", "to"} <= set(told):
+        return False
+    return bool(getattr(server, key) == told["to"] and server_report.CHECKS[key](told["from"]))
 
 
 def destroy_at_top(compute: Compute, cell: str, given: object) -> set[str]:

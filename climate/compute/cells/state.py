@@ -124,14 +124,28 @@ def ask_children(compute: Compute) -> None:
 
 def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
     """Return a child as it is shown in the tree of cells, with those below it."""
+    age = None if cell.last_seen is None else round((now - cell.last_seen).total_seconds(), 1)
     return {
         "name": cell.name,
         "state": "mute" if is_mute(compute, cell, now) else "up",
-        "age": None if cell.last_seen is None else round((now - cell.last_seen).total_seconds(), 1),
+        "age": age,
         "capabilities": {key: list(values) for key, values in cell.capabilities.items()},
         "capacities": dict(cell.capacities),
-        "children": list(cell.children),
+        "children": _aged(compute, cell.children, age or 0.0),
     }
+
+
+def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    """What was told of cells `seconds` ago, as of now: their last words have aged since."""
+    found = []
+    for child in children:
+        told = child.get("age")
+        age = round(told + seconds, 1) if isinstance(told, int | float) else None
+        heard = age is not None and age <= compute.cells.mute_seconds
+        state = child.get("state") if heard else "mute"
+        below = _aged(compute, child.get("children") or (), seconds)
+        found.append({**child, "age": age, "state": state, "children": below})
+    return found
 
 
 def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:

@@ -145,6 +145,11 @@ _PLACED = text("""
     WHERE deleted_at IS NULL AND cell IS NOT NULL AND place IS NOT NULL ORDER BY created_at, id
 """)
 
+_BELOW = text("""
+    SELECT count(*) FROM compute_cell_servers
+    WHERE deleted_at IS NULL AND (cell = :path OR starts_with(cell, :path || '!'))
+""")
+
 _CELLS = text("SELECT id::text, cell FROM compute_cell_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
@@ -261,6 +266,11 @@ def forget(conn: Connection, before: datetime) -> int:
 def counts(conn: Connection) -> list[tuple[str, str, int]]:
     """(path of the cell, status, servers); an empty path: no cell has reported them."""
     return [(row.cell, row.status, row.servers) for row in conn.execute(_COUNTS)]
+
+
+def count_below(conn: Connection, path: str) -> int:
+    """Return the number of servers that a cell and those below it have."""
+    return int(conn.execute(_BELOW, {"path": path}).scalar_one())
 
 
 def by_place(conn: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:

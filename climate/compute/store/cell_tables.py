@@ -99,5 +99,8 @@ builds = Table(
     metadata,
     Column("build_id", Text, primary_key=True),
     time("made_at"),
+    Column("cell", Text),
+    Column("server_ids", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
+    Index(None, "cell"),
 )
-"""Builds that another cell has sent here and that were carried out."""
+"""Builds that were booted here, or sent on to the neighbour `cell`."""

@@ -11,6 +11,7 @@ from sqlalchemy import text
 from api import create_app
 from climate.compute.cells import neighbours
 from climate.compute.cells.options import CellOptions
+from climate.compute.store import cell_builds, cell_messages
 from climate.settings import Settings
 from climate.vault import Vault
 from tests.api.compute.world import Person, World, done, message, world
@@ -123,6 +124,32 @@ def test_missing_type_is_a_child(admin: Person) -> None:
 def test_name_that_is_taken_is_a_conflict(admin: Person) -> None:
     add(admin)
     message(add(admin, type="parent"), 409, "conflictingRequest")
+
+
+def test_parent_that_is_below_a_child_is_refused(top: World, admin: Person) -> None:
+    add(admin)
+    told = '[{"name": "middle", "children": [{"name": "deep", "children": []}]}]'
+    with top.climate.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_cells SET children = CAST(:told AS jsonb)"), {"told": told})
+    for name in ("middle", "deep"):
+        said = message(add(admin, name=name, type="parent"), 400, "badRequest")
+        assert "below the child child1" in said
+    done(add(admin, name="other", type="parent"))
+    assert [cell["name"] for cell in admin.get(C)["cells"]] == ["child1", "other"]
+
+
+def test_cell_that_builds_wait_for_is_deleted_by_force_only(top: World, admin: Person) -> None:
+    add(admin)
+    server_id = done(Person(top.app, "member").boot(), 202)["server"]["id"]
+    with top.climate.engine.begin() as conn:
+        build_id = conn.execute(text("SELECT build_id FROM compute_cell_servers")).scalar_one()
+        assert cell_messages.once(conn, build_id)
+        cell_builds.sent(conn, build_id, "child1", [server_id])
+    said = message(admin("DELETE", f"{C}/child1"), 409, "conflictingRequest")
+    assert "1 build waits for it" in said
+    message(admin("DELETE", f"{C}/child1?force=maybe"), 400, "badRequest")
+    done(admin("DELETE", f"{C}/child1?force=true"), 204)
+    assert admin.get(C)["cells"] == []
 
 
 def test_cell_cannot_be_renamed(admin: Person) -> None:

@@ -8,11 +8,12 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from climate.compute import asking, operations, quotas
+from climate.compute import asking, operations, quotas, services
 from climate.compute.cells import messaging, methods, proxy, server_methods, server_sync, top_builds
 from climate.compute.cells.errors import CellServiceAPIMethodNotFound, CellTimeout, InstanceUnknownCell
 from climate.compute.cells.messages import UP
 from climate.compute.errors import BadRequest, Busy, Conflict, Forbidden, NotFound, QuotaExceeded
+from climate.compute.image import ACTIVE, Image
 from climate.compute.rebuilding import Rebuilt
 from climate.compute.server import (
     DELETE,
@@ -27,7 +28,7 @@ from climate.compute.server import (
     UNPAUSE,
     Server,
 )
-from climate.compute.store import cell_servers, flavors, wishes
+from climate.compute.store import cell_servers, flavors, images, wishes
 from climate.compute.store.server_lists import Listing
 from tests.compute.cells.server_tree import LEAF, LEAF_PATH, TOP, ServerTree, server_tree, who
 from tests.compute.cells.tree import CellDatabases
@@ -156,17 +157,75 @@ def test_a_command_that_the_cell_refuses_is_told_in_the_list_of_actions(cells: S
 
 def test_shelving_and_rebuilding_are_done_in_the_cell(cells: ServerTree) -> None:
     server = cells.boot()
-    proxy.rebuild(cells.top, who(server), Rebuilt(str(uuid4()), name="again"))
+    image = shared_image(cells)
+    proxy.rebuild(cells.top, who(server), Rebuilt(image, name="again"))
     cells.settle()
-    assert cells.seen(server.id).name == "again"
-    with cells.top.engine.connect() as conn:
-        assert wishes.notes(conn, server.id)[0]["message"] == "Error"  # the cell has no such image
+    assert (cells.seen(server.id).name, cells.seen(server.id).image_id) == ("again", image)
+    assert cells.leaf.look(server.id).name == "again"
     proxy.shelve(cells.top, who(server))
     cells.settle()
     assert cells.seen(server.id).status == cells.leaf.look(server.id).status == "SHELVED_OFFLOADED"
     proxy.unshelve(cells.top, who(server), None)
     cells.settle()
     assert cells.seen(server.id).status == cells.leaf.look(server.id).status == "ACTIVE"
+
+
+def shared_image(cells: ServerTree) -> str:
+    """An image that the top and the leaf have by the same name."""
+    for compute, image_id in ((cells.top, services.IMAGE_ID), (cells.leaf.compute, str(uuid4()))):
+        with compute.engine.begin() as conn:
+            images.insert(conn, Image(image_id, "shared", None, ACTIVE, "public", "raw", "bare", 0, None))
+    return services.IMAGE_ID
+
+
+def refused_rebuild(cells: ServerTree, server: Server) -> None:
+    """Ask for a rebuild from an image that the cell does not have."""
+    words = {"name": "again", "metadata": {"new": "yes"}, "description": "made anew"}
+    proxy.rebuild(cells.top, who(server), Rebuilt(str(uuid4()), **words))  # type: ignore[arg-type]
+    assert cells.seen(server.id).name == "again"
+
+
+def words_of(server: Server) -> tuple[Any, ...]:
+    return server.name, server.image_id, dict(server.metadata), server.description
+
+
+def test_rebuild_that_the_cell_refuses_leaves_nothing_at_the_top(cells: ServerTree) -> None:
+    server = cells.boot(metadata={"old": "yes"})
+    refused_rebuild(cells, server)
+    cells.settle()
+    found, there = cells.seen(server.id), cells.leaf.look(server.id)
+    assert words_of(found) == words_of(server) == words_of(there)
+    assert (found.task, found.status) == (None, "ACTIVE")
+    with cells.top.engine.connect() as conn:
+        assert wishes.notes(conn, server.id)[0]["message"] == "Error"
+
+
+def test_words_that_were_changed_since_a_refused_rebuild_stay(cells: ServerTree) -> None:
+    server = cells.boot(metadata={"old": "yes"})
+    refused_rebuild(cells, server)
+    proxy.describe(cells.top, who(server), {"name": "newest"})
+    cells.settle()
+    found = cells.seen(server.id)
+    assert words_of(found) == ("newest", server.image_id, {"old": "yes"}, server.description)
+    assert cells.leaf.look(server.id).name == "newest"
+
+
+@pytest.mark.parametrize(
+    ("cell", "noted"),
+    [
+        ("top!left", {"name": {"from": "stolen", "to": "mine"}}),
+        (LEAF_PATH, {"name": {"from": "stolen", "to": "other"}}),
+        (LEAF_PATH, {"project_id": {"from": "stolen", "to": "demo"}}),
+        (LEAF_PATH, {"name": {"from": 7, "to": "mine"}}),
+        (LEAF_PATH, {"name": "stolen"}),
+        (LEAF_PATH, ["name"]),
+    ],
+)
+def test_only_what_was_noted_for_a_command_of_this_cell_is_taken_back(cells: ServerTree, cell: str, noted: Any) -> None:
+    server = cells.boot(name="mine")
+    assert not server_sync.take_back(cells.top, cell, server.id, noted)
+    found = cells.seen(server.id)
+    assert (found.name, found.project_id) == ("mine", "demo")
 
 
 def test_calls_bring_the_value_of_the_cell(cells: ServerTree) -> None:

@@ -163,3 +163,20 @@ def test_report_that_was_overtaken_changes_nothing(cells: Tree) -> None:
 def test_malformed_report_is_refused(cells: Tree, change: dict[str, Any]) -> None:
     tell(cells, "left", report_of("left") | change)
     assert units(cells, "top") is None
+
+
+def test_age_of_a_cell_further_below_grows_while_its_parent_is_silent(cells: Tree) -> None:
+    cells.handlers = state.HANDLERS
+    for name in ("leaf", "right"):
+        state.report(cells[name])
+        cells.settle()
+    top = cells["top"]
+    with top.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_cells SET last_seen = last_seen - interval '400 seconds'"))
+        now = top.now(conn)
+    (right,) = [cell for cell in neighbours.listed(top) if cell.name == "right"]
+    told = state.described(top, right, now)
+    (leaf,) = told["children"]
+    assert (told["state"], leaf["state"]) == ("mute", "mute")
+    assert told["age"] >= 400
+    assert leaf["age"] >= told["age"]

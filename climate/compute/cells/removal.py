@@ -1,0 +1,53 @@
+"""Removal of a neighbour: refused while it has servers or builds wait for it, unless it is forced."""
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.cells import messaging, paths
+from climate.compute.cells.errors import CellInUse, CellNotFound
+from climate.compute.cells.messages import UP
+from climate.compute.cells.server_sync import FAULT
+from climate.compute.context import Compute
+from climate.compute.store import cell_builds, cell_servers
+from climate.compute.store import cells as rows
+
+log = structlog.get_logger(__name__)
+
+PART = 1000
+"""Servers in one message at most."""
+
+
+def remove(compute: Compute, name: str, *, force: bool = False) -> None:
+    """Delete a neighbour and the messages that wait for it.
+
+    With `force`, servers of builds that it has not reported go into ERROR, and those that
+    it has reported stay listed as they were last; deleting them then needs no cell.
+    Raises CellNotFound, and CellInUse without `force`.
+    """
+    with compute.engine.begin() as conn:
+        # The lock holds up builds that are being sent to the cell: they go to another one.
+        if rows.lock(conn, name) is None:
+            raise CellNotFound(f"Cell {name} could not be found.")
+        builds = cell_builds.waiting(conn, name)
+        servers = cell_servers.count_below(conn, paths.join(compute.cells.name, name))
+        if (builds or servers) and not force:
+            raise CellInUse(_refusal(name, builds, servers))
+        failed = cell_builds.unreported(conn, name)
+        _fail(compute, conn, failed, f"The cell {name} was removed before it had reported the server.")
+        rows.delete(conn, name)
+    log.info("a cell was removed", cell=name, builds=builds, failed=len(failed), servers=servers)
+
+
+def _refusal(name: str, builds: int, servers: int) -> str:
+    what = [f"{builds} {'build waits' if builds == 1 else 'builds wait'} for it"] if builds else []
+    what = ([f"it has {servers} {'server' if servers == 1 else 'servers'}"] if servers else []) + what
+    return (
+        f"Cell {name} cannot be deleted: {' and '.join(what)}. Delete the servers first, "
+        "or use force=true, by which servers of these builds go into ERROR."
+    )
+
+
+def _fail(compute: Compute, conn: Connection, ids: list[str], reason: str) -> None:
+    for start in range(0, len(ids), PART):
+        kwargs = {"instances": ids[start : start + PART], "message": reason}
+        messaging.broadcast(compute, conn, UP, FAULT, kwargs, run_locally=True)

@@ -1,0 +1,46 @@
+"""Builds that were sent to a neighbour, and their servers."""
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+_SENT = text("""
+    UPDATE compute_cell_builds SET cell = :cell, server_ids = CAST(:ids AS jsonb) WHERE build_id = :build_id
+""")
+
+# The top cell has a row for each server of a build.  Other cells know no more than what is in the outbox.
+_WAITING = text("""
+    WITH outbox AS (
+        SELECT CAST(body AS jsonb) #>> '{method_kwargs,build,build_id}' AS build_id FROM compute_cell_outbox
+        WHERE cell = :cell AND kind = 'targeted' AND body LIKE '%"method_name":"schedule_run_instance"%')
+    SELECT count(*) FROM compute_cell_builds b
+    WHERE b.cell = :cell AND (
+        EXISTS (SELECT FROM compute_cell_servers s
+                WHERE s.build_id = b.build_id AND s.cell IS NULL AND s.status = 'BUILD' AND s.deleted_at IS NULL)
+        OR b.build_id IN (SELECT build_id FROM outbox)
+           AND NOT EXISTS (SELECT FROM compute_cell_servers s WHERE s.build_id = b.build_id))
+""")
+
+_UNREPORTED = text("""
+    SELECT i.id FROM compute_cell_builds b, jsonb_array_elements_text(b.server_ids) AS i(id)
+    WHERE b.cell = :cell AND NOT EXISTS (
+        SELECT FROM compute_cell_servers s
+        WHERE s.id = CAST(i.id AS uuid) AND (s.cell IS NOT NULL OR s.deleted_at IS NOT NULL OR s.status <> 'BUILD'))
+    ORDER BY i.id
+""")
+
+
+def sent(conn: Connection, build_id: str, cell: str, server_ids: Sequence[str]) -> None:
+    """Note that a build, which counts as carried out here, was sent to a neighbour."""
+    conn.execute(_SENT, {"build_id": build_id, "cell": cell, "ids": json.dumps(list(server_ids))})
+
+
+def waiting(conn: Connection, cell: str) -> int:
+    """Return the number of builds that wait for a neighbour: not sent yet, or without a word of their servers."""
+    return int(conn.execute(_WAITING, {"cell": cell}).scalar_one())
+
+
+def unreported(conn: Connection, cell: str) -> list[str]:
+    """Return the ids of servers that were sent to a neighbour and that nothing was heard of here."""
+    return list(conn.execute(_UNREPORTED, {"cell": cell}).scalars())
