@@ -6,6 +6,8 @@ from typing import Any
 import click
 
 from climate.cli import found
+from climate.cli.failures import ERROR, Failure
+from climate.cli.journal import with_stores
 from climate.cli.options import exactly_one, listed, shown
 from climate.cli.session import current
 
@@ -48,16 +50,34 @@ def show(cell: str) -> None:
 @click.option("--ask", multiple=True, type=click.Choice(ASKED), help="A field that is asked for; repeatable.")
 @click.option("--weight-offset", type=float, help="Added to its weight: a large one makes it the default cell.")
 @click.option("--weight-scale", type=float, help="Multiplies the weight of its room.")
+@click.option("--local", is_flag=True, help="Write to the database: the cell need not run the web process.")
 @shown
-def add(name: str, parent: bool | None, child: bool | None, ask: Sequence[str], **link: Any) -> None:
+def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Sequence[str], **link: Any) -> None:
     """Add a neighbour.  Both ends of a link need the same secret: `--ask secret`.
 
     What --ask names is asked for, or read from standard input, one a line.
     """
     exactly_one(("--parent", "--child"), parent, child)
+    if local:
+        _add_here(name, bool(parent), link, ask)
+        return
     body = {"name": name, "type": "parent" if parent else "child", **_link(link), **_asked(ask)}
     session = current()
     session.show(session.client.json("compute", "POST", "/os-cells", json={"cell": body})["cell"])
+
+
+def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence[str]) -> None:
+    from climate import cell_links
+
+    fields = {"database": "virtual_host"}
+    given = {fields.get(key, key): value for key, value in link.items() if value is not None} | _asked(ask)
+    weights = {key: given.pop(key) for key in ("weight_offset", "weight_scale") if key in given}
+    session = current()
+    try:
+        cell_links.store(with_stores(session.settings), cell_links.Link(name, is_parent, given, weights))
+    except cell_links.LinkRefused as refusal:
+        raise Failure(str(refusal), ERROR, "`climate cell add --help` tells the fields") from None
+    session.show({"name": name, "type": "parent" if is_parent else "child"})
 
 
 @group.command("set")
@@ -79,9 +99,11 @@ def set_(cell: str, ask: Sequence[str], **link: Any) -> None:
 
 @group.command("delete")
 @click.argument("cell")
-def delete(cell: str) -> None:
+@click.option("--force", is_flag=True, help="Although it has servers, or builds wait for it, which fail.")
+def delete(cell: str, force: bool) -> None:
     """Delete a neighbour and the messages that wait for it."""
-    current().client.call("compute", "DELETE", f"/os-cells/{found.part(cell)}")
+    query = "?force=true" if force else ""
+    current().client.call("compute", "DELETE", f"/os-cells/{found.part(cell)}{query}")
 
 
 @group.command("capacities")

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from climate.cli.failures import ERROR, TIMEOUT, Failure
 from climate.embedded.spawn import Program, start, stop
 
 HOME = "var/demo"
-UP = (sys.executable, "-m", "climate", "up", "--demo")
+PLAIN_UP = (sys.executable, "-m", "climate", "up")
+UP = (*PLAIN_UP, "--demo")
 START_SECONDS = 300.0
 """Longest time until everything answers, on a slow machine and from nothing."""
 STOP_SECONDS = 60.0
+RUNS = "climate runs "
+"""How a stack without a web process says that it is ready."""
 SETTINGS = {
     "CLIMATE_POOLS_SECONDS": "1",
     "CLIMATE_IDLE_OFF_AFTER": "1",
@@ -65,18 +69,26 @@ def _free_port() -> int:
 
 @contextmanager
 def running(
-    environ: Mapping[str, str], waiting: Callable[[float], None], argv: tuple[str, ...] = UP
+    environ: Mapping[str, str],
+    waiting: Callable[[float], None],
+    argv: tuple[str, ...] = UP,
+    *,
+    has_web: bool = True,
 ) -> Iterator[Stack]:
-    """The stack while the block lasts; nothing of it is left afterwards, whatever ends the block."""
+    """The stack while the block lasts; nothing of it is left afterwards, whatever ends the block.
+
+    Without `has_web` no API answers: the stack is ready when it says that its processes run.
+    """
     home = Path(environ["CLIMATE_HOME"])
     log = home / "logs" / "demo.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    url = f"http://{environ.get('CLIMATE_HOST') or '127.0.0.1'}:{environ['CLIMATE_PORT']}"
+    url = f"http://{environ.get('CLIMATE_HOST') or '127.0.0.1'}:{environ.get('CLIMATE_PORT')}"
+    look = partial(_readiness, url) if has_web else partial(_running_processes, log)
     program = Program("climate up", argv, environ, stop_seconds=STOP_SECONDS)
     with _endings(), log.open("wb") as output:
         child = start(program, output)
         try:
-            yield Stack(environ, url, _ready(child, url, log, waiting))
+            yield Stack(environ, url, _ready(child, look, log, waiting))
         finally:
             stop(child, program)
 
@@ -96,7 +108,13 @@ def _endings() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _ready(child: subprocess.Popen[bytes], url: str, log: Path, waiting: Callable[[float], None]) -> Mapping[str, Any]:
+Look = Callable[[], Mapping[str, Any] | None]
+"""Returns what a stack says of its readiness; None while it is not ready."""
+
+
+def _ready(
+    child: subprocess.Popen[bytes], look: Look, log: Path, waiting: Callable[[float], None]
+) -> Mapping[str, Any]:
     spent, pause = 0.0, 0.25
     while spent < START_SECONDS:
         try:
@@ -106,7 +124,7 @@ def _ready(child: subprocess.Popen[bytes], url: str, log: Path, waiting: Callabl
         else:
             raise Failure(f"the stack ended at once: {_tail(log)}", ERROR, f"look into {log}")
         waiting(spent)
-        answer = _readiness(url)
+        answer = look()
         if answer is not None:
             return answer
     raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"look into {log}")
@@ -118,6 +136,11 @@ def _readiness(url: str) -> Mapping[str, Any] | None:
         return dict(answer.json()) if answer.status_code == 200 else None
     except (httpx.HTTPError, ValueError):
         return None
+
+
+def _running_processes(log: Path) -> Mapping[str, Any] | None:
+    said = log.read_text(encoding="utf-8", errors="replace")
+    return {} if RUNS in said else None
 
 
 def _tail(log: Path) -> str:

@@ -36,8 +36,8 @@ def _exit(code: int) -> None:
     "--demo",
     is_flag=False,
     flag_value="cloud",
-    type=click.Choice(["cloud", "zones"]),
-    help="With hosts to play with: one cloud, or a tree of four zones.",
+    type=click.Choice(["cloud", "zones", "cells"]),
+    help="With hosts to play with: one cloud, or a tree of four zones or cells.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the APIs, instead of CLIMATE_PORT.")
 @click.option("--scale", type=PairType(), multiple=True, metavar="PROCESS=COUNT", help="So many of it; repeatable.")
@@ -45,16 +45,23 @@ def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tu
     """Run everything, or some PROCESSes of the Procfile: stores (unless URLs are given), web, poller, worker."""
     session = current()
     from climate import runner
-    from climate.cli import zones_demo
 
     settings = _settings()
-    if demo == "zones":
+    if demo in ("zones", "cells"):
         if processes or scale:
-            raise click.UsageError("--demo zones runs whole deployments: it takes no PROCESS and no --scale")
-        _exit(zones_demo.run(session, port))
+            raise click.UsageError(f"--demo {demo} runs whole deployments: it takes no PROCESS and no --scale")
+        _exit(_run_tree(demo, port))
     settings = replace(settings, port=port) if port else settings
     formation = {name: _count(name, count) for name, count in scale}
     _exit(runner.up(settings, session.environ, processes or None, formation or None, demo is not None))
+
+
+def _run_tree(demo: str, port: int | None) -> int:
+    from climate.cli import tree_demo
+    from climate.cli.cells_demo import CELLS
+    from climate.cli.zones_demo import ZONES
+
+    return tree_demo.run(CELLS if demo == "cells" else ZONES, current(), port)
 
 
 def _count(name: str, count: str) -> int:

@@ -101,6 +101,8 @@ def test_set_sends_only_what_is_given(cli: Cli, answering: Wire) -> None:
 def test_delete_sync_and_capacities(cli: Cli, answering: Wire) -> None:
     assert cli("cell", "delete", "left").code == 0
     assert answering.sent("DELETE", f"{CELLS}/left")
+    assert cli("cell", "delete", "left", "--force").code == 0
+    assert answering.sent("DELETE", f"{CELLS}/left").query == {"force": "true"}
     assert cli("cell", "sync", "--project", "p").code == 0
     assert answering.sent("POST", f"{CELLS}/sync_instances").body == {"project_id": "p"}
     assert cli("cell", "capacities", "-f", "json").data == ROOM

@@ -1,0 +1,47 @@
+"""Neighbours of a cell, stored without its API: a child cell need not run the web process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from climate import bootstrap
+from climate.compute.cells import neighbours
+from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.errors import CellError, CellExists
+from climate.compute.errors import ComputeError
+from climate.settings import Settings
+
+
+class LinkRefused(Exception):
+    """The neighbour cannot be stored; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A neighbour, and how its broker is reached: the fields of `climate.compute.cells.cell.Broker`."""
+
+    name: str
+    is_parent: bool
+    broker: Mapping[str, Any] = field(repr=False)
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+def store(settings: Settings, link: Link, *, replace: bool = False) -> None:
+    """Store a neighbour in the database of `settings`; `replace`: one of this name is changed.
+
+    Raises LinkRefused.
+    """
+    if not settings.cells_enable:
+        raise LinkRefused("this deployment is not a cell; set CLIMATE_CELLS_ENABLE=true")
+    deployment = bootstrap.build(settings, application="climate-cell-link", pool_size=1)
+    compute = deployment.compute
+    try:
+        neighbours.create(compute, Cell(link.name, link.is_parent, Broker(**link.broker), **link.weights))
+    except CellExists as known:
+        if not replace:
+            raise LinkRefused(str(known)) from None
+        neighbours.change(compute, link.name, {"is_parent": link.is_parent, **link.weights}, link.broker)
+    except (ComputeError, CellError) as refusal:
+        raise LinkRefused(str(refusal)) from None
+    finally:
+        compute.engine.dispose()
