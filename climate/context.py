@@ -8,6 +8,8 @@ from random import random
 from sqlalchemy import Connection, Engine
 
 from climate.cloud import Cloud
+from climate.cloud.children import CELL, ZONE, ChildDeployments, ChildrenOfKinds, NoChildren
+from climate.cloud.zone_children import ZoneChildren
 from climate.cloud.zones import ChildZones, NoZones
 from climate.plugin import ResourcePlugin
 from climate.power import PowerDriver
@@ -31,6 +33,13 @@ class Climate:
     power: Mapping[str, PowerDriver] = field(default_factory=dict)
     """The drivers of power supplies, by name."""
     zones: ChildZones = field(default_factory=NoZones)
-    """The deployments below this one."""
+    """The zones below this one."""
+    cells: ChildDeployments = field(default_factory=NoChildren)
+    """The cells below this one."""
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Where secrets are sealed that have to be used again."""
+
+    @property
+    def children(self) -> ChildDeployments:
+        """The deployments below this one, of which leases may have parts."""
+        return ChildrenOfKinds({ZONE: ZoneChildren(self.zones), CELL: self.cells})

@@ -28,7 +28,7 @@ from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden
 from climate.domain.lease import Lease
-from climate.service import leases, zone_leases
+from climate.service import leases, tree_leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.store.leases import Listing
@@ -82,7 +82,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
         events=[event["event_date"] for event in body["events"]],
         hold=None if body["hold_seconds"] is None else timedelta(seconds=body["hold_seconds"]),
     )
-    made = zone_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
+    made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
     bind_contextvars(lease_id=str(made.id))
     return {"lease": lease_body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
 
@@ -128,7 +128,7 @@ def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> Respo
         reservations=tuple(_changed_reservations(known, body.get("reservations", ()))),
     )
     version = headers.get("version")
-    return _shown(zone_leases.update(over_the_tree(), caller(), known, wish, version, dry_run=query["dry_run"]))
+    return _shown(tree_leases.update(over_the_tree(), caller(), known, wish, version, dry_run=query["dry_run"]))
 
 
 @serve(
@@ -158,7 +158,7 @@ def confirm_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnVa
     It is an ordinary lease from then on, and starts at once where its start has come.  A second
     confirmation under the same key has the answer of the first; 409 once the hold has expired.
     """
-    return _shown(zone_leases.confirm(over_the_tree(), caller(), _id(lease_id), headers["key"]))
+    return _shown(tree_leases.confirm(over_the_tree(), caller(), _id(lease_id), headers["key"]))
 
 
 @serve(blueprint, "GET", "/leases/<lease_id>/history", Operation("leases:get", {200: HistoryAnswer}, refuses=(404,)))

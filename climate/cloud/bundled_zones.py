@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from climate.cloud import CloudError
-from climate.cloud.zones import Child, ZoneAnswer, ZoneRequest
+from climate.cloud.children import ZONE, Child
+from climate.cloud.zones import ZoneAnswer, ZoneRequest
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store import child_zones
@@ -31,7 +32,7 @@ class BundledZones:
         with self.compute.engine.connect() as conn:
             now = self.compute.now(conn)
             found = child_zones.listed(conn)
-        return [Child(zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now)]
+        return [Child(ZONE, zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now)]
 
     def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
         """Send all at once; a child that is not registered, or whose password cannot be read, is an error."""

@@ -1,18 +1,11 @@
-"""The port to child zones: what the engine asks of the deployments below this one."""
+"""The port to child zones: requests to the public API of the deployments below this one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from climate.cloud import CloudError
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """A child zone that requests are sent to."""
-
-    id: int
-    name: str
+from climate.cloud.children import Child
 
 
 @dataclass(frozen=True, slots=True)

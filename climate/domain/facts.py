@@ -36,10 +36,11 @@ class AddressHold:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """A share of a reservation that a child zone is asked for.
+    """A share of a reservation that a child zone or cell is asked for.
 
     `id` is the key under which the child is asked, so that it gives the share
-    once however often it is asked.  `zone` is the child's name at that time.
+    once however often it is asked.  `zone` is the child's name at that time;
+    of a cell `zone_id` is 0 and `zone` empty.
     """
 
     id: UUID
@@ -47,6 +48,8 @@ class PlannedPart:
     zone: str
     least: int
     most: int
+    cell: str = ""
+    """The path of the cell; empty for a zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,7 @@ class HoldExpired:
 
 @dataclass(frozen=True, slots=True)
 class LeasePartHeld:
-    """A child zone holds a part, as a reservation of a lease of its own."""
+    """A child zone or cell holds a part, as a reservation of a lease of its own."""
 
     part_id: UUID
     at: datetime
@@ -216,7 +219,7 @@ class LeasePartHeld:
 
 @dataclass(frozen=True, slots=True)
 class LeasePartConfirmed:
-    """The child zone's lease for a part was confirmed."""
+    """The child's lease for a part was confirmed."""
 
     part_id: UUID
     at: datetime
@@ -224,7 +227,7 @@ class LeasePartConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class LeasePartReleased:
-    """The child zone has nothing of a part any more, or never had."""
+    """The child has nothing of a part any more, or never had."""
 
     part_id: UUID
     at: datetime

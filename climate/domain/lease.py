@@ -37,7 +37,7 @@ from climate.domain.status import (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of a reservation that lies in a child zone."""
+    """A share of a reservation that lies in a child zone or cell."""
 
     id: UUID
     zone_id: int
@@ -51,6 +51,13 @@ class Part:
     """Of the child's reservation."""
     hosts: int = 0
     """Hosts that the child keeps for it."""
+    cell: str = ""
+    """The path of the cell; empty for a zone."""
+
+    @property
+    def where(self) -> str:
+        """The child as it is named in messages."""
+        return f"cell {self.cell}" if self.cell else f"zone {self.zone}"
 
     @property
     def counted(self) -> int:
@@ -80,11 +87,11 @@ class Reservation:
     """Whether it got other hosts than it had while it was active."""
     addresses: tuple[AddressHold, ...] = ()
     parts: tuple[Part, ...] = ()
-    """Its shares in child zones."""
+    """Its shares in child zones and cells."""
 
     @property
     def lies_elsewhere(self) -> bool:
-        """Whether all of it lies in child zones."""
+        """Whether all of it lies in child zones and cells."""
         return bool(self.parts) and not self.holds
 
     @property
@@ -158,7 +165,7 @@ class Lease:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The shares in child zones of all its reservations."""
+        """The shares in child zones and cells of all its reservations."""
         return tuple(part for reservation in self.reservations for part in reservation.parts)
 
     def reservation(self, reservation_id: UUID) -> Reservation:
@@ -271,7 +278,7 @@ def _created(fact: facts.LeaseCreated) -> Lease:
                 r.holds,
                 r.exists_before_start,
                 addresses=r.addresses,
-                parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most) for p in r.parts),
+                parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in r.parts),
             )
             for r in fact.reservations
         ),

@@ -19,7 +19,7 @@ from climate.domain.pools import LENT, HostPlace, Pool, Turn
 from climate.domain.schedule import Verdict
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent
-from climate.service import lifecycle, moves, notices, preparing, readiness, telling, zone_parts
+from climate.service import lease_parts, lifecycle, moves, notices, preparing, readiness, telling
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
@@ -184,7 +184,7 @@ def _act(begun: _Run, steps: Steps) -> Outcome:
     for reservation in () if begun.event.kind is EventKind.EXPIRE else begun.lease.reservations:
         try:
             lacking[reservation.id] = _hook(begun, steps, reservation)
-            zone_parts.act(begun.climate, begun.event.kind, begun.lease, reservation)
+            lease_parts.act(begun.climate, begun.event.kind, begun.lease, reservation)
         except Fenced as error:
             log.warning("stopped: a later claim has been at work", reason=str(error))
             return _outcome(begun, [NotYet("something of it was worked on meanwhile")], {})

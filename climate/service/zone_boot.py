@@ -6,12 +6,13 @@ from typing import Any
 from uuid import uuid4
 
 from climate.cloud import CloudError
+from climate.cloud.zone_children import BROKEN
 from climate.cloud.zones import ZoneAnswer, ZoneRequest
 from climate.context import Climate
 from climate.domain.errors import Conflict, Unavailable
 from climate.domain.lease import Part
 from climate.domain.policy import Caller
-from climate.service import zone_parts
+from climate.service import lease_parts
 
 KEY = "climate_zone_boot"
 """Metadata of a server, by which it is found again when the child's answer was lost."""
@@ -63,9 +64,9 @@ def _boot(climate: Climate, caller: Caller, part: Part, body: Mapping[str, Any],
             return f"it has no image {names.image}, or more than one"
     key = str(uuid4())
     sent = _translated(body, part, {"flavorRef": flavor, "imageRef": image}, key)
-    request = ZoneRequest(part.zone_id, "POST", "/servers", sent, service="compute", role=zone_parts.role(caller))
+    request = ZoneRequest(part.zone_id, "POST", "/servers", sent, service="compute", role=lease_parts.role(caller))
     (outcome,) = climate.zones.ask_all([request])
-    if isinstance(outcome, CloudError) or outcome.status >= zone_parts.BROKEN:
+    if isinstance(outcome, CloudError) or outcome.status >= BROKEN:
         return _found_again(climate, part, key)
     server_id = _inner(outcome, "server").get("id")
     if outcome.is_good and isinstance(server_id, str):

@@ -293,6 +293,7 @@ def _part(p: dict[str, Any]) -> Part:
         lease_id=UUID(p["lease_id"]) if p["lease_id"] else None,
         reservation_id=UUID(p["reservation_id"]) if p["reservation_id"] else None,
         hosts=p["hosts"],
+        cell=p.get("cell", ""),
     )
 
 

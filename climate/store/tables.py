@@ -81,7 +81,7 @@ reservations = Table(
     Column("exists_before_start", Boolean, nullable=False),
     Column("missing", Integer, nullable=False, server_default="0"),
     Column("resources_changed", Boolean, nullable=False),
-    # Shares in child zones.
+    # Shares in child zones and cells.
     Column("parts", JSONB, nullable=False, server_default="[]"),
 )
 

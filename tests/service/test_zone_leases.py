@@ -22,9 +22,9 @@ from climate.domain.errors import (
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
 from climate.domain.status import HoldState, LeaseStatus, PartState
-from climate.service import leases, limits, zone_leases
+from climate.service import leases, limits, tree_leases
 from climate.service.changes import Changes
-from climate.service.zone_leases import HOLD
+from climate.service.tree_leases import HOLD
 from climate.store.idempotency import Key
 from tests.compute.zones.tree import LATEST
 from tests.conftest import ADMIN, MEMBER
@@ -73,7 +73,7 @@ def test_what_does_not_fit_here_lies_in_the_child_with_the_best_offer(family: Fa
 
 
 def test_a_lease_is_spread_only_where_that_is_asked_for(family: Family) -> None:
-    with pytest.raises(NotEnoughHosts, match="child zones offer none"):
+    with pytest.raises(NotEnoughHosts, match="children offer none"):
         family.make(hosts_wanted(5))
     lease = family.make(hosts_wanted(5, across=True))
     assert len(lease.reservations[0].hosts) == 2
@@ -96,7 +96,7 @@ def test_a_zone_can_be_named(family: Family) -> None:
 
 
 def test_a_dry_run_keeps_nothing(family: Family) -> None:
-    tried = zone_leases.create(family.parent, MEMBER, family.order(hosts_wanted(5, across=True)), dry_run=True)
+    tried = tree_leases.create(family.parent, MEMBER, family.order(hosts_wanted(5, across=True)), dry_run=True)
     assert [part.most for part in tried.parts] == [2, 1]
     assert all(family.free(name) for name in family.tree.zones)
 
@@ -115,8 +115,8 @@ def test_parts_count_in_the_limits_of_the_project(family: Family) -> None:
 
 def test_a_repeated_request_makes_one_lease(family: Family) -> None:
     order, key = family.order(hosts_wanted(5, across=True)), Key("k1", "f")
-    first = zone_leases.create(family.parent, MEMBER, order, key)
-    assert zone_leases.create(family.parent, MEMBER, order, key) == first
+    first = tree_leases.create(family.parent, MEMBER, order, key)
+    assert tree_leases.create(family.parent, MEMBER, order, key) == first
     assert len(family.of("left")) == len(family.of("right")) == 1
 
 
@@ -162,7 +162,7 @@ def test_a_deletion_waits_for_a_child_that_is_away(family: Family) -> None:
 
 
 def change(family: Family, lease: Lease, **wanted: Any) -> Lease:
-    return zone_leases.update(family.parent, MEMBER, lease.id, Changes(**wanted))
+    return tree_leases.update(family.parent, MEMBER, lease.id, Changes(**wanted))
 
 
 def ends(family: Family) -> set[Any]:
@@ -187,7 +187,7 @@ def test_prolonged_and_shortened_over_all_parts(family: Family) -> None:
 def test_a_prolongation_that_one_child_refuses_leaves_all_as_they_were(family: Family) -> None:
     lease = family.make(hosts_wanted(5, across=True))
     family.take("right", 2, start=4, hours=2)
-    with pytest.raises(Conflict, match="Zone right"):
+    with pytest.raises(Conflict, match="zone right"):
         change(family, lease, end=lease.period.end + timedelta(hours=3))
     family.settle()
     assert family.get(lease).period == lease.period
@@ -234,7 +234,7 @@ def test_an_early_end_is_over_all_parts(family: Family) -> None:
 def attempt(family: Family, key: Key | None = None) -> Lease | None:
     """Ask for a lease over all zones, whatever comes of it."""
     try:
-        return zone_leases.create(family.parent, MEMBER, family.order(hosts_wanted(5, across=True)), key)
+        return tree_leases.create(family.parent, MEMBER, family.order(hosts_wanted(5, across=True)), key)
     except (ClimateError, Died):
         return None
 
@@ -262,12 +262,12 @@ def test_a_parent_that_dies_as_it_records_leaves_all_or_nothing(family: Family, 
 def test_who_repeats_a_request_that_broke_off_gets_his_lease(family: Family, number: int) -> None:
     order, key = family.order(hosts_wanted(5, across=True)), Key(f"again-{number}", "f")
     with family.dying_at_record(number), suppress(Died):
-        zone_leases.create(family.parent, MEMBER, order, key)
-    made = zone_leases.create(family.parent, MEMBER, order, key)
+        tree_leases.create(family.parent, MEMBER, order, key)
+    made = tree_leases.create(family.parent, MEMBER, order, key)
     assert {part.state for part in made.parts} == {PartState.CONFIRMED}
     family.settle(LONG)
     assert family.all_or_nothing()
-    assert zone_leases.create(family.parent, MEMBER, order, key) == made
+    assert tree_leases.create(family.parent, MEMBER, order, key) == made
 
 
 def nothing_before(environ: dict[str, Any], pass_on: Callable[[], Any]) -> Any:
@@ -325,20 +325,20 @@ def test_a_child_that_gives_its_offer_away_is_passed_over(family: Family) -> Non
 
 def test_what_is_held_too_long_is_given_back_by_all(family: Family) -> None:
     held = replace(family.order(hosts_wanted(5, across=True)), hold=timedelta(seconds=60))
-    lease = zone_leases.create(family.parent, MEMBER, held)
+    lease = tree_leases.create(family.parent, MEMBER, held)
     assert (lease.status, {part.state for part in lease.parts}) == (LeaseStatus.HELD, {PartState.HELD})
     assert [family.of(name)[0].status for name in ("left", "right")] == [LeaseStatus.HELD] * 2
     family.settle(120)
     assert all(family.free(name) for name in family.tree.zones)
     with pytest.raises(Conflict, match="expired"):
-        zone_leases.confirm(family.parent, MEMBER, lease.id)
+        tree_leases.confirm(family.parent, MEMBER, lease.id)
 
 
 def test_a_hold_over_zones_is_confirmed_once(family: Family) -> None:
     held = replace(family.order(hosts_wanted(5, across=True)), hold=timedelta(seconds=60))
-    lease = zone_leases.create(family.parent, MEMBER, held)
-    first = zone_leases.confirm(family.parent, MEMBER, lease.id, "k")
-    assert zone_leases.confirm(family.parent, MEMBER, lease.id, "k") == first
+    lease = tree_leases.create(family.parent, MEMBER, held)
+    first = tree_leases.confirm(family.parent, MEMBER, lease.id, "k")
+    assert tree_leases.confirm(family.parent, MEMBER, lease.id, "k") == first
     assert {part.state for part in first.parts} == {PartState.CONFIRMED}
     family.settle(120)
     assert family.all_or_nothing()
@@ -438,7 +438,7 @@ def test_a_member_of_the_parent_is_no_administrator_of_the_child(family: Family)
         with pytest.raises(NotEnoughHosts):
             family.make(hosts_wanted(1, zone="left", on_end="release"))
         order = family.order(hosts_wanted(1, zone="left", on_end="release"))
-        assert zone_leases.create(family.parent, ADMIN, order).parts
+        assert tree_leases.create(family.parent, ADMIN, order).parts
     finally:
         family.tree["left"].deployment, family.tree["left"].app = limited, before
 

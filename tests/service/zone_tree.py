@@ -16,7 +16,7 @@ from climate.compute import services
 from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
-from climate.service import events, hosts, leases, replay, zone_leases
+from climate.service import events, hosts, leases, replay, tree_leases
 from climate.service.leases import Order
 from climate.store.engine import database_time
 from climate.store.leases import Listing
@@ -74,7 +74,7 @@ class Family:
         return Order("l", None if start is None else begin, end, None, wanted)
 
     def make(self, *wanted: dict[str, Any], **when: Any) -> Lease:
-        return zone_leases.create(self.parent, MEMBER, self.order(*wanted, **when))
+        return tree_leases.create(self.parent, MEMBER, self.order(*wanted, **when))
 
     def take(self, name: str, count: int, **when: Any) -> Lease:
         """Promise hosts of one zone to somebody there."""

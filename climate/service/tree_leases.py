@@ -1,14 +1,14 @@
-"""Leases over the tree: hosts of this zone and of its children, promised in two phases.
+"""Leases over the tree: hosts of this deployment and of its child zones and cells, promised in two phases.
 
-This zone records the lease as HELD, with its own hosts and with the parts that
-children are asked for.  Each child holds its part; the journal knows a part
-before it is ever confirmed.  Then each child confirms, and last this zone.
+This deployment records the lease as HELD, with its own hosts and with the parts
+that children are asked for.  Each child holds its part; the journal knows a part
+before it is ever confirmed.  Then each child confirms, and last this deployment.
 Whoever dies in between, the hold expires: the event `expire_hold` gives up the
 lease, and its end event takes back what children may have confirmed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.cloud import CloudError
-from climate.cloud.zones import Child, ZoneRequest
+from climate.cloud.children import Child, Verdict
 from climate.context import Climate
 from climate.domain import holds as rules
 from climate.domain import schedule
@@ -24,24 +24,21 @@ from climate.domain.errors import (
     Busy,
     ClimateError,
     Conflict,
-    InvalidInput,
     NotEnoughHosts,
     NotFound,
     PreconditionFailed,
     Unavailable,
 )
-from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeasePartReleased, PlannedPart
+from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeasePartReleased
 from climate.domain.lease import Lease, Part
 from climate.domain.policy import Caller, require
 from climate.domain.status import PartState
-from climate.service import changes, holds, leases, refusals, zone_parts
+from climate.service import changes, holds, lease_parts, leases, refusals, tree_shares
 from climate.service.changes import Changes, PartsFirst
 from climate.service.leases import Order
-from climate.service.planning import Share
 from climate.service.unit import work
 from climate.store import idempotency
 from climate.store import leases as stored
-from climate.store.hosts import HOST_TYPE
 from climate.store.idempotency import Key
 
 log = structlog.get_logger(__name__)
@@ -56,35 +53,27 @@ TRIES = 3
 """How often a child is asked to confirm, when its answer does not come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Hosts that a child could give."""
-
-    child: Child
-    hosts: int
-
-
 class _Refused(Exception):
     """A child does not hold a part that it had offered."""
 
-    def __init__(self, zone_ids: frozenset[int]) -> None:
+    def __init__(self, children: frozenset[Child]) -> None:
         super().__init__()
-        self.zone_ids = zone_ids
+        self.children = children
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
-    """Record a lease as `leases.create` does; with hosts of child zones where its own zone does not suffice.
+    """Record a lease as `leases.create` does; with hosts of children where its own do not suffice.
 
-    A reservation of hosts may name the `zone` that it has to lie in, and may be
-    spread `across` zones; else it lies in one.
+    A reservation of hosts may name the `zone` or the `cell` that it has to lie in,
+    and may be spread `across` several; else it lies in one.
     """
     require(caller, "leases:post")
-    here = climate.settings.zone_name
-    if all(spec.get("zone") in (None, here) for spec in order.reservations):
+    if all(tree_shares.is_for_here(climate, spec) for spec in order.reservations):
         try:
             made = leases.create(climate, caller, order, key, dry_run=dry_run)
-        except NotEnoughHosts:
-            if all(spec.get("zone") == here for spec in order.reservations) or not climate.zones.active():
+        except tree_shares.NOT_HERE:
+            only = all(tree_shares.is_only_for_here(climate, spec) for spec in order.reservations)
+            if only or not climate.children.active():
                 raise
         else:
             if not made.parts or dry_run:
@@ -114,9 +103,9 @@ def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Le
 
 
 def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, dry_run: bool) -> Lease:
-    without: frozenset[int] = frozenset()
+    without: frozenset[Child] = frozenset()
     for _ in range(ROUNDS):
-        shares = _shares(climate, caller, order, without)
+        shares = tree_shares.shares(climate, caller, order, without)
         split = replace(order, shares=shares, hold=_length(climate, order))
         lease = leases.create(climate, caller, split, key, dry_run=dry_run)
         if dry_run or not lease.parts:
@@ -124,11 +113,11 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
         try:
             return _carried_out(climate, caller, lease, order)
         except _Refused as refused:
-            without |= refused.zone_ids
+            without |= refused.children
         _give_up(climate, caller, lease)
         if key:
             work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
-    raise NotEnoughHosts("Not enough hosts available: what child zones offered was given away each time")
+    raise NotEnoughHosts("Not enough hosts available: what children offered was given away each time")
 
 
 def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -> Lease:
@@ -150,101 +139,6 @@ def _length(climate: Climate, order: Order) -> timedelta:
 
 SECOND = timedelta(seconds=1)
 
-# Where hosts are.
-
-
-def _shares(climate: Climate, caller: Caller, order: Order, without: frozenset[int]) -> dict[int, Share]:
-    """By its place, what of each reservation lies in child zones."""
-    children = [child for child in climate.zones.active() if child.id not in without]
-    shares: dict[int, Share] = {}
-    for place, spec in enumerate(order.reservations):
-        if spec.get("resource_type") == HOST_TYPE:
-            so_far = replace(order, reservations=order.reservations[: place + 1], shares=dict(shares), hold=None)
-            share = _share(climate, caller, so_far, children)
-            if share:
-                shares[place] = share
-    return shares
-
-
-def _share(climate: Climate, caller: Caller, order: Order, children: Sequence[Child]) -> Share | None:
-    """How the last reservation of the order is split; None: all of it is here.  NotEnoughHosts where nobody has it."""
-    spec = order.reservations[-1]
-    zone, across = spec.get("zone"), bool(spec.get("across"))
-    own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in zone {zone}")
-    if zone in (None, climate.settings.zone_name):
-        try:
-            leases.create(climate, caller, order, dry_run=True)
-            return None
-        except NotEnoughHosts as error:
-            refusal = error
-        own = _own_hosts(climate, caller, order) if across else 0
-    else:
-        children = [child for child in children if child.name == zone]
-        if not children:
-            raise InvalidInput(f"zone {str(zone)[:80]!r} is neither this zone nor a child zone that answers")
-    least, most = int(spec["min"]), int(spec["max"])
-    offers = _offers(climate, caller, order, children, 1 if across else least)
-    share = _split(own, offers, least, most) if across else _whole(offers, least, most)
-    if share is None:
-        raise NotEnoughHosts(f"{refusal}; child zones offer {', '.join(str(o.hosts) for o in offers) or 'none'}")
-    return share
-
-
-def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
-    """How many hosts of the last reservation this zone could give."""
-    some = {**order.reservations[-1], "min": 1}
-    try:
-        tried = leases.create(
-            climate, caller, replace(order, reservations=(*order.reservations[:-1], some)), dry_run=True
-        )
-    except NotEnoughHosts:
-        return 0
-    return len(tried.reservations[-1].holds)
-
-
-def _offers(climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int) -> list[Offer]:
-    """What each child could give for the last reservation of the order, the best offer first."""
-    spec = {key: value for key, value in order.reservations[-1].items() if key not in zone_parts.OWN}
-    wanted = {**spec, "min": least, "max": order.reservations[-1]["max"]}
-    wanted.pop("resource_type", None)
-    asked = zone_parts.body(order.name, order.start, order.end, wanted, 1)
-    query = {"dry_run": "true"}
-    role = zone_parts.role(caller)
-    answers = climate.zones.ask_all(
-        [ZoneRequest(child.id, "POST", "/leases", asked, query, role=role) for child in children]
-    )
-    offers = []
-    for child, answer in zip(children, answers, strict=True):
-        if isinstance(answer, CloudError):
-            log.warning("child zone made no offer", zone=child.id, reason=str(answer))
-        elif (held := zone_parts.held_in(answer)) is not None:
-            offers.append(Offer(child, held[2]))
-    return sorted(offers, key=lambda offer: (-offer.hosts, offer.child.id))
-
-
-def _whole(offers: Sequence[Offer], least: int, most: int) -> Share | None:
-    """All of it in the child with the best offer."""
-    best = next((offer for offer in offers if offer.hosts >= least), None)
-    return Share(0, (_part(best.child, least, min(most, best.hosts)),)) if best else None
-
-
-def _split(own: int, offers: Sequence[Offer], least: int, most: int) -> Share | None:
-    """As many hosts as are wanted, from as few zones as possible, this one first."""
-    own, parts = min(own, most), []
-    left = most - own
-    for offer in offers:
-        if left <= 0:
-            break
-        count = min(left, offer.hosts)
-        parts.append(_part(offer.child, count, count))
-        left -= count
-    return Share(own, tuple(parts)) if most - left >= least and parts else None
-
-
-def _part(child: Child, least: int, most: int) -> PlannedPart:
-    return PlannedPart(uuid4(), child.id, child.name, least, most)
-
-
 # The two phases.
 
 
@@ -253,21 +147,21 @@ def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
     if not lease.held:
         return lease
     planned = [(r, part) for r in lease.reservations for part in r.parts if part.state is PartState.PLANNED]
-    outcomes = climate.zones.ask_all([zone_parts.hold(caller, lease, r, part) for r, part in planned])
+    outcomes = climate.children.ask_all([lease_parts.hold(caller, lease, r, part) for r, part in planned])
     refused, silent = set(), False
     for (_, part), outcome in zip(planned, outcomes, strict=True):
-        held = zone_parts.held_in(outcome)
+        held = lease_parts.held_in(outcome)
         if held is not None and part.least <= held[2] <= part.most:
             lease = _note(climate, caller, lease.id, part, _held_as(part, held))
         elif isinstance(outcome, CloudError):
             silent = True
         else:
-            refused.add(part.zone_id)
+            refused.add(lease_parts.child_of(part))
     if refused:
         raise _Refused(frozenset(refused))
     if silent:
         _give_up(climate, caller, lease)
-        raise Unavailable("A child zone does not answer: what was held is given back, try again")
+        raise Unavailable("A child does not answer: what was held is given back, try again")
     return lease
 
 
@@ -292,7 +186,7 @@ def _note(climate: Climate, caller: Caller, lease_id: UUID, part: Part, fact: Ca
 
 
 def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
-    """Confirm a held lease as `holds.confirm` does, after the parts of it that lie in child zones."""
+    """Confirm a held lease as `holds.confirm` does, after the parts of it that lie in children."""
     try:
         lease = leases.get(climate, caller, lease_id)
     except NotFound:
@@ -309,21 +203,21 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
 def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
     left = [part for part in lease.parts if part.state is PartState.HELD]
     for _ in range(TRIES):
-        outcomes = climate.zones.ask_all([zone_parts.confirm(part) for part in left])
+        outcomes = climate.children.ask_all([lease_parts.confirm(lease, part) for part in left])
         silent = []
         for part, outcome in zip(left, outcomes, strict=True):
-            if isinstance(outcome, CloudError) or outcome.status >= zone_parts.BROKEN:
+            if isinstance(outcome, CloudError):
                 silent.append(part)
-            elif outcome.is_good:
+            elif outcome.is_done:
                 _note(climate, caller, lease.id, part, _confirmed(part))
             else:
                 _give_up(climate, caller, lease)
-                raise Conflict(f"Zone {part.zone} gave its part of the lease away: all of it is given back, ask anew")
+                raise Conflict(f"The {part.where} gave its part of the lease away: all of it is given back, ask anew")
         left = silent
         if not left:
             return
     _give_up(climate, caller, lease)
-    raise Unavailable("A child zone does not answer: what was held is given back, try again")
+    raise Unavailable("A child does not answer: what was held is given back, try again")
 
 
 def _confirmed(part: Part) -> Callable[[datetime], Fact]:
@@ -339,13 +233,13 @@ def _give_up(climate: Climate, caller: Caller, lease: Lease) -> None:
     try:
         lease = leases.get(climate, caller, lease.id)
         held = [part for part in lease.parts if part.in_force]
-        answers = climate.zones.ask_all([zone_parts.release(part) for part in held])
+        answers = climate.children.ask_all([lease_parts.release(lease, part) for part in held])
         for part, answer in zip(held, answers, strict=True):
-            if not isinstance(answer, CloudError) and answer.status in (204, zone_parts.GONE):
+            if not isinstance(answer, CloudError) and answer.verdict is not Verdict.REFUSED:
                 _note(climate, caller, lease.id, part, _released(part))
         leases.delete(climate, caller, lease.id)
     except ClimateError as error:
-        log.warning("lease over zones could not be given up yet", lease_id=str(lease.id), reason=str(error))
+        log.warning("lease over children could not be given up yet", lease_id=str(lease.id), reason=str(error))
 
 
 # Other dates.
@@ -405,9 +299,9 @@ def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelt
 def _prolong(climate: Climate, lease: Lease, end: datetime, *, dry_run: bool = False) -> None:
     """Have all children agree to a later end; Conflict or Unavailable where one does not."""
     parts = [part for part in lease.parts if part.in_force]
-    outcomes = climate.zones.ask_all([zone_parts.prolong(part, end, dry_run=dry_run) for part in parts])
+    outcomes = climate.children.ask_all([lease_parts.prolong(lease, part, end, dry_run=dry_run) for part in parts])
     for part, outcome in zip(parts, outcomes, strict=True):
-        if isinstance(outcome, CloudError) or outcome.status >= zone_parts.BROKEN:
-            raise Unavailable("A child zone does not answer: the lease stays as it was, try again")
-        if not outcome.is_good:
-            raise Conflict(f"Zone {part.zone} does not keep its part of the lease for so long (HTTP {outcome.status})")
+        if isinstance(outcome, CloudError):
+            raise Unavailable("A child does not answer: the lease stays as it was, try again")
+        if not outcome.is_done:
+            raise Conflict(f"The {part.where} does not keep its part of the lease for so long ({outcome.reason})")

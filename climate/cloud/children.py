@@ -1,0 +1,194 @@
+"""The port to child deployments: what the engine asks of the zones and cells below this one for a lease.
+
+A child holds a part of a lease as a lease of its own.  Each action may be sent
+twice and may arrive late: it is carried out once, or refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from climate.cloud import CloudError
+
+Kind = Literal["zone", "cell"]
+
+ZONE: Kind = "zone"
+CELL: Kind = "cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A zone or cell below this deployment."""
+
+    kind: Kind
+    id: int
+    """The number of a zone in this deployment's registry; 0 for a cell."""
+    name: str
+    """The name of a zone, or the path of a cell."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """The user for whom a child is asked: it grants no more than the role allows."""
+
+    project_id: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartOrder:
+    """A lease with one reservation of hosts, as a child is asked for it.  No `start` means now."""
+
+    name: str
+    start: datetime | None
+    end: datetime
+    spec: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Say how many hosts there would be, and keep nothing."""
+
+    order: PartOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Hold a part.  `key` is that of the part: however often it comes, the child holds it once."""
+
+    order: PartOrder
+    key: str
+    seconds: int
+    """Length of the hold."""
+    until: datetime
+    """The end of the parent's own hold: what comes later is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Make an ordinary lease of a part that is held."""
+
+    lease_id: UUID
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Show the child's lease.  `number` fences off prolongations with a lower one that are still under way."""
+
+    lease_id: UUID
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prolong:
+    """Give the child's lease another end.  `number` grows with each version of the parent's lease."""
+
+    lease_id: UUID
+    end: datetime
+    number: int
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give a part up."""
+
+    lease_id: UUID
+
+
+Action = Offer | Hold | Confirm | Look | Prolong | Release
+
+
+@dataclass(frozen=True, slots=True)
+class PartRequest:
+    """An action for a child."""
+
+    child: Child
+    asker: Asker
+    action: Action
+
+
+class Verdict(StrEnum):
+    """The outcome of an action in a child."""
+
+    DONE = "done"
+    GONE = "gone"
+    """The child has no such lease any more."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class PartLease:
+    """The lease of a child, as far as its parent may see it."""
+
+    id: UUID
+    reservation_id: UUID | None
+    hosts: int | None
+    """Hosts that are held; None once it is no longer only held."""
+    end: datetime | None
+    is_over: bool
+    """Whether it has ended or is ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartAnswer:
+    """The answer of a child, whatever its verdict."""
+
+    verdict: Verdict
+    lease: PartLease | None = None
+    reason: str = ""
+    """The status or class of a refusal; no text of the child."""
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the child did what it was asked for."""
+        return self.verdict is Verdict.DONE
+
+
+Outcome = PartAnswer | CloudError
+"""A CloudError stands for an answer that did not come: the child may have done what it was asked for."""
+
+
+class ChildDeployments(Protocol):
+    """Asks child deployments for parts of leases."""
+
+    def active(self) -> Sequence[Child]:
+        """The children that can be asked, in a stable order."""
+
+    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+        """Send all at once, each with a deadline; the outcomes are in the order of the requests."""
+
+
+class NoChildren:
+    """A deployment without children."""
+
+    def active(self) -> Sequence[Child]:
+        return ()
+
+    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+        return [CloudError(f"{request.child} is not known here") for request in requests]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenOfKinds:
+    """All children of a deployment: each kind is asked in its own way."""
+
+    kinds: Mapping[Kind, ChildDeployments]
+
+    def active(self) -> Sequence[Child]:
+        return [child for children in self.kinds.values() for child in children.active()]
+
+    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+        found: dict[int, Outcome] = {}
+        for kind, children in self.kinds.items():
+            places = [place for place, request in enumerate(requests) if request.child.kind == kind]
+            if places:
+                found |= zip(places, children.ask_all([requests[place] for place in places]), strict=True)
+        return [found[place] for place in range(len(requests))]
