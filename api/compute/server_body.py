@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,9 +87,14 @@ def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
 
 def admit(wanted: Wanted) -> dict[str, Lease]:
     """Return the leases of the reservations that a request names, by reservation, when the caller may boot on them."""
+    return admit_on(wanted.reservations)
+
+
+def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
+    """Return the leases of reservations, by reservation, when the caller may boot on them."""
     ours = [
         reservation
-        for reservation in wanted.reservations
+        for reservation in reservations
         if not lending.is_lent_from_outside(compute(), reservation, caller().project_id)
     ]
     return {reservation: leased_boot.admit(climate(), caller(), reservation) for reservation in ours}

@@ -19,15 +19,14 @@ from climate.compute.addressing import Who
 from climate.compute.boot import Offered
 from climate.compute.cells import build_start, top_builds
 from climate.compute.cells.build_start import Sleep
-from climate.compute.errors import NotFound, NoValidHost
+from climate.compute.errors import NotFound
 from climate.compute.host import Service
 from climate.compute.server import DELETE, Server
 from climate.compute.store import servers
 from climate.compute.zones import placing, single_shot
-from climate.compute.zones.placing import Make
+from climate.compute.zones.placing import Make, Way
 from climate.compute.zones.single_shot import Made
 from climate.domain.errors import InvalidInput
-from climate.domain.lease import Part
 from climate.service import boot as leased_boot
 
 Body = dict[str, Any]
@@ -71,27 +70,15 @@ def _made(wanted: Wanted) -> Made:
     """The first server of a request, in this zone or in a child."""
     if compute().cells.is_api:
         return _in_a_cell(wanted)
-    elsewhere = zone_lease_boot.parts(server_body.admit(wanted))
+    parts = zone_lease_boot.parts(server_body.admit(wanted))
     order = wanted.order
     if order is not None:
         make = _reserved_at(wanted) if wanted.reserved else _booted_at(wanted)
-        made = placing.place(compute(), wanted.request, order, zone_chain.chain(), make)
+        made = placing.place(compute(), wanted.request, order, Way(zone_chain.chain(), parts), make)
         return Made(made, order.reservation_id)
     if wanted.reserved:
         return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
-    if elsewhere:
-        return _on_a_lease_over_zones(wanted, elsewhere)
-    return single_shot.boot(compute(), wanted.request, zone_chain.chain())
-
-
-def _on_a_lease_over_zones(wanted: Wanted, elsewhere: list[Part]) -> Made:
-    """The first server of a request, here or, when there is no room, on a part of its lease in a child zone."""
-    try:
-        first = compute_boot.boot(compute(), wanted.request, strict=True)[0]
-    except NoValidHost:
-        there = zone_lease_boot.boot(wanted, elsewhere)
-        return Made(there.id, there.build_id)
-    return Made(first.id, first.build_id)
+    return single_shot.boot(compute(), wanted.request, zone_chain.chain(), parts)
 
 
 def _in_a_cell(wanted: Wanted) -> Made:

@@ -3,10 +3,11 @@
 from typing import Any
 
 from api import body
-from api.compute import asked, server_body, zone_chain, zone_order
+from api.compute import asked, server_body, zone_chain, zone_lease_boot, zone_order
 from api.compute.blueprint import compute_blueprint
 from api.current import caller, compute, request_id
 from climate.compute.quota import MOST_AT_ONCE
+from climate.compute.request import pools_of
 from climate.compute.zones import builds, request_spec, selection
 from climate.compute.zones.builds import BuildState
 from climate.domain.errors import InvalidInput
@@ -27,7 +28,8 @@ def select() -> Body:
     who = caller()
     given = {"project_id": who.project_id, "user_id": who.user_id, "admin": True, "request_id": request_id()}
     spec = request_spec.read(_spec())
-    return {"weights": selection.for_parent(compute(), spec, given, zone_chain.chain())}
+    parts = zone_lease_boot.parts(server_body.admit_on(pools_of(spec.hints)))
+    return {"weights": selection.for_parent(compute(), spec, given, zone_chain.chain(), parts)}
 
 
 @blueprint.post("/zones/boot")
@@ -47,8 +49,10 @@ def boot() -> Body:
             "reserved=True is for POST /servers, which places the server in this zone or, "
             "where there is no room, in a child zone, and makes its lease there"
         )
-    server_body.admit(wanted)
-    return {"reservation_id": builds.create(compute(), wanted.request, wanted.reservation_id).reservation_id}
+    parts = zone_lease_boot.parts(server_body.admit(wanted))
+    return {
+        "reservation_id": builds.create(compute(), wanted.request, wanted.reservation_id, parts=parts).reservation_id
+    }
 
 
 @blueprint.get("/zones/builds/<build_id>")

@@ -386,31 +386,6 @@ def test_a_server_is_booted_on_a_lease_in_a_child(family: Family) -> None:
     assert family.free("left")
 
 
-@pytest.mark.parametrize("how", [nothing_before, nothing_after])
-def test_a_boot_whose_answer_is_lost_makes_one_server_or_none(family: Family, how: Any) -> None:
-    answer = ask(family, "POST", "/leases", wire_order(family, hosts_wanted(2, zone="left")))
-    (one,) = answer.get_json()["lease"]["reservations"]
-    family.settle()
-    zone = family.tree["left"]
-
-    def application(environ: dict[str, Any], start_response: Any) -> Any:
-        if environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"].endswith("/servers"):
-            return how(environ, lambda: zone.app(environ, start_response))
-        return zone.app(environ, start_response)
-
-    family.tree.applications["left"] = application
-    body = {"name": "s", "imageRef": IMAGE_ID, "flavorRef": "1", "networks": "auto"}
-    body["scheduler_hints"] = {"reservation": one["id"]}
-    answer = family.tree["parent"].ask("POST", "/servers", {"server": body}, "demo", headers=LATEST)
-    made = zone.ask("GET", "/servers").get_json()["servers"]
-    if how is nothing_after:
-        assert answer.status_code == 202
-        assert [server["id"] for server in made] == [answer.get_json()["server"]["id"]]
-    else:
-        assert answer.status_code == 503
-        assert made == []
-
-
 def test_another_project_has_nothing_of_a_lease_in_a_child(family: Family) -> None:
     lease = family.make(hosts_wanted(2, zone="left"), start=None)
     family.settle()

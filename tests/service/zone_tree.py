@@ -21,6 +21,7 @@ from climate.service.leases import Order
 from climate.store.engine import database_time
 from climate.store.leases import Listing
 from tests.compute.zones import tree as trees
+from tests.compute.zones.planned import planned
 from tests.compute.zones.tree import Tree, Zone
 from tests.compute.zones.wires import Application
 from tests.conftest import ADMIN, MEMBER
@@ -267,7 +268,7 @@ def _ready(family: Family, zone: Zone) -> None:
 def family_of(make_database: Any, home: Path, parents: Mapping[str, str] = PARENTS) -> Iterator[Family]:
     """The zone `parent` and those below it, by the name of their parent."""
     names = ("parent", *parents)
-    with trees.tree(make_database, trees.template(make_database), home, names) as tree:
+    with planned(make_database, trees.template(make_database), home, names) as tree:
         family = Family(tree)
         for zone in tree.zones.values():
             _ready(family, zone)

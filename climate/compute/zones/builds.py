@@ -20,6 +20,7 @@ from climate.compute.store import child_zones, zone_offers, zone_servers
 from climate.compute.store import zone_builds as rows
 from climate.compute.store.zone_builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones import request_spec
+from climate.compute.zones.models import NO_PARTS, Parts
 
 AGAIN_SECONDS = 5.0
 """A build that nobody is at is rung for again after so long."""
@@ -66,9 +67,16 @@ def claim_seconds(compute: Compute) -> float:
 
 
 def create(
-    compute: Compute, request: BootRequest, reservation_id: str | None = None, *, worker: str | None = None
+    compute: Compute,
+    request: BootRequest,
+    reservation_id: str | None = None,
+    *,
+    worker: str | None = None,
+    parts: Parts = NO_PARTS,
 ) -> Build:
     """Write a request for `count` servers down, or for as many as the quota allows down to `least`.
+
+    `parts`: where the reservations that it names lie in child zones.
 
     `worker`: whoever asks carries the build out himself, all of `least` or nothing.
     None: some worker does, and places fewer than `least` if there is no room for more.
@@ -89,7 +97,11 @@ def create(
                 "reservation_id": reservation_id,
                 "project_id": request.project_id,
                 "user_id": request.user_id,
-                "request": {"boot": request_spec.recorded_request(kept), "image": image},
+                "request": {
+                    "boot": request_spec.recorded_request(kept),
+                    "image": image,
+                    "parts": {str(zone_id): list(reservations) for zone_id, reservations in parts.items()},
+                },
                 "requested": count,
                 "pending": count,
                 "vcpus": request.flavor.vcpus,
@@ -152,6 +164,11 @@ def sweep(compute: Compute) -> None:
         now = compute.now(conn)
         rows.forget(conn, now - KEPT)
         zone_offers.sweep(conn, now)
+
+
+def parts_of(build: Build) -> Parts:
+    """Where the reservations of a build lie in child zones."""
+    return {int(zone_id): tuple(there) for zone_id, there in build.request.get("parts", {}).items()}
 
 
 def number_name(build: Build, request: BootRequest, number: int) -> str:

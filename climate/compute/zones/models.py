@@ -1,7 +1,9 @@
 """Values of zones: a child as the parent knows it, and the chain of zones that a request has come through."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Self
 
 MOST_HOPS = 8
@@ -9,6 +11,12 @@ MOST_HOPS = 8
 
 SHARE = 0.7
 """Part of the time left that a zone grants its own children, so that its parent still hears its answer."""
+
+
+Parts = Mapping[int, tuple[str, ...]]
+"""Child zone -> ids of reservations there, which are parts of the reservations that a request names here."""
+
+NO_PARTS: Parts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ for another server is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -24,7 +24,7 @@ from climate.compute.zones.blobs import InvalidBlob, Opened
 from climate.compute.zones.build_plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, outcome, request_for
-from climate.compute.zones.models import ChildZone, ZoneChain
+from climate.compute.zones.models import ChildZone, Parts, ZoneChain
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +45,16 @@ class Placed:
     """The child that it was forwarded to; None: it is in this zone."""
 
 
-def place(compute: Compute, request: BootRequest, order: Order, chain: ZoneChain, make: Make) -> str:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way on from this zone to its children."""
+
+    chain: ZoneChain
+    parts: Parts = field(default_factory=dict)
+    """Where the reservations of the request lie in child zones."""
+
+
+def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: Make) -> str:
     """The id of the server of an order: made on the node that was offered, or by the child that the offer is of.
 
     A repeated order finds its server.  Raises InvalidBlob, NoValidHost when the
@@ -65,7 +74,7 @@ def place(compute: Compute, request: BootRequest, order: Order, chain: ZoneChain
         raise Conflict(f"Server {order.launch_index} of build {order.build_id} is being made on another offer")
     item = build_plan.read(opened.item)
     if isinstance(item, ChildItem):
-        return _forwarded(compute, request, replace(order, blob=item.child_blob), (item, opened, chain))
+        return _forwarded(compute, request, replace(order, blob=item.child_blob), (item, opened, way))
     return _made(compute, request, order, (item, opened, make))
 
 
@@ -97,9 +106,9 @@ def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
     return found.server_id
 
 
-def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, Opened, ZoneChain]) -> str:
+def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, Opened, Way]) -> str:
     """The id of the server, made by the child that the offer is of."""
-    item, opened, chain = what
+    item, opened, way = what
     with compute.engine.begin() as conn:
         zone = child_zones.get(conn, item.child_zone)
         if zone is None:
@@ -110,7 +119,8 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
             if not zone_offers.use(conn, _row(request, order, opened)):
                 raise InvalidBlob("it was used for another server")
         image = request_spec.image_name(conn, request.image_id)
-    (told,) = send_all(compute, [(zone, request_for(order, request, image, chain))])
+    theirs = request_spec.in_child(request, way.parts, zone.id)
+    (told,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))])
     if isinstance(told, Built):
         with compute.engine.begin() as conn:
             zone_offers.settle(conn, opened.item_id, told.server_id)

@@ -23,9 +23,9 @@ from climate.compute.store import zone_builds as rows
 from climate.compute.store.zone_builds import SENT, Build, Item
 from climate.compute.zones import placing, request_spec, selection
 from climate.compute.zones.build_plan import ChildItem, LocalItem, PlanItem
-from climate.compute.zones.builds import claim_seconds, number_name
+from climate.compute.zones.builds import claim_seconds, number_name, parts_of
 from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, Unknown, request_for
-from climate.compute.zones.models import ChildZone
+from climate.compute.zones.models import ChildZone, Parts
 from climate.compute.zones.placing import Placed
 from climate.compute.zones.selection import Selection, Wanted
 
@@ -61,6 +61,7 @@ class _Work:
     worker: str
     request: BootRequest
     image: str | None
+    parts: Parts = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     """The reasons for which servers were not placed, for their owner."""
 
@@ -90,7 +91,7 @@ def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
     if build is None:
         return
     request = request_spec.reread_request(build.request["boot"])
-    work = _Work(compute, build, mine, request, build.request["image"])
+    work = _Work(compute, build, mine, request, build.request["image"], parts_of(build))
     try:
         _repeat(work)
         _place_open(work)
@@ -126,11 +127,11 @@ def _place_open(work: _Work) -> None:
     open_ones = [number for number in range(work.build.requested) if number not in known | given_up]
     if not open_ones:
         return
-    if request_spec.stays(work.request):
+    if request_spec.stays(work.request, work.parts):
         _boot_here(work, open_ones, None)
         return
     wanted = replace(work.request, count=len(open_ones), least=1)
-    chosen = selection.select(work.compute, Wanted(wanted, work.image))
+    chosen = selection.select(work.compute, Wanted(wanted, work.image, parts=work.parts))
     _decide(work, chosen)
     for reason in chosen.reasons:
         work.failed(reason)
@@ -217,7 +218,10 @@ def _send(work: _Work, orders: Sequence[Sent]) -> dict[int, Outcome]:
     if not orders:
         return {}
     made = {number: work.order(number, blob) for number, _, blob in orders}
-    requests = [(zone, request_for(made[number], work.request, work.image)) for number, zone, _ in orders]
+    requests = [
+        (zone, request_for(made[number], request_spec.in_child(work.request, work.parts, zone.id), work.image))
+        for number, zone, _ in orders
+    ]
     told = placing.send_all(work.compute, requests)
     outcomes = {number: outcome for (number, _, _), outcome in zip(orders, told, strict=True)}
     zones = {number: zone for number, zone, _ in orders}

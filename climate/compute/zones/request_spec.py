@@ -2,11 +2,12 @@
 
 Ids of flavors, images, networks, servers, groups and reservations mean nothing
 in another deployment.  Flavor and image go by name.  A request that names
-anything else by its id stays in the zone where it was made.
+anything else by its id stays in the zone where it was made.  Reservations are
+an exception: those that have parts in child zones go by the ids of the parts.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,8 +17,11 @@ from climate.compute.flavor import Flavor, recorded
 from climate.compute.quota import MOST_AT_ONCE
 from climate.compute.request import BootRequest, pools_of, read_zone
 from climate.compute.store import flavors, images
+from climate.compute.zones.models import NO_PARTS, Parts
 
-OF_THIS_ZONE = ("reservation", "group", "same_host", "different_host")
+RESERVATION = "reservation"
+
+OF_THIS_ZONE = (RESERVATION, "group", "same_host", "different_host")
 """Hints whose values are ids of this zone."""
 
 SIZES: Mapping[str, str] = {
@@ -44,9 +48,13 @@ class RequestSpec:
     hints: Mapping[str, Any] = field(default_factory=dict)
 
 
-def stays(request: BootRequest) -> str | None:
-    """The reason why a request is for this zone alone; None: child zones may serve it too."""
-    named = [hint for hint in OF_THIS_ZONE if request.hints.get(hint)]
+def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
+    """The reason why a request is for this zone alone; None: child zones may serve it too.
+
+    `parts`: where its reservations lie in child zones.
+    """
+    of_this_zone = [hint for hint in OF_THIS_ZONE if not (parts and hint == RESERVATION)]
+    named = [hint for hint in of_this_zone if request.hints.get(hint)]
     if named:
         return f"the hint '{named[0]}' names something of this zone"
     _, host, node = read_zone(request.zone)
@@ -57,6 +65,13 @@ def stays(request: BootRequest) -> str | None:
     if request.flavor.reservation is not None:
         return "the flavor is of a reservation of this zone"
     return None
+
+
+def in_child(request: BootRequest, parts: Parts, zone_id: int) -> BootRequest:
+    """The request as a child zone understands it: its reservations are the parts that lie there."""
+    if zone_id not in parts:
+        return request
+    return replace(request, hints={**request.hints, RESERVATION: list(parts[zone_id])})
 
 
 def written(request: BootRequest, image: str | None, count: int) -> dict[str, Any]:

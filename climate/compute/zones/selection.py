@@ -18,7 +18,7 @@ from climate.compute.zones import request_spec, routing
 from climate.compute.zones.build_plan import BadOffers, ChildItem, LocalItem, PlanItem, merged, offers, scaled, written
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.forwarding import message
-from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
+from climate.compute.zones.models import FROM_USER, NO_PARTS, ChildZone, Parts, ZoneChain
 from climate.compute.zones.request_spec import RequestSpec
 
 LISTED = 20
@@ -34,6 +34,8 @@ class Wanted:
     request: BootRequest
     image: str | None = None
     chain: ZoneChain = FROM_USER
+    parts: Parts = field(default_factory=dict)
+    """Where its reservations lie in child zones: only those are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,9 @@ def select(compute: Compute, wanted: Wanted) -> Selection:
     Each zone offers at most as many places as servers are asked for.  A child
     that does not answer costs its deadline, and not the plan.
     """
-    reason = request_spec.stays(wanted.request)
+    reason = request_spec.stays(wanted.request, wanted.parts)
     with _read_only(compute) as conn:
-        children = Children() if reason else chosen(compute, conn)
+        children = Children() if reason else chosen(compute, conn, wanted.parts)
     with ThreadPoolExecutor(max_workers=1) as pool:
         asking = pool.submit(_ask, compute, children.asked, wanted)
         local, own, trail = _local(compute, wanted.request)
@@ -112,16 +114,22 @@ def select(compute: Compute, wanted: Wanted) -> Selection:
 
 
 def for_parent(
-    compute: Compute, spec: RequestSpec, who: Mapping[str, Any], chain: ZoneChain = FROM_USER
+    compute: Compute,
+    spec: RequestSpec,
+    who: Mapping[str, Any],
+    chain: ZoneChain = FROM_USER,
+    parts: Parts = NO_PARTS,
 ) -> list[dict[str, Any]]:
     """The answer to a parent's spec: weights to read, and blobs for this zone alone; as many as servers at most.
+
+    `parts`: where the reservations that it names lie in child zones.
 
     Raises NoBlobKey, and BadRequest for a flavor or an image that this zone lacks.
     """
     compute.zones.blobs.check()
     with _read_only(compute) as conn:
         request = request_spec.request_of(conn, spec, who)
-    return sealed(compute, select(compute, Wanted(request, spec.image, chain)).plan[: spec.count])
+    return sealed(compute, select(compute, Wanted(request, spec.image, chain, parts)).plan[: spec.count])
 
 
 def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
@@ -132,10 +140,12 @@ def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
     return [{"weight": item.weight, "blob": blob} for item, blob in zip(plan, blobs, strict=True)]
 
 
-def chosen(compute: Compute, conn: Connection) -> Children:
-    """The children to ask now."""
+def chosen(compute: Compute, conn: Connection, parts: Parts = NO_PARTS) -> Children:
+    """The children to ask now; where there are `parts`, those alone that have some."""
     now, asked, others = compute.now(conn), [], []
     for zone in child_zones.listed(conn):
+        if parts and zone.id not in parts:
+            continue
         try:
             reason = None if zone.is_asked(now) else NOT_ASKED
             opened = zone if reason else replace(zone, password=compute.zones.unseal(zone.password))
@@ -176,10 +186,16 @@ def _ask(compute: Compute, children: Sequence[ChildZone], wanted: Wanted) -> lis
     """The offers of children, in their order."""
     if compute.zones.client is None or not children:
         return []
-    body = request_spec.written(wanted.request, wanted.image, wanted.request.count)
-    asked = [(zone, ChildRequest("POST", "/zones/select", body, chain=wanted.chain)) for zone in children]
+    asked = [
+        (zone, ChildRequest("POST", "/zones/select", _spec_for(zone, wanted), chain=wanted.chain)) for zone in children
+    ]
     answers = routing.ask(compute, asked)
     return [_offered(zone, answer, wanted) for zone, answer in zip(children, answers, strict=True)]
+
+
+def _spec_for(zone: ChildZone, wanted: Wanted) -> dict[str, Any]:
+    request = request_spec.in_child(wanted.request, wanted.parts, zone.id)
+    return request_spec.written(request, wanted.image, request.count)
 
 
 def _offered(zone: ChildZone, answer: ChildAnswer | ChildError, wanted: Wanted) -> tuple[list[ChildItem], ZoneReport]:
