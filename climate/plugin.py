@@ -2,7 +2,7 @@
 
 A plugin knows one resource type.  Its database half (`reserve`) runs inside
 the request's transaction and gets no cloud; its cloud half (`on_start`,
-`before_end`, `close`, `on_end`) runs in a worker with no transaction open and gets no
+`on_event`, `before_end`, `close`, `on_end`) runs in a worker with no transaction open and gets no
 connection.  The cloud half may be run again at any time after a crash: each
 hook must end in the same place however often it is called, and raises NotYet
 instead of waiting.
@@ -25,6 +25,7 @@ from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.pools import Pool
+from climate.domain.schedule import AdditionalEvent
 from climate.settings import Settings
 
 GROUP = "climate.resource_plugins"
@@ -163,6 +164,9 @@ class ResourcePlugin(Protocol):
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
         """Begin the grace period: let nothing new be made of it; what there is goes on until the end."""
+
+    def on_event(self, cloud: Cloud, lent: Lent, event: AdditionalEvent) -> None:
+        """Act on an event that the client named for a moment of the lease; a plugin may lack this hook."""
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
         """Take everything back, whether or not the start ever succeeded."""

@@ -24,6 +24,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, NotEnoughHosts
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.schedule import AdditionalEvent
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service import boot, changes, events, holds, hosts, leases
 from climate.service.changes import Changes
@@ -75,9 +76,10 @@ class Machine(RuleBasedStateMachine):
         wanted = {"resource_type": "physical:host", "min": least, "max": least + more, "before_end": "snapshot"}
         middle = begin + timedelta(minutes=length) / 2 if before else None
         free = self.world.free(period)
+        named = (AdditionalEvent("remind", begin), AdditionalEvent("remind", middle or period.end))
         try:
             lease = self._or_nothing(
-                lambda: leases.create(self.climate, MEMBER, Order("l", begin, period.end, middle, [wanted]))
+                lambda: leases.create(self.climate, MEMBER, Order("l", begin, period.end, middle, [wanted], named))
             )
         except NotEnoughHosts:
             assert free < least, "refused although enough were free"

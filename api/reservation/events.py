@@ -78,7 +78,7 @@ def _body(lease: Lease, event: Event) -> dict[str, Any]:
         "id": str(event.id),
         "lease_id": str(lease.id),
         "project_id": lease.project_id,
-        "event_type": event.kind,
+        "event_type": event.type,
         "status": event.status,
         "outcome": event.outcome,
         "reason": event.reason,

@@ -92,7 +92,7 @@ def _event(lease: Lease, one: Event) -> Body:
     return {
         "id": str(one.id),
         "lease_id": str(lease.id),
-        "event_type": one.kind,
+        "event_type": one.type,
         "time": date(one.due_at),
         "status": one.status,
         "created_at": stamp(lease.created_at),

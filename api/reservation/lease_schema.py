@@ -34,10 +34,14 @@ class AskedChange(fields.Dict):
 
 
 class AskedEvent(Strict):
-    """An event that a client names; known are four kinds, and only the lease's dates move them."""
+    """An event that a client names beside the start and the end: at its time owner and plugins are told."""
 
     event_type = fields.String(
-        required=True, validate=validate.OneOf(["start_lease", "end_lease", "before_end_lease", "notification"])
+        required=True,
+        validate=validate.Regexp(
+            r"\A[A-Za-z][A-Za-z0-9_.-]{0,63}\Z",
+            error="Must be 1 to 64 letters, digits, '_', '.' or '-', with a letter first, such as notification.",
+        ),
     )
     event_date = Moment(required=True)
 

@@ -28,6 +28,7 @@ from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden
 from climate.domain.lease import Lease
+from climate.domain.schedule import AdditionalEvent
 from climate.service import leases, tree_leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
@@ -79,7 +80,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
         end=body["end_date"],
         before_end=body["before_end_date"],
         reservations=[resources.read_new(climate().plugins, given) for given in body["reservations"]],
-        events=[event["event_date"] for event in body["events"]],
+        events=[AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]],
         hold=None if body["hold_seconds"] is None else timedelta(seconds=body["hold_seconds"]),
     )
     made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])

@@ -1,6 +1,6 @@
 """climate lease: agreements over a period."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -10,8 +10,8 @@ import click
 from climate.cli import found
 from climate.cli.failures import NOT_FOUND, Failure
 from climate.cli.lease_body import capacity, new_reservations, reservation_change
-from climate.cli.moments import Moment, MomentType, SpanType, read, wire
-from climate.cli.options import dry, dry_run, exactly_one, listed, seconds, shown, waited
+from climate.cli.moments import Moment, MomentType, SpanType, moment, read, wire
+from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, seconds, shown, waited
 from climate.cli.session import Session, current
 from climate.cli.waiting import Goal, wait
 
@@ -33,6 +33,7 @@ def group() -> None:
 @click.option("--end", type=MomentType(), help="End: +6h, or a time.")
 @click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90s, 6h, 1d12h.")
 @click.option("--before-end", type=MomentType(), help="When before_end_lease is to happen.")
+@click.option("--event", type=PairType(), multiple=True, metavar="TYPE=TIME", help="An additional event; repeatable.")
 @click.option("--idempotency-key", metavar="KEY", help="Repeat with the same key: the lease is made once.")
 @click.option("--hold", type=SpanType(), help="Only hold it, for so long; it is gone then unless it is confirmed.")
 @capacity(new=True)
@@ -48,7 +49,7 @@ def create(name: str, **given: Any) -> None:
     body: dict[str, Any] = {
         "name": name,
         **_dates(session, given),
-        "events": [],
+        "events": _events(session, given["event"]),
         "reservations": new_reservations(given),
     }
     if given["hold"]:
@@ -73,6 +74,14 @@ def _dates(session: Session, given: Mapping[str, Any]) -> dict[str, str | None]:
         "end_date": wire(end),
         "before_end_date": wire(before_end.when(now)) if before_end else None,
     }
+
+
+def _events(session: Session, given: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    now = session.client.now().replace(microsecond=0)
+    try:
+        return [{"event_type": name, "event_date": wire(moment(time).when(now))} for name, time in given]
+    except ValueError as wrong:
+        raise click.UsageError(f"--event: {wrong}") from None
 
 
 def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:

@@ -69,11 +69,12 @@ class PlannedReservation:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEvent:
-    """An event of a lease, new or at a new time.  `kind` is an EventKind."""
+    """An event of a lease, new or at a new time.  `kind` is an EventKind; `name` is the type of an additional event."""
 
     id: UUID
     kind: str
     due_at: datetime
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,13 @@ class Event:
     """Of its latest claim; 0: it was never claimed."""
     first_claimed_at: datetime | None = None
     updated_at: datetime | None = None
+    name: str = ""
+    """The client's type of an additional event."""
+
+    @property
+    def type(self) -> str:
+        """The event's type as clients see it."""
+        return self.name or self.kind
 
     @property
     def stage(self) -> EventStatus:
@@ -242,7 +249,7 @@ class Lease:
         """Why the lease is not simply as its dates say, or None."""
         said = [event for event in self.events if event.reason and event.outcome != CANCELLED]
         latest = max(said, key=lambda event: event.updated_at or event.due_at, default=None)
-        return f"{latest.kind}: {latest.reason}" if latest else None
+        return f"{latest.type}: {latest.reason}" if latest else None
 
 
 def fold(happened: Iterable[Fact], lease: Lease | None = None) -> Lease:
@@ -282,7 +289,7 @@ def _created(fact: facts.LeaseCreated) -> Lease:
             )
             for r in fact.reservations
         ),
-        events=tuple(Event(e.id, EventKind(e.kind), e.due_at, e.due_at) for e in fact.events),
+        events=_in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
     )
 
@@ -353,14 +360,22 @@ def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:
 
 def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
     """The events that the fact names begin anew, at their new times; the others stay as they are."""
-    named = {e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at) for e in fact.events}
+    named = {
+        e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at, name=e.name) for e in fact.events
+    }
     others = [event for event in lease.events if event.id not in named]
     end = next(event.due_at for event in (*named.values(), *others) if event.kind is EventKind.END)
     over = max(fact.at, fact.period.end)
     kept = [_not_beyond(event, max(over, end) if event.kind is EventKind.CLOSE else over) for event in others]
-    order = list(EventKind)
-    events = sorted([*kept, *named.values()], key=lambda event: order.index(event.kind))
-    return replace(lease, period=fact.period, events=tuple(events))
+    return replace(lease, period=fact.period, events=_in_order([*kept, *named.values()]))
+
+
+_ORDER = {kind: place for place, kind in enumerate(EventKind)}
+
+
+def _in_order(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events in the order of their kinds, additional ones by their times."""
+    return tuple(sorted(events, key=lambda event: (_ORDER[event.kind], event.due_at, event.id)))
 
 
 def _not_beyond(event: Event, latest: datetime) -> Event:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from climate.domain.errors import IllegalMove
 from climate.domain.facts import HostEnrolled, HostFact, HostMoved, HostOpened, HostRemoved, HostSwitched
-from climate.domain.lease import Lease, Reservation
+from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.status import DONE, EventKind
 
 
@@ -180,6 +180,13 @@ class Turn:
         """Whether the work of that event has just been done."""
         was, now = (next((e for e in lease.events if e.kind is kind), None) for lease in (self.before, self.after))
         return now is not None and now.carried_out and not (was and was.status is DONE)
+
+    @property
+    def additional(self) -> tuple[Event, ...]:
+        """The additional events whose work has just been done."""
+        known = {event.id for event in self.before.events if event.status is DONE}
+        done = (event for event in self.after.events if event.kind is EventKind.ADDITIONAL and event.carried_out)
+        return tuple(event for event in done if event.id not in known)
 
 
 Move = tuple[HostPlace, HostMoved]

@@ -1,11 +1,12 @@
 """What an intention means for a lease's events: present state and a wish in, facts out.
 
 Events of a lease run one at a time, in the order of their kinds: an end never
-overtakes a start that was put back.  `due_at` is the promise and moves only
-with the lease's dates; retries move `run_at`.
+overtakes a start that was put back.  Additional events wait for no other but
+the end of a hold, and no other waits for them.  `due_at` is the promise and
+moves only with the lease's dates; retries move `run_at`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -35,6 +36,7 @@ MAX_ATTEMPTS = {
     EventKind.PREPARE: 10,
     EventKind.START: 10,
     EventKind.ADJUST: 10,
+    EventKind.ADDITIONAL: 5,
     EventKind.BEFORE_END: 5,
     EventKind.CLOSE: 10,
     EventKind.END: 50,
@@ -50,6 +52,9 @@ WANTED_AGAIN = frozenset({EventKind.PREPARE, EventKind.BEFORE_END, EventKind.CLO
 GIVING_BACK = frozenset({EventKind.EXPIRE, EventKind.END})
 """Events that run however late they are: others wait for what they give back."""
 
+NEVER_TOO_LATE = GIVING_BACK | {EventKind.ADDITIONAL}
+"""Events that run however late they are, for as long as the lease is there."""
+
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=300)
 LATE = timedelta(seconds=60)
@@ -63,6 +68,14 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AdditionalEvent:
+    """An event that a client asks for beside those of the engine."""
+
+    name: str
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Times:
     """When the events of a lease are due; None where the lease has no such event."""
 
@@ -71,6 +84,7 @@ class Times:
     prepare: datetime | None = None
     grace: timedelta = timedelta(0)
     hold_until: datetime | None = None
+    additional: tuple[AdditionalEvent, ...] = ()
 
     @property
     def due(self) -> Mapping[EventKind, datetime]:
@@ -87,7 +101,9 @@ class Times:
 
 def plan(times: Times, new_id: Callable[[], UUID]) -> tuple[PlannedEvent, ...]:
     """The events of a new lease."""
-    return tuple(PlannedEvent(new_id(), kind, due_at) for kind, due_at in times.due.items())
+    own = (PlannedEvent(new_id(), kind, due_at) for kind, due_at in times.due.items())
+    more = (PlannedEvent(new_id(), EventKind.ADDITIONAL, one.due_at, one.name) for one in times.additional)
+    return (*own, *more)
 
 
 def grace(specs: Iterable[Mapping[str, Any]]) -> timedelta:
@@ -107,12 +123,45 @@ def before_end_time(period: Period, wanted: datetime | None, default: timedelta)
     return wanted
 
 
-def next_due(lease: Lease, now: datetime) -> Event | None:
-    """The one event of the lease that may be claimed now, or None."""
+def due(lease: Lease, now: datetime) -> list[Event]:
+    """The events of the lease of which one may be claimed now, the most urgent first."""
     if any(event.status is IN_PROGRESS for event in lease.events):
-        return None
-    first = next((event for event in lease.events if event.status is UNDONE), None)
-    return first if first and first.run_at <= now else None
+        return []
+    undone = [event for event in lease.events if event.status is UNDONE]
+    first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]
+    held = any(event.kind is EventKind.EXPIRE for event in first)
+    additional = [event for event in undone if event.kind is EventKind.ADDITIONAL and not held]
+    # At the same moment, what is named by the client comes before the end, and after the start.
+    at_once = sorted([*first, *additional], key=lambda event: (event.due_at, lease.events.index(event)))
+    return [event for event in at_once if event.run_at <= now]
+
+
+def additional(
+    named: Sequence[AdditionalEvent], period: Period, before_end: datetime | None
+) -> tuple[AdditionalEvent, ...]:
+    """Return the events that a client names, without those that every lease has.
+
+    InvalidInput for a time outside the period, for the name of an event that only the engine plans, and for a start,
+    a before_end or an end at another time than the dates of the lease say.
+    """
+    own = {EventKind.START: period.start, EventKind.BEFORE_END: before_end, EventKind.END: period.end}
+    for one in named:
+        if not period.start <= one.due_at <= period.end:
+            raise InvalidInput(
+                f"event_date of {one.name} must lie between {period.start:%Y-%m-%d %H:%M:%S} "
+                f"and {period.end:%Y-%m-%d %H:%M:%S}, not at {one.due_at:%Y-%m-%d %H:%M:%S}"
+            )
+        if one.name in set(EventKind) and own.get(EventKind(one.name)) != one.due_at:
+            raise InvalidInput(
+                f"event_type {one.name} belongs to the lease itself, not at {one.due_at:%Y-%m-%d %H:%M:%S}: "
+                "set start_date, end_date or before_end_date, or choose another event_type"
+            )
+    return tuple(one for one in named if one.name not in set(EventKind))
+
+
+def next_due(lease: Lease, now: datetime) -> Event | None:
+    """The most urgent event of the lease that may be claimed now, or None."""
+    return next(iter(due(lease, now)), None)
 
 
 def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.EventClaimed:
@@ -122,7 +171,7 @@ def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.Even
 
 def verdict(lease: Lease, event: Event, now: datetime) -> Verdict:
     """Whether a claimed event still makes sense (reliability.md 2.8): ends always run, starts only before the end."""
-    if event.kind in GIVING_BACK or now < _last_use(lease, event):
+    if event.kind in NEVER_TOO_LATE or now < _last_use(lease, event):
         return Verdict.RUN
     return Verdict.MISSED if event.kind is EventKind.START else Verdict.SKIP
 
@@ -190,7 +239,7 @@ def has_waited(event: Event, now: datetime, limit: timedelta) -> bool:
 
 def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reason: str, *, spent: bool) -> Fact:
     _allow(event, UNDONE)
-    if event.kind not in GIVING_BACK:  # what is put back past its use must not hold up what follows
+    if event.kind not in NEVER_TOO_LATE:  # what is put back past its use must not hold up what follows
         run_at = min(run_at, max(now, _last_use(lease, event)))
     return facts.EventPutBack(event.id, now, run_at, reason, spent)
 
@@ -212,7 +261,7 @@ def requeue(lease: Lease, event_id: UUID, now: datetime) -> Fact:
     if event.status is not ERROR:
         raise IllegalMove(f"{event.kind} is {event.status}: only events in ERROR can be requeued")
     end = lease.event(EventKind.END)
-    if event.kind is not EventKind.END and (lease.deleting or end.token or end.status is not UNDONE):
+    if event.kind not in NEVER_TOO_LATE and (lease.deleting or end.token or end.status is not UNDONE):
         raise IllegalMove(f"{event.kind} cannot be requeued: the lease has ended or is ending")
     return facts.EventRequeued(event_id, now)
 
@@ -281,15 +330,24 @@ def reschedule(lease: Lease, times: Times, now: datetime, new_id: Callable[[], U
         before_end = max(period.start, period.end - (lease.period.end - before.due_at))
     elif before_end is not None:
         before_end = before_end_time(period, before_end, timedelta(0))
-    by_kind = {event.kind: event for event in lease.events}
+    by_kind: dict[EventKind, Event] = {e.kind: e for e in lease.events if e.kind is not EventKind.ADDITIONAL}
     moved = tuple(
         PlannedEvent(event.id if event else new_id(), kind, due_at)
         for kind, due_at in _due(replace(times, before_end=before_end), by_kind).items()
         if _moves(event := by_kind.get(kind), due_at, now)
-    )
+    ) + tuple(_additional_moved(lease, period))
     if period == lease.period and not moved:
         return ()
     return (facts.LeaseRescheduled(now, period, moved),)
+
+
+def _additional_moved(lease: Lease, period: Period) -> Iterator[PlannedEvent]:
+    """Additional events keep their distance from the start, and do not go beyond the end."""
+    for event in lease.events:
+        if event.kind is EventKind.ADDITIONAL and event.status is UNDONE:
+            due_at = min(period.end, event.due_at + (period.start - lease.period.start))
+            if due_at != event.due_at:
+                yield PlannedEvent(event.id, event.kind, due_at, event.name)
 
 
 def _due(times: Times, known: Mapping[EventKind, Event]) -> Mapping[EventKind, datetime]:

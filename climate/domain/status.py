@@ -12,6 +12,7 @@ class EventKind(StrEnum):
     PREPARE = "prepare_lease"  # has the hosts up when the lease starts
     START = "start_lease"
     ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
+    ADDITIONAL = "additional"  # named by the client, any number: tells plugins and owner, waits for no other event
     BEFORE_END = "before_end_lease"
     CLOSE = "close_lease"  # begins the grace period: nobody boots any more, the end follows
     END = "end_lease"

@@ -1,6 +1,6 @@
 """Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -16,9 +16,9 @@ from climate.domain.facts import Fact
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.policy import Caller, require
 from climate.domain.pools import LENT, HostPlace, Pool, Turn
-from climate.domain.schedule import Verdict
+from climate.domain.schedule import AdditionalEvent, Verdict
 from climate.domain.status import EventKind, HoldState
-from climate.plugin import Lent
+from climate.plugin import Lent, ResourcePlugin
 from climate.service import lease_parts, lifecycle, moves, notices, preparing, readiness, telling
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
@@ -48,15 +48,11 @@ def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
     """
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        due = dict(claims.due(conn, now, limit))
+        due = claims.due(conn, now, limit)
         if not due:
             return 0
-        found = leases.get_many(conn, due)
-        ready = [
-            (found[lease_id], event_id)
-            for lease_id, event_id in due.items()
-            if _still_due(found[lease_id], event_id, now)
-        ]
+        found = leases.get_many(conn, {lease_id for lease_id, _ in due})
+        ready = list(_most_urgent(found.values(), {event_id for _, event_id in due}, now))
         tokens = claims.tokens(conn, len(ready))
         author = system(by)
         facts = [schedule.claim(lease, event, token, now) for (lease, event), token in zip(ready, tokens, strict=True)]
@@ -66,9 +62,12 @@ def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
     return len(ready)
 
 
-def _still_due(lease: Lease, event_id: UUID, now: datetime) -> bool:
-    event = schedule.next_due(lease, now)
-    return event is not None and event.id == event_id
+def _most_urgent(found: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[tuple[Lease, UUID]]:
+    """Of each lease the most urgent event among those that may run: one at a time."""
+    for lease in found:
+        event = next((event for event in schedule.due(lease, now) if event.id in may_run), None)
+        if event is not None:
+            yield lease, event.id
 
 
 def _queue(lease: Lease) -> str:
@@ -199,6 +198,9 @@ def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace
     if reservation.lies_elsewhere or kind is EventKind.SYNC:
         return []
     held = [begun.places[host] for host in reservation.hosts]
+    if kind is EventKind.ADDITIONAL:
+        _on_event(plugin, steps, _lent(begun, reservation, tuple(place.name for place in held)), begun.event)
+        return []
     if kind is EventKind.PREPARE:
         preparing.bring_up(begun.climate, held)
         return []
@@ -210,6 +212,13 @@ def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace
     hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin that knows no grace period has no `close`
     hook(steps, _lent(begun, reservation, tuple(place.name for place in held if place not in out)))
     return out
+
+
+def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) -> None:
+    """Tell a plugin of an additional event, unless it has no hook for such events."""
+    hook = getattr(plugin, "on_event", None)
+    if hook is not None:
+        hook(steps, lent, AdditionalEvent(event.name, event.due_at))
 
 
 def _lent(begun: _Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:

@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain import holds, schedule
-from climate.domain.errors import ClimateError, InvalidInput, InvalidPeriod, NotFound
+from climate.domain.errors import ClimateError, InvalidPeriod, NotFound
 from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.domain.schedule import Times
+from climate.domain.schedule import AdditionalEvent, Times
 from climate.plugin import Ask
 from climate.service import enforcement, granting, lifecycle, notices, planning, preparing, refusals
 from climate.service.enforcement import Gate
@@ -38,8 +38,8 @@ class Order:
     end: datetime
     before_end: datetime | None = None
     reservations: Sequence[Mapping[str, Any]] = ()
-    events: Sequence[datetime] = ()
-    """Times that the client names beside the dates; they have to lie inside the lease, and move nothing."""
+    events: Sequence[AdditionalEvent] = ()
+    """Events that the client names beside those of every lease; they have to lie inside it."""
     shares: Mapping[int, planning.Share] = field(default_factory=dict)
     """By their place: reservations of which something lies in child zones."""
     hold: timedelta | None = None
@@ -102,6 +102,7 @@ def _times(
         prepare=preparing.due_at(conn, settings, period, hosts, now),
         grace=schedule.grace(one.spec for one in reservations),
         hold_until=holds.hold_until(order.hold, period, now),
+        additional=schedule.additional(order.events, period, order.before_end),
     )
 
 
@@ -222,10 +223,7 @@ def _period(order: Order, now: datetime, climate: Climate) -> Period:
     if order.end <= now:
         raise InvalidPeriod("End date must be later than current and start date")
     period = limited(Period(start, order.end), climate)
-    if any(not period.start <= named <= period.end for named in order.events):
-        raise InvalidInput(
-            f"event_date must lie between {period.start:%Y-%m-%d %H:%M:%S} and {period.end:%Y-%m-%d %H:%M:%S}"
-        )
+    schedule.additional(order.events, period, order.before_end)
     return period
 
 

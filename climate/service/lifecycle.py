@@ -8,7 +8,7 @@ from climate.domain.status import DONE, UNDONE, EventKind, HoldState
 from climate.service import enforcement, portrait
 from climate.settings import Settings
 
-TOLD = (EventKind.START, EventKind.BEFORE_END, EventKind.END)
+TOLD = (EventKind.START, EventKind.ADDITIONAL, EventKind.BEFORE_END, EventKind.END)
 
 
 def of(settings: Settings, before: Lease | None, after: Lease) -> list[Notice]:
@@ -34,11 +34,11 @@ def _kinds(before: Lease | None, after: Lease) -> Iterator[str]:
         return
     if _asked_for(before) != _asked_for(after) or _confirmed(before, after):
         yield "lease.update"
-    known = {event.kind: event for event in before.events}
+    known = {event.id: event for event in before.events}
     for event in after.events:
-        was = known.get(event.kind)
+        was = known.get(event.id)
         if event.kind in TOLD and event.carried_out and not (was and was.carried_out):
-            yield f"lease.event.{event.kind}"
+            yield f"lease.event.{event.type}"
         if event.kind is EventKind.BEFORE_END and event.status is UNDONE and was and was.status is DONE:
             yield f"lease.event.{event.kind}.stop"
     if after.gone and not before.gone:

@@ -1,13 +1,16 @@
 """What owners and admins are told when a lease has got on, and when its hosts go somewhere."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from climate.domain import pools
 from climate.domain.lease import Lease
 from climate.domain.notices import Notice
 from climate.domain.pools import Move, OnEnd, Pool, Turn
 from climate.domain.status import EventKind
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 FATE = {
     OnEnd.TERMINATE: "its servers are deleted",
@@ -17,12 +20,15 @@ FATE = {
 
 
 def of_lease(turn: Turn) -> Iterator[Notice]:
-    """To the owner, about what was just done: a hold's expiry, a start without hosts, before_end, grace, the end."""
+    """Yield the notices to the owner: a hold's expiry, missing hosts, additional events, before_end, grace, the end."""
     lease = turn.after
     started = lease.event(EventKind.START).carried_out
     yield from _degraded(turn)
     if turn.did(EventKind.EXPIRE):
         yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was held and not confirmed in time: it is gone")
+    for event in turn.additional:
+        body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
+        yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {_said(event.due_at)}", body)
     if turn.did(EventKind.BEFORE_END) and started and _wanted(lease):
         ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
@@ -54,7 +60,7 @@ def of_hosts(moves: Iterable[Move]) -> Iterator[Notice]:
             yield Notice("host.recycling", waits, host=place.host, body={"host": place.name, "reason": fact.reason})
 
 
-def _notice(lease: Lease, kind: str, message: str) -> Notice:
+def _notice(lease: Lease, kind: str, message: str, more: Mapping[str, str] = NOTHING) -> Notice:
     end = lease.event(EventKind.END).due_at
     body = {
         "lease_id": str(lease.id),
@@ -62,6 +68,7 @@ def _notice(lease: Lease, kind: str, message: str) -> Notice:
         "end_date": lease.period.end.isoformat(),
         "ends_for_good": end.isoformat(),
         "on_end": sorted(_policies(lease)),
+        **more,
     }
     return Notice(kind, message, lease.project_id, lease.user_id, lease.id, body=body)
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
     Uuid,
@@ -23,7 +24,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.sql.selectable import Subquery
+from sqlalchemy.sql.selectable import FromClause, Subquery
 
 from climate.domain.status import EventKind
 from climate.store.floating_tables import floating_allocations
@@ -59,8 +60,8 @@ class Message:
 def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
     """(lease, event) pairs that may be claimed now, both rows locked; passes over what another poller holds.
 
-    Not before earlier events of the same lease are closed, and a start or an
-    adjustment not before every earlier allocation of its hosts is released:
+    Not before earlier events of the same lease are closed, of which additional
+    ones do not count, and a start or an adjustment not before every earlier allocation of its hosts is released:
     conditions that stay true once they are, hence safe to read from a snapshot.  Ends of
     leases and of holds come first, then projects take turns.
     """
@@ -82,11 +83,7 @@ def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
 def _ready(now: datetime) -> Subquery:
     """The events that `due` speaks of, each with its turn, as far as a snapshot tells."""
     e, p, lease = events.alias("e"), events.alias("p"), leases.alias("l")
-    ahead = exists().where(
-        p.c.lease_id == e.c.lease_id,
-        p.c.id != e.c.id,
-        has(p.c.status, "IN_PROGRESS") | ((p.c.seq < e.c.seq) & has(p.c.status, "UNDONE")),
-    )
+    ahead = _ahead(e, p)
     mine, other = allocations.alias("mine"), allocations.alias("other")
     occupied = exists().where(
         reservations.c.lease_id == e.c.lease_id,
@@ -118,6 +115,17 @@ def _ready(now: datetime) -> Subquery:
         .order_by("group", "turn", e.c.run_at)
         .limit(FAIR_AMONG)
         .subquery("ready")
+    )
+
+
+def _ahead(e: FromClause, p: FromClause) -> ColumnElement[bool]:
+    """Whether another event `p` of the same lease has to be closed before `e` may run."""
+    additional = EventKind.ADDITIONAL
+    earlier = and_(p.c.seq < e.c.seq, p.c.kind != additional, or_(e.c.kind != additional, p.c.kind == EventKind.EXPIRE))
+    return exists().where(
+        p.c.lease_id == e.c.lease_id,
+        p.c.id != e.c.id,
+        has(p.c.status, "IN_PROGRESS") | (earlier & has(p.c.status, "UNDONE")),
     )
 
 

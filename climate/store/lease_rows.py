@@ -19,6 +19,7 @@ SEQ = {
     EventKind.PREPARE: 10,
     EventKind.START: 20,
     EventKind.ADJUST: 30,
+    EventKind.ADDITIONAL: 35,
     EventKind.BEFORE_END: 40,
     EventKind.CLOSE: 50,
     EventKind.END: 60,
@@ -106,6 +107,7 @@ def _event_rows(lease: Lease) -> list[Row]:
             "token": e.token,
             "first_claimed_at": e.first_claimed_at,
             "updated_at": e.updated_at,
+            "name": e.name,
         }
         for e in lease.events
     ]

@@ -194,9 +194,9 @@ def _place(conn: Connection, wanted: Listing) -> Any:
     return tuple_(row.created_at, row.id)
 
 
-def _gathered(table: Table, order: Any) -> Any:
+def _gathered(table: Table, *order: Any) -> Any:
     """The rows of `table` that belong to the lease of the outer query, as one JSON list."""
-    rows = func.jsonb_agg(aggregate_order_by(func.to_jsonb(table.table_valued()), order))
+    rows = func.jsonb_agg(aggregate_order_by(func.to_jsonb(table.table_valued()), *order))
     return select(rows).where(table.c.lease_id == leases.c.id).scalar_subquery()
 
 
@@ -226,7 +226,7 @@ def _gathered_addresses() -> Any:
 _WHOLE: Select[Any] = select(
     leases,
     _gathered(reservations, reservations.c.position).label("reservations"),
-    _gathered(events, events.c.seq).label("events"),
+    _gathered(events, events.c.seq, events.c.due_at, events.c.id).label("events"),
     _gathered_holds().label("holds"),
     _gathered_addresses().label("addresses"),
 )
@@ -310,6 +310,7 @@ def _event(e: dict[str, Any]) -> Event:
         token=e["token"],
         first_claimed_at=_time(e["first_claimed_at"]) if e["first_claimed_at"] else None,
         updated_at=_time(e["updated_at"]) if e["updated_at"] else None,
+        name=e["name"],
     )
 
 

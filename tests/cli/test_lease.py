@@ -60,6 +60,22 @@ def test_a_server_can_be_reserved(cli: Cli, wire: Wire) -> None:
     ]
 
 
+def test_additional_events_are_named_with_their_times(cli: Cli, wire: Wire) -> None:
+    named = ("--event", "remind=2030-01-02 11:00", "--event", "farewell=2030-01-02 11:30")
+    assert cli("lease", "create", "one", "--for", "1h", "--hosts", "1", *named).code == 0
+    assert wire.sent("POST", LEASES).body["events"] == [
+        {"event_type": "remind", "event_date": "2030-01-02T11:00:00Z"},
+        {"event_type": "farewell", "event_date": "2030-01-02T11:30:00Z"},
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["remind", "=now", "remind=soon"])
+def test_an_additional_event_without_a_time_is_refused(cli: Cli, wrong: str) -> None:
+    said = cli("lease", "create", "one", "--for", "1h", "--hosts", "1", "--event", wrong)
+    assert said.code == 2
+    assert "--event" in said.err
+
+
 SIZE = ("--vcpus", "2", "--memory-mb", "512", "--disk-gb", "5")
 ROOM = {"resource_type": "virtual:instance", "amount": 3, "vcpus": 2, "memory_mb": 512, "disk_gb": 5}
 HOSTS = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}

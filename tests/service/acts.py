@@ -15,7 +15,7 @@ from climate.service.leases import Order
 from climate.store.claims import Message
 from tests.conftest import ADMIN, MEMBER, Clock
 
-EXPIRE, SYNC, PREPARE, START, ADJUST, BEFORE_END, CLOSE, END = EventKind
+EXPIRE, SYNC, PREPARE, START, ADJUST, ADDITIONAL, BEFORE_END, CLOSE, END = EventKind
 
 TABLES = ("journal", "leases", "reservations", "events", "allocations", "claims", "actions", "idempotency_keys")
 

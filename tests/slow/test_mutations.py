@@ -119,7 +119,7 @@ MUTANTS = (
                 '.where(has(events.c.status, "UNDONE"), events.c.run_at <= now)\n        .order',
                 ".order",
             ),
-            ("climate/service/events.py", "if _still_due(found[lease_id], event_id, now)", "if True"),
+            ("climate/service/events.py", "in schedule.due(lease, now) if", "in lease.events if"),
             (
                 "climate/store/claims.py",
                 "key_share=True, skip_locked=True)\n    )\n    return [(row.lease_id, row.id)",

@@ -58,12 +58,12 @@ ORDERS: dict[str, tuple[dict[str, Any], int, str]] = {
     ),
     "a list for resource_type": (asked(resource_type=["physical:host"]), 400, "is not supported"),
     "an unknown kind of event": (
-        order(events=[{"event_type": "party", "event_date": "2030-01-02 11:00"}]), 400, "event_type",
+        order(events=[{"event_type": "a party", "event_date": "2030-01-02 11:00"}]), 400, "event_type",
     ),
     "an event outside": (
         order(events=[{"event_type": "notification", "event_date": "2030-01-03 11:00"}]),
         400,
-        "event_date must lie between 2030-01-02 10:00:00 and 2030-01-02 12:00:00",
+        "event_date of notification must lie between 2030-01-02 10:00:00 and 2030-01-02 12:00:00",
     ),
     "an event without a date": (order(events=[{"event_type": "notification"}]), 400, "event_date"),
     "a null event": (order(events=[None]), 400, "events"),

@@ -123,9 +123,15 @@ def test_a_lease_of_nothing(member: Person) -> None:
     assert member.lease(reservations=[])["reservations"] == []
 
 
-def test_events_that_the_client_names_are_looked_at_and_dropped(member: Person) -> None:
-    named = [{"event_type": "notification", "event_date": "2030-01-02 11:00"}]
-    assert [event["event_type"] for event in member.lease(events=named)["events"]] == ["start_lease", "end_lease"]
+def test_events_that_the_client_names_are_shown_among_the_others(member: Person) -> None:
+    named = [
+        {"event_type": "second", "event_date": "2030-01-02 11:30"},
+        {"event_type": "notification", "event_date": "2030-01-02 11:00"},
+        {"event_type": "end_lease", "event_date": "2030-01-02 12:00"},
+    ]
+    events = member.lease(events=named)["events"]
+    assert [event["event_type"] for event in events] == ["start_lease", "notification", "second", "end_lease"]
+    assert events[1]["time"] == "2030-01-02T11:00:00.000000"
 
 
 def test_a_server_is_reserved_by_its_id(member: Person, climate: Climate) -> None:
