@@ -16,7 +16,7 @@ from sqlalchemy import text
 from benchmarks import processes, scratch
 from benchmarks.figures import head, line, spread, step
 from climate.compute import Compute, asking, boot, lifecycle, services
-from climate.compute.cells import build_start, neighbours, server_sync, state, top_builds
+from climate.compute.cells import build_start, neighbours, server_sync, state
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeSpec
@@ -159,7 +159,7 @@ def _boot_at_home(leaf: Compute) -> float:
 
 def _boot_through(found: Cells) -> float:
     begun = time.perf_counter()
-    server_id = build_start.start(found.top, _request(), begun=top_builds.begun).server_ids[0]
+    server_id = build_start.start(found.top, _request()).server_ids[0]
 
     def status() -> str:
         with found.top.engine.connect() as conn:

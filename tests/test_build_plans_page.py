@@ -1,4 +1,4 @@
-"""What docs/build-plans.md shows is what zones understand."""
+"""The examples of docs/build-plans.md are understood by zones."""
 
 import json
 import re

@@ -45,6 +45,7 @@ def test_cell_type_wins_over_the_class() -> None:
         ({"cell_name": "moo!cow"}, "CLIMATE_CELL_NAME"),
         ({"cell_name": ""}, "CLIMATE_CELL_NAME"),
         ({"cells_capabilities": "linux"}, "CLIMATE_CELLS_CAPABILITIES"),
+        ({"cells_capabilities": "os=\x1b[2J"}, "cannot be printed"),
         ({"cells_transport": "pigeon"}, "CLIMATE_CELLS_TRANSPORT='pigeon' must be one of broker"),
         ({"cells_enable": True, "cell_type": "api", "worker_queues": "events, compute"}, "no compute service"),
     ],

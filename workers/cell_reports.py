@@ -24,7 +24,7 @@ FORGET_SECONDS = 3600.0
 
 @dataclass
 class ServerReports:
-    """What one cells process reports; any number of processes may."""
+    """Reports of one cells process; any number of processes may report."""
 
     compute: Compute
     healer: Healer

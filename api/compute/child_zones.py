@@ -116,8 +116,7 @@ def _values(given: Mapping[str, Any]) -> Body:
 
 def _url(value: Any, key: str) -> str:
     url = urls.check(value)
-    own = deployment().settings.base_url
-    if urls.base(url) == urls.base(own):
+    if urls.is_same(url, deployment().settings.base_url):
         raise InvalidInput(f"api_url {url} is this zone itself; register the URL of another deployment")
     return url
 

@@ -17,7 +17,7 @@ from climate.compute import boot as compute_boot
 from climate.compute import operations, services
 from climate.compute.addressing import Who
 from climate.compute.boot import Offered
-from climate.compute.cells import build_start, top_builds
+from climate.compute.cells import build_start
 from climate.compute.cells.build_start import Sleep
 from climate.compute.errors import NotFound
 from climate.compute.host import Service
@@ -84,7 +84,7 @@ def _made(wanted: Wanted) -> Made:
 def _in_a_cell(wanted: Wanted) -> Made:
     """The first server of a request, in the cell that the scheduler of cells chooses; leases are those of that cell."""
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
-    started = build_start.start(compute(), wanted.request, sleep, top_builds.begun)
+    started = build_start.start(compute(), wanted.request, sleep)
     return Made(started.server_ids[0], started.build_id)
 
 

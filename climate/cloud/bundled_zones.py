@@ -20,7 +20,7 @@ class BundledZones:
 
     compute: Compute
     chain: ZoneChain = FROM_USER
-    """Of the request at hand."""
+    """Chain of the request at hand."""
 
     def through(self, chain: tuple[str, ...], seconds: float | None) -> "BundledZones":
         return replace(self, chain=ZoneChain(chain, seconds))

@@ -21,7 +21,7 @@ class ZoneRequest:
     """An Idempotency-Key: the request is carried out once, however often it is sent."""
     service: Literal["reservation", "compute", "image"] = "reservation"
     role: str = "admin"
-    """Of the user for whom the child is asked: it grants no more than that."""
+    """Role of the user for whom the child is asked.  The child grants no more than that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
-"""Operations on servers, as the Compute API asks for them: done here, or in the cell of the server at a top cell.
+"""Operations on servers, as the Compute API asks for them: done here, or at a top cell in the cell of the server.
 
-Each has the meaning and the errors of the function that it is named after.
+Each function is the operation on a server of this deployment.  `at_top` names
+the one that a top cell runs instead, with the same arguments and errors.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from climate.compute import addressing, asking, fault, guests, rebuilding, resizing, unshelving, upkeep
 from climate.compute.addressing import Port, Who, port_of
@@ -18,11 +21,29 @@ from climate.compute.store import cell_server_lists, cell_servers, server_lists,
 from climate.compute.store.server_lists import Listing
 from climate.compute.upkeep import Changed
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Operation = Callable[Concatenate[Compute, P], R]
 
+
+def at_top(proxied: Operation[P, R]) -> Callable[[Operation[P, R]], Operation[P, R]]:
+    """Have a top cell run `proxied` instead of the operation that is decorated."""
+
+    def choose(here: Operation[P, R]) -> Operation[P, R]:
+        @wraps(here)
+        def operation(compute: Compute, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            chosen = proxied if compute.cells.is_api else here
+            return chosen(compute, *args, **kwargs)
+
+        return operation
+
+    return choose
+
+
+@at_top(proxy.get)
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
     """Return the server; NotFound when there is none or it is another project's.  None: any project's."""
-    find = proxy.get if compute.cells.is_api else asking.get
-    return find(compute, server_id, project_id)
+    return asking.get(compute, server_id, project_id)
 
 
 def listed(compute: Compute, listing: Listing) -> list[Server]:
@@ -37,103 +58,81 @@ def listed(compute: Compute, listing: Listing) -> list[Server]:
         return server_lists.listed(conn, listing, source)
 
 
+@at_top(proxy.ask)
 def ask(compute: Compute, who: Who, task: str) -> None:
     """Have a task done with a server."""
-    if compute.cells.is_api:
-        proxy.ask(compute, who, task)
-    else:
-        asking.ask(compute, who.server_id, task, project_id=who.project_id, by=who.by)
+    asking.ask(compute, who.server_id, task, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.describe)
 def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Server:
-    """Give a server other words; the server then."""
-    if compute.cells.is_api:
-        return proxy.describe(compute, who, words)
+    """Change name, description or access addresses of a server; return the server."""
     return upkeep.describe(compute, who.server_id, words, project_id=who.project_id)
 
 
+@at_top(proxy.set_metadata)
 def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
-    """Change the metadata of a server; what it is then."""
-    if compute.cells.is_api:
-        return proxy.set_metadata(compute, who, changed)
+    """Change the metadata of a server; return all of it."""
     return upkeep.set_metadata(compute, who.server_id, changed, project_id=who.project_id)
 
 
+@at_top(proxy.create_image)
 def create_image(compute: Compute, who: Who, name: str, metadata: Mapping[str, str]) -> str:
     """Make an image of a server; its id, at a top cell the id that it has in the cell of the server."""
-    if compute.cells.is_api:
-        return proxy.create_image(compute, who, name, metadata)
     return asking.create_image(compute, who.server_id, name, metadata, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.resize)
 def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
     """Give a server another flavor, to be confirmed."""
-    if compute.cells.is_api:
-        proxy.resize(compute, who, flavor)
-    else:
-        resizing.resize(compute, who.server_id, flavor, project_id=who.project_id, by=who.by)
+    resizing.resize(compute, who.server_id, flavor, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.confirm)
 def confirm_resize(compute: Compute, who: Who) -> None:
     """Keep the new size of a server."""
-    if compute.cells.is_api:
-        proxy.confirm(compute, who)
-    else:
-        resizing.confirm(compute, who.server_id, project_id=who.project_id, by=who.by)
+    resizing.confirm(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.rebuild)
 def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
     """Make a server anew from an image."""
-    if compute.cells.is_api:
-        proxy.rebuild(compute, who, wanted)
-    else:
-        rebuilding.rebuild(compute, who.server_id, wanted, project_id=who.project_id, by=who.by)
+    rebuilding.rebuild(compute, who.server_id, wanted, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.shelve)
 def shelve(compute: Compute, who: Who) -> None:
     """Put a server into an image, and take it off its node."""
-    if compute.cells.is_api:
-        proxy.shelve(compute, who)
-    else:
-        asking.shelve(compute, who.server_id, project_id=who.project_id, by=who.by)
+    asking.shelve(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.unshelve)
 def unshelve(compute: Compute, who: Who, zone: str | None) -> None:
     """Bring a shelved server back onto a node."""
-    if compute.cells.is_api:
-        proxy.unshelve(compute, who, zone)
-    else:
-        unshelving.unshelve(compute, who.server_id, zone, project_id=who.project_id, by=who.by)
+    unshelving.unshelve(compute, who.server_id, zone, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.lock)
 def lock(compute: Compute, who: Who, reason: str | None) -> None:
     """Let nobody but administrators change a server any more."""
-    if compute.cells.is_api:
-        proxy.lock(compute, who, reason)
-    else:
-        upkeep.lock(compute, who.server_id, reason, project_id=who.project_id, by=who.by)
+    upkeep.lock(compute, who.server_id, reason, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.unlock)
 def unlock(compute: Compute, who: Who) -> None:
     """Let everybody change a server again who otherwise may."""
-    if compute.cells.is_api:
-        proxy.unlock(compute, who)
-    else:
-        upkeep.unlock(compute, who.server_id, project_id=who.project_id, by=who.by)
+    upkeep.unlock(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.reset)
 def reset_state(compute: Compute, who: Who, status: str) -> None:
     """Say what the state of a server is."""
-    if compute.cells.is_api:
-        proxy.reset(compute, who, status)
-    else:
-        upkeep.reset(compute, who.server_id, status, by=who.by)
+    upkeep.reset(compute, who.server_id, status, by=who.by)
 
 
+@at_top(proxy.console)
 def console_output(compute: Compute, who: Who, lines: int | None) -> str:
     """Return what a server printed, its last `lines` or all; VirtError when that cannot be read."""
-    if compute.cells.is_api:
-        return proxy.console(compute, who, lines)
     server = asking.get(compute, who.server_id, who.project_id)
     if server.node is None:
         return ""
@@ -144,41 +143,33 @@ def console_output(compute: Compute, who: Who, lines: int | None) -> str:
         raise VirtError(f"The console log of instance {server.id} cannot be read: {reason}") from None
 
 
-def interfaces(compute: Compute, who: Who) -> Sequence[Port]:
+@at_top(proxy.interfaces)
+def interfaces(compute: Compute, who: Who) -> list[Port]:
     """Return the interfaces of a server, in their order."""
-    if compute.cells.is_api:
-        return proxy.interfaces(compute, who)
     return [port_of(vif) for vif in addressing.interfaces(compute, who.server_id, who.project_id)]
 
 
+@at_top(proxy.attach)
 def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:
     """Give a server an address of a network, any or this one; the interface that has it."""
-    if compute.cells.is_api:
-        return proxy.attach(compute, who, network_id, address)
     return port_of(addressing.add(compute, who, network_id, address))
 
 
+@at_top(proxy.detach)
 def detach(compute: Compute, who: Who, port_id: str) -> None:
     """Take an interface from a server, with all of its addresses."""
-    if compute.cells.is_api:
-        proxy.detach(compute, who, port_id)
-    else:
-        addressing.unplug(compute, who, port_id)
+    addressing.unplug(compute, who, port_id)
 
 
+@at_top(proxy.remove_address)
 def remove_address(compute: Compute, who: Who, address: str) -> None:
     """Take one address from a server."""
-    if compute.cells.is_api:
-        proxy.remove_address(compute, who, address)
-    else:
-        addressing.remove(compute, who, address)
+    addressing.remove(compute, who, address)
 
 
+@at_top(proxy.associate)
 def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
     """Let a floating address of the project stand for a server's, its first unless one is named."""
-    if compute.cells.is_api:
-        proxy.associate(compute, who, address, fixed_address)
-        return
     server = asking.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:
         fixed = floating.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
@@ -186,11 +177,9 @@ def associate(compute: Compute, who: Who, address: str, fixed_address: str | Non
         floating.associate(conn, there, fixed, compute.now(conn))
 
 
+@at_top(proxy.disassociate)
 def disassociate(compute: Compute, who: Who, address: str) -> None:
     """Let a floating address stand for a server no more."""
-    if compute.cells.is_api:
-        proxy.disassociate(compute, who, address)
-        return
     server = asking.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:
         there = floating.by_address(conn, address, who.project_id)

@@ -44,13 +44,13 @@ from climate.store.idempotency import Key
 log = structlog.get_logger(__name__)
 
 HOLD = timedelta(seconds=120)
-"""How long the two phases may take."""
+"""Seconds that the two phases may take."""
 
 ROUNDS = 3
-"""How often hosts are looked for anew, when a child has given away what it offered."""
+"""Times that hosts are looked for anew when a child has given away the hosts that it offered."""
 
 TRIES = 3
-"""How often a child is asked to confirm, when its answer does not come."""
+"""Times that a child is asked to confirm while its answer does not come."""
 
 
 class _Refused(Exception):
@@ -127,7 +127,7 @@ def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -
 
 
 def _length(climate: Climate, order: Order) -> timedelta:
-    """How long the lease is held: as asked for, or as the two phases need, but not beyond its own end."""
+    """Return the seconds that the lease is held: as asked for, or as the two phases need, up to its own end."""
     if order.hold is not None:
         return order.hold
     with climate.engine.connect() as conn:

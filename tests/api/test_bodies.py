@@ -15,8 +15,9 @@ from gunicorn.http.unreader import IterUnreader
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.body import DEEPEST, LONGEST, parse
+from api.body import LONGEST, parse
 from climate.domain.errors import InvalidInput
+from climate.strict_json import DEEPEST
 from tests.api.echo import APIS
 from tests.identity.place import Asker
 

@@ -21,7 +21,7 @@ BUILD: dict[str, Any] = {
 
 
 def answer(wire: Wire, *bodies: Any) -> None:
-    """What the server answers beside what is asked for names and tokens."""
+    """Answers of the server, except those about names and tokens."""
     wire.zone_builds = list(bodies)
 
 

@@ -5,12 +5,16 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from climate.compute import boot, quota
+from climate.compute import asking, boot, quota, resizing, unshelving
 from climate.compute.errors import NoValidHost, QuotaExceeded
 from climate.compute.flavor import Flavor
+from climate.compute.request import Spec
 from climate.compute.scheduler.chance import availability_zone, chance
+from climate.compute.scheduler.hosts import Hosts
+from climate.compute.scheduler.plan import Plan
+from climate.compute.scheduler.rules import Rules
 from climate.compute.store import projects
-from tests.compute.place import Place, request
+from tests.compute.place import HALF, SERVICE, Place, request
 
 FLAVOR = Flavor("f", "f", 1, 2048, 1)
 LIMITS = {"instances": 2, "cores": 4, "ram_mb": 51200}
@@ -58,3 +62,26 @@ def test_ds_19_nodes_of_a_disabled_service_are_not_there(here: Place) -> None:
     with here.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET enabled = true"))
     assert there.boot()[0].node in {"n1", "n2", "n3", "n4"}
+
+
+def test_ds_20_operations_that_need_a_node_ask_one_scheduler_and_ring_for_its_choice(here: Place) -> None:
+    """There is no `schedule_<operation>` that a scheduler might lack."""
+    asked: list[int] = []
+
+    def schedule(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+        asked.append(count)
+        return chance(hosts, spec, count, rules)
+
+    there = replace(here, compute=replace(here.compute, schedule=schedule))
+    server = there.boot()[0]
+    assert (asked, there.rings.rung) == ([1], [(SERVICE, server.id)])
+    there.settle()
+    resizing.resize(there.compute, server.id, HALF)
+    assert (len(asked), there.rings.rung) == (2, [(SERVICE, server.id)])
+    there.settle()
+    resizing.confirm(there.compute, server.id)
+    asking.shelve(there.compute, server.id)
+    there.settle()
+    assert len(asked) == 2
+    unshelving.unshelve(there.compute, server.id)
+    assert (len(asked), there.rings.rung) == (3, [(SERVICE, server.id)])

@@ -272,7 +272,7 @@ def test_a_repeated_request_with_a_key_makes_one_hold(climate: Climate, clock: C
 
 
 def settled(climate: Climate, lease: Lease) -> tuple[bool, bool]:
-    """Whether the lease was confirmed, and whether its hold expired: exactly one of them."""
+    """Return (confirmed, expired) of the lease: exactly one of them is true."""
     said = kinds(climate, lease)
     assert said.count("HoldConfirmed") <= 1
     return "HoldConfirmed" in said, "HoldExpired" in said

@@ -27,7 +27,7 @@ from tests.compute.zones.wires import Application
 from tests.conftest import ADMIN, MEMBER
 
 HOSTS = 2
-"""Of each zone."""
+"""Number of hosts in each zone."""
 
 PARENTS = {"left": "parent", "right": "parent"}
 UNRELEASED = "SELECT count(*) FROM allocations WHERE state IN ('held', 'active')"
@@ -88,7 +88,7 @@ class Family:
         return leases.get(self.parent, ADMIN, lease.id)
 
     def free(self, name: str) -> bool:
-        """Whether nothing of a zone is promised."""
+        """Return whether no host of a zone is allocated."""
         with self.climate(name).engine.connect() as conn:
             return int(conn.execute(text(UNRELEASED)).scalar_one()) == 0
 
@@ -114,12 +114,12 @@ class Family:
             zone.settle()
 
     def check(self) -> None:
-        """What must hold of each zone at any moment."""
+        """Assert the invariants of each zone, which hold at any moment."""
         for name in self.tree.zones:
             assert replay.differences(self.climate(name)) == [], name
 
     def all_or_nothing(self) -> bool:
-        """Whether the parent's one lease stands in full; else nobody has anything of it."""
+        """Return whether the parent's one lease stands in full; assert that else no zone holds a part of it."""
         self.check()
         (lease,) = self.of("parent") or [None]
         if lease is None:

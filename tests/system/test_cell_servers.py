@@ -60,7 +60,7 @@ class Cells:
         return found
 
     def agree(self) -> bool:
-        """Whether the top shows what the cells have, and nothing is under way."""
+        """Return whether the top shows the servers of the cells, and no message is under way."""
         seen = self.at_top()
         return seen == self.in_cells() and not any(task for _, _, task, _ in seen.values())
 

@@ -78,7 +78,7 @@ def _home(process: psutil.Process) -> str:
 
 
 def environ_of(home: Path, port: int) -> dict[str, str]:
-    """What commands find in their environment to work with the tree."""
+    """Return the environment of commands that work with the tree."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLIMATE_", "OS_"))}
     path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", "")))
     own = {"CLIMATE_HOME": str(home), "CLIMATE_PORT": str(port), "CLIMATE_ZONE_POLL_SECONDS": "1"}

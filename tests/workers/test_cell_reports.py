@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.compute import Compute, asking, boot, lifecycle, services
 from climate.compute.addressing import Who
-from climate.compute.cells import build_start, neighbours, proxy, removal, state, top_builds
+from climate.compute.cells import build_start, neighbours, proxy, removal, state
 from climate.compute.server import DELETE, STOP, Server
 from climate.compute.store import cell_changes, cell_servers, flavors
 from climate.compute.virt.memory import MemoryDriver
@@ -42,7 +42,7 @@ class Tree:
             return cell_servers.get(conn, server_id)
 
     def agree(self, server_id: str) -> bool:
-        """Whether the top shows a server as its cell has it."""
+        """Return whether the top shows a server as its cell has it."""
         with self.leaf.engine.connect() as conn:
             there = cell_changes.read(conn, [server_id])
         found = self.at_top(server_id)
@@ -126,7 +126,7 @@ def _task(tree: Tree, server_id: str) -> str | None:
 def test_a_build_at_the_top_runs_in_the_leaf(tree: Tree) -> None:
     state.report(tree.leaf)
     await_so(lambda: _offers(tree), PATIENCE, "the capacities of the leaf to reach the top")
-    started = build_start.start(tree.top, request(count=3), begun=top_builds.begun)
+    started = build_start.start(tree.top, request(count=3))
     known: Callable[[], Any] = lambda: all(_placed(tree, server_id) for server_id in started.server_ids)  # noqa: E731
     await_so(known, PATIENCE, "the servers to be placed")
     tree.settle(*started.server_ids)

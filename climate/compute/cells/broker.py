@@ -17,7 +17,7 @@ from climate.compute.cells.transport import Envelope, TransportError
 log = structlog.get_logger(__name__)
 
 PREFIX = "climate:"
-"""What all keys in a broker of ours begin with."""
+"""Prefix of all keys that climate writes into a broker."""
 
 OPTIONS: Mapping[str, Any] = {
     "socket_timeout": 3,

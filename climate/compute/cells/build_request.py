@@ -31,7 +31,7 @@ class Build:
     name: str
     flavor: str
     ram_mb: int
-    """Of the flavor at the top, for the cell to be chosen by."""
+    """Memory of the flavor at the top, by which the scheduler weighs cells."""
     image: str | None = None
     image_properties: Mapping[str, Any] = field(default_factory=dict)
     networks: tuple[str, ...] | None = None

@@ -1,19 +1,12 @@
 """Start of a build at the API cell: its servers get their ids here, and a cell boots them."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
-from uuid import uuid4
-
-from sqlalchemy import Connection
 
 from climate.compute import boot
-from climate.compute.cells import build_request, messaging, scheduler
+from climate.compute.cells import build_request, messaging, scheduler, top_builds
 from climate.compute.context import Compute
 from climate.compute.request import BootRequest
-
-Begun = Callable[[Compute, Connection, BootRequest, str], Sequence[str]]
-"""Stores the servers of a build at the top cell: (context, transaction, request, build id) -> their ids."""
 
 
 class Started(NamedTuple):
@@ -29,19 +22,14 @@ class Sleep(NamedTuple):
     lease_params: Any
 
 
-def unrecorded(compute: Compute, conn: Connection, request: BootRequest, build_id: str) -> Sequence[str]:
-    """Return new ids, and store nothing at the top cell."""
-    return [str(uuid4()) for _ in range(request.count)]
+def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None) -> Started:
+    """Store the servers of a request at the top cell, and hand the request to the scheduler of cells.
 
-
-def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, begun: Begun = unrecorded) -> Started:
-    """Hand a request to the scheduler of cells.
-
-    Raises BadRequest for what cannot be followed from the API cell, and what `begun` raises.
+    Raises BadRequest for what cannot be followed from the API cell, and QuotaExceeded.
     """
     build_id = boot.new_build_id()
     with compute.engine.begin() as conn:
-        ids = tuple(begun(compute, conn, request, build_id))
+        ids = tuple(top_builds.begun(compute, conn, request, build_id))
         build = build_request.made(conn, request, build_id, ids)
         if sleep is not None:
             build = replace(build, reserved=True, lease_params=sleep.lease_params)

@@ -3,10 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from climate.compute.errors import BadRequest
 from climate.compute.store.cell_resources import Free
 
 Capacities = Mapping[str, Any]
 """`{"ram_free": {"total_mb", "units_by_mb": {"512": n}}, "disk_free": {...}}`; empty for a cell without nodes."""
+
+
+KINDS = ("ram_free", "disk_free")
+
+LARGEST = 2.0**50
+"""MB or servers that a report may count: sums over all cells stay exact."""
 
 
 def own(nodes: Sequence[Free], sizes: Iterable[tuple[int, int]], reserve_percent: float) -> dict[str, Any]:
@@ -23,6 +30,18 @@ def own(nodes: Sequence[Free], sizes: Iterable[tuple[int, int]], reserve_percent
         "ram_free": _free(ram, {size for size, _ in wanted}, reserve_percent),
         "disk_free": _free(disk, {size for _, size in wanted}, reserve_percent),
     }
+
+
+def read(given: object) -> dict[str, Any]:
+    """Return the capacities that a child reports; BadRequest unless they have the form of `own`."""
+    if not isinstance(given, dict) or not all(key in KINDS and _is_free(free) for key, free in given.items()):
+        raise BadRequest(f"capacities must be an object of {' and '.join(KINDS)}, each with numbers")
+    return given
+
+
+def is_number(value: object) -> bool:
+    """Return whether a reported value is a number that can be added up; promised memory makes less than none free."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def added(one: Capacities, other: Capacities) -> dict[str, Any]:
@@ -53,8 +72,17 @@ def units(capacities: Capacities, memory_mb: int) -> float:
     return found if isinstance(found, int | float) else 0
 
 
+def _is_free(given: object) -> bool:
+    by_size = given.get("units_by_mb", {}) if isinstance(given, dict) else None
+    if not isinstance(given, dict) or not isinstance(by_size, dict) or not set(given) <= {"total_mb", "units_by_mb"}:
+        return False
+    return is_number(given.get("total_mb", 0)) and all(
+        size.isdecimal() and is_number(number) for size, number in by_size.items()
+    )
+
+
 def _free(nodes: Sequence[tuple[int, int]], sizes: set[int], reserve_percent: float) -> dict[str, Any]:
-    """Of (total, free) of each node."""
+    """Return total_mb and units_by_mb for nodes of these (total, free) MB."""
     by_size = {
         str(size): sum(
             int(max(0.0, free - whole * reserve_percent / 100) / size) if size else 0 for whole, free in nodes

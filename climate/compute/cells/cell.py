@@ -42,9 +42,9 @@ class Cell:
     weight_offset: float = 0.0
     weight_scale: float = 1.0
     capabilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of the cell and all below it."""
+    """Capabilities of the cell and all below it."""
     capacities: Mapping[str, Any] = field(default_factory=dict)
-    """Of the cell and all below it, as `capacities.own` writes them."""
+    """Capacities of the cell and all below it, as `capacities.own` writes them."""
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the flavors, images and reservations in the cell and all below it."""
     children: tuple[Mapping[str, Any], ...] = ()

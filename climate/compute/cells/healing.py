@@ -31,7 +31,7 @@ class Healer:
     """Reports servers again that have changed lately, a few in each run, in any order."""
 
     threshold: timedelta
-    """How lately; zero or less: all servers."""
+    """Age of the oldest change that is reported again; zero or less: all servers."""
     number: int = 1
     """Servers in a run."""
     shuffle: Callable[[list[str]], None] = random.shuffle

@@ -157,7 +157,12 @@ def _context(compute: Compute, handlers: Handlers, arrived: Arrived) -> CellCont
 def _carry_out(compute: Compute, conn: Connection, outcome: Outcome) -> None:
     now = compute.now(conn)
     for cell, message in outcome.sends:
-        cell_messages.put(conn, [cell.name], message.type, message.to_json(READ_AT_MOST), now)
+        try:
+            text = message.to_json(READ_AT_MOST)
+        except BadMessage as refusal:
+            log.warning("a message is not handed on", cell=cell.name, method=message.method, reason=str(refusal))
+            continue
+        cell_messages.put(conn, [cell.name], message.type, text, now)
     if outcome.answer is None:
         return
     uuid, response = outcome.answer

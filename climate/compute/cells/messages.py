@@ -1,14 +1,20 @@
 """Messages between cells, and their JSON form."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 from uuid import UUID, uuid4
 
+from climate import strict_json
 from climate.compute.cells import paths
 from climate.compute.cells.errors import BadMessage, decode
 from climate.compute.errors import ComputeError
+from climate.strict_json import BadJson
+
+ODD_TEXT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+"""Escapes of characters that no receiver reads: U+0000 and halves of surrogate pairs."""
 
 MessageType = Literal["targeted", "broadcast", "response"]
 Direction = Literal["up", "down"]
@@ -26,6 +32,8 @@ LARGEST = 1024 * 1024
 """Bytes of a message as JSON at most, when it is made."""
 READ_AT_MOST = LARGEST + 64 * 1024
 """Bytes at most that are read of others: the routing path grows on the way."""
+DEEPEST = 256
+"""Objects and lists inside each other that are read: a report holds those of all cells below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +80,10 @@ class Message:
         """Return the JSON form; BadMessage when it has a value that is not JSON, or more than `most` bytes."""
         try:
             text = json.dumps(_fields(self), allow_nan=False, separators=(",", ":"))
+            if ODD_TEXT.search(text):
+                strict_json.parse(text, DEEPEST)
         except (TypeError, ValueError, RecursionError) as error:
-            raise BadMessage(f"The arguments of {self.method} are not JSON: {error}") from None
+            raise BadMessage(f"The arguments of {self.method} are not JSON that can be read: {error}") from None
         if len(text) > most:
             raise BadMessage(f"The message {self.method} has {len(text)} bytes; at most {most} can be sent")
         return text
@@ -165,9 +175,9 @@ def from_json(text: str) -> Message:
     if len(text) > READ_AT_MOST:
         raise BadMessage(f"The message has {len(text)} bytes; at most {READ_AT_MOST} are read")
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadMessage("The message is not JSON") from None
+        given = strict_json.parse(text, DEEPEST)
+    except BadJson as error:
+        raise BadMessage(f"The message {error}") from None
     if not isinstance(given, dict):
         raise BadMessage("The message is not a JSON object")
     return _checked(given)

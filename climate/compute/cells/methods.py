@@ -142,10 +142,12 @@ def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:
 def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str:
     server = asking.get(compute, server_id)
     try:
-        return compute.driver.console(guests.guest(compute, server), args["lines"]) if server.node else ""
+        text = compute.driver.console(guests.guest(compute, server), args["lines"]) if server.node else ""
     except VirtError as error:
         reason = fault.readable(server, str(error))
         raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None
+    # Serial consoles print it at power-on, and no message may hold it.
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.items()} | {

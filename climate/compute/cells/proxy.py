@@ -59,7 +59,7 @@ class Command:
     heeds_lock: bool = True
 
 
-def get(compute: Compute, server_id: str, project_id: str | None) -> Server:
+def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
     """Return the server; NotFound when no cell has it, or it is another project's.  None: any project's."""
     with compute.engine.connect() as conn:
         return _own(cell_servers.get(conn, server_id), server_id, project_id)

@@ -27,7 +27,7 @@ SYNC = "sync_instances"
 REFUSED = "instance_command_refused_at_top"
 
 HARD, SOFT = "hard", "soft"
-"""How a server is deleted everywhere.  There are no soft-deleted servers: both delete it."""
+"""Values of delete_type.  Both delete the server, because there are no soft-deleted servers."""
 
 PATIENCE = 12
 """Attempts at a command, within half a minute, before those that it has overtaken are taken for lost."""

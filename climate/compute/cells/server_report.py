@@ -15,7 +15,7 @@ Report = Mapping[str, Any]
 
 LONGEST_TEXT = 4096
 FAULT_KEYS = ("code", "created", "message")
-"""Of a fault; details, which tell of hosts, stay in the cell."""
+"""Keys of a fault that are reported.  Its details name hosts and stay in the cell."""
 
 _FLAVOR = tuple(field.name for field in fields(Flavor))
 _ADDRESS = tuple(field.name for field in fields(Address))

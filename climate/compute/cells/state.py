@@ -6,19 +6,18 @@ child, so that the top cell knows of all cells.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute.cells import capacities, messaging, neighbours, paths
+from climate.compute.cells import capacities, messaging, neighbours, paths, state_report
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.errors import CellNotFound, CellRoutingInconsistency
 from climate.compute.cells.messages import DOWN, UP, Message
 from climate.compute.context import Compute
-from climate.compute.errors import BadRequest
 from climate.compute.store import cell_resources, cells
 
 log = structlog.get_logger(__name__)
@@ -32,10 +31,7 @@ REPORT_SECONDS = 10.0
 """Between two reports to the parents."""
 
 KINDS = ("flavors", "images", "reservations")
-"""Of which a cell tells the names that it has."""
-
-DEEPEST = 100
-"""Levels of a report that are read."""
+"""Kinds of objects whose names a cell reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,32 +149,13 @@ def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -
     name, compute = _child(message), context.compute
     if kwargs.get("cell_name") != name:
         raise CellNotFound(f"Cell {name} may only report itself, not {str(kwargs.get('cell_name'))[:80]!r}.")
-    found, reported_at = _read(kwargs), _time(kwargs.get("reported_at"))
-    if context.name in _names(found["children"]):
+    found, reported_at = state_report.read(kwargs), state_report.time(kwargs.get("reported_at"))
+    if context.name in state_report.names(found["children"]):
         raise CellRoutingInconsistency(f"The cells form a cycle: {context.name} is below its child {name}.")
     with compute.engine.begin() as conn:
         changed = cells.told(conn, name, found, reported_at, compute.now(conn))
     if changed:
         report(compute)
-
-
-def _read(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(kwargs.get("capacities"), dict):
-        raise BadRequest("capacities must be an object")
-    return {
-        "capabilities": _words(kwargs.get("capabilities"), "capabilities"),
-        "capacities": kwargs["capacities"],
-        "offers": _words(kwargs.get("offers", {}), "offers"),
-        "children": kwargs.get("children", []),
-    }
-
-
-def _time(text: object) -> datetime:
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        raise BadRequest(f"reported_at must be a time, got {str(text)[:40]!r}") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _announce(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
@@ -198,26 +175,6 @@ def _union(parts: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, tuple[str,
         for key, values in part.items():
             found.setdefault(key, set()).update(values)
     return {key: tuple(sorted(values)) for key, values in found.items()}
-
-
-def _words(given: object, name: str) -> dict[str, list[str]]:
-    if not isinstance(given, dict) or not all(
-        isinstance(values, list) and all(isinstance(value, str) for value in values) for values in given.values()
-    ):
-        raise BadRequest(f"{name} must be an object of lists of texts")
-    return given
-
-
-def _names(children: object, level: int = 0) -> set[str]:
-    """The names of all cells in a report."""
-    if not isinstance(children, list) or level > DEEPEST:
-        raise BadRequest("children must be a list of cells")
-    found: set[str] = set()
-    for child in children:
-        if not isinstance(child, dict):
-            raise BadRequest("children must be a list of cells")
-        found |= {str(child.get("name"))} | _names(child.get("children", []), level + 1)
-    return found
 
 
 HANDLERS = Handlers(targeted={UPDATE: _update, ANNOUNCE: _announce}, upward=frozenset({UPDATE}))

@@ -10,7 +10,7 @@ from climate.compute.server import Server
 from climate.compute.store.servers import COLUMNS, FROM, server_of
 
 CHANGES = "changes"
-"""What the triggers say on the channel of cells."""
+"""Payload that the triggers send on the channel of cells."""
 
 _COMPARED = (
     "status, task, flavor, fault, launched_at, node_id, key_name, zone, before, name, metadata, description, "
@@ -102,7 +102,7 @@ _WAITING = text("""
 
 
 def is_tracked(conn: Connection) -> bool:
-    """Whether changes of servers are noted in this database."""
+    """Return whether triggers note the changes of servers in this database."""
     return bool(conn.execute(_THERE, {"names": list(TRIGGERS)}).scalar_one() == len(TRIGGERS))
 
 
@@ -176,6 +176,6 @@ def acted(conn: Connection, server_id: str, command: int, refusal: str | None) -
 
 
 def waiting(conn: Connection, now: datetime) -> tuple[int, float]:
-    """How many changes wait to be reported, and the age of the oldest in seconds."""
+    """Return the number of changes that wait to be reported, and the age of the oldest in seconds."""
     row = conn.execute(_WAITING, {"now": now}).one()
     return int(row.waiting), float(row.oldest)

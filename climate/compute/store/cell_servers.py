@@ -185,7 +185,7 @@ def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], no
 
 
 def not_stored(conn: Connection, cell: str, ids: Sequence[str]) -> list[RowMapping]:
-    """Of these servers those that another cell has, and those that were deleted before a cell had reported them."""
+    """Return those of these servers that another cell has, or that were deleted before a cell reported them."""
     return list(conn.execute(_OTHERS, {"cell": cell, "ids": list(ids)}).mappings())
 
 

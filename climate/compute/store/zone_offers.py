@@ -13,7 +13,7 @@ from climate.compute.store.zone_build_tables import zone_offers
 from climate.compute.store.zone_tables import zone_servers
 
 UNKNOWN_KEPT = timedelta(days=1)
-"""So long an offer of which it is not known what a child made of it is kept after its end."""
+"""Time after its expiry for which an offer is kept whose child has not answered."""
 
 _ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 

@@ -56,7 +56,7 @@ class NoBlobKey(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What was in a blob."""
+    """Content of a blob."""
 
     item_id: str
     """Unique among all blobs of the zone: `<id of the plan>.<number of the item>`."""
@@ -97,7 +97,7 @@ class BlobKeys:
         ]
 
     def open(self, zone_id: str, blob: object, now: datetime, *, late: bool = False) -> Opened:
-        """What this zone has sealed; InvalidBlob for anything else, and for what is too old unless `late`."""
+        """Return the content of a blob of this zone; InvalidBlob for others, and for an expired one unless `late`."""
         content = self._content(zone_id, _decoded(blob))
         issued = datetime.fromtimestamp(content["issued"], UTC)
         age = (now - issued).total_seconds()
@@ -122,7 +122,7 @@ class BlobKeys:
 
 
 def _bound(zone_id: str) -> bytes:
-    """What is authenticated beside the content: a blob of another zone does not open, whatever its key."""
+    """Return the data that is authenticated beside the content, so that no blob of another zone opens."""
     return _PURPOSE + b":" + zone_id.encode()
 
 

@@ -5,6 +5,7 @@ its parent by the offset and the scale that the parent has registered for it.
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,6 +13,9 @@ from typing import Any
 
 from climate.compute.zones.blobs import LONGEST, InvalidBlob
 from climate.compute.zones.models import ChildZone
+
+LARGEST = sys.float_info.max
+"""Weight that a child may offer: NaN, infinities and whole numbers beyond it are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def offers(body: object, most: int) -> list[Offer]:
 def _offer(entry: object) -> Offer:
     weight = entry.get("weight") if isinstance(entry, dict) else None
     blob = entry.get("blob") if isinstance(entry, dict) else None
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not -LARGEST <= weight <= LARGEST:
         raise BadOffers("has a weight that is not a number")
     if not isinstance(blob, str) or not 0 < len(blob) <= LONGEST:
         raise BadOffers("has a blob that is not a text of a usable length")
@@ -70,11 +74,17 @@ def _offer(entry: object) -> Offer:
 
 
 def scaled(zone: ChildZone, offered: Sequence[Offer]) -> list[ChildItem]:
-    """The offers of a child on the scale of this zone: `weight_offset + weight_scale * weight`."""
-    return [
+    """The offers of a child on the scale of this zone: `weight_offset + weight_scale * weight`.
+
+    BadOffers for a weight that is beyond all numbers on this scale.
+    """
+    items = [
         ChildItem(zone.weight_offset + zone.weight_scale * offer.weight, offer.weight, zone.id, offer.blob)
         for offer in offered
     ]
+    if not all(math.isfinite(item.weight) for item in items):
+        raise BadOffers("has a weight that is too large for weight_scale")
+    return items
 
 
 def merged(local: Sequence[LocalItem], children: Sequence[Sequence[ChildItem]]) -> tuple[PlanItem, ...]:

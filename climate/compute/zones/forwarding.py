@@ -1,4 +1,4 @@
-"""What a zone sends to a child to have a server built there, and what it makes of the answer."""
+"""Orders to child zones: the request that has a server built there, and the meaning of the answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,14 +28,14 @@ class Order:
     """One server of a build, with the offer that it is built on."""
 
     name: str
-    """Of the server."""
+    """Name of the server."""
     blob: str = field(repr=False)
     reservation_id: str
     build_id: str
     """Unique over all zones: with the number it tells a repeated order from a new one.  Empty: the offer does."""
     launch_index: int
     project_id: str
-    """Of the owner, in the zone whose user asked for the server."""
+    """Project of the owner, in the zone whose user asked for the server."""
     user_id: str
 
 
@@ -91,7 +91,7 @@ def request_for(order: Order, request: BootRequest, image: str | None, chain: Zo
 
 
 def outcome(answer: ChildAnswer | ChildError) -> Outcome:
-    """What has become of an order."""
+    """Return the outcome of an order by the answer of the child."""
     if isinstance(answer, NEVER_SENT):
         return Refused(str(answer))
     if isinstance(answer, ChildError):

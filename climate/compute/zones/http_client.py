@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from climate import causes
+from climate import causes, strict_json
 from climate.compute.zones import urls
 from climate.compute.zones.client import (
     CHAIN_HEADER,
@@ -30,6 +30,7 @@ from climate.compute.zones.client import (
 )
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.tokens import Tokens
+from climate.strict_json import BadJson
 
 MOST_BYTES = 16 * 1024 * 1024
 """Longest answer that is read."""
@@ -191,8 +192,8 @@ def _parsed(content: bytes) -> Any:
     if not content:
         return None
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
+        return strict_json.parse(content)
+    except BadJson:
         return NONSENSE
 
 

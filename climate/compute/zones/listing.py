@@ -19,7 +19,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Whose servers of child zones are listed, and of which build."""
+    """Conditions on the servers of child zones that are listed."""
 
     project_id: str | None = None
     """None: everybody's, also those that no row of this zone tells of."""

@@ -1,4 +1,4 @@
-"""What an operator chose about zones, and the hands that talk to children."""
+"""Options of zones, as the settings give them, and the client that calls children."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class Zones:
     capabilities: Mapping[str, str] = field(default_factory=dict)
     """Static capabilities: key -> `value;value`."""
     admin_api: bool = True
-    """Whether there are routes below /zones."""
+    """True: the routes below /zones exist."""
     routing: bool = True
-    """Whether servers that are not here are looked for in child zones."""
+    """True: servers that are not here are looked for in child zones."""
     poll_seconds: float = 30.0
     report_seconds: float = 60.0
     """Time between two reports of a service whose capabilities do not change."""
@@ -38,4 +38,4 @@ class Zones:
     unseal: Callable[[str], str] = field(default=_no_vault, repr=False)
     """Opens a sealed password; ComputeError when its key is gone."""
     blobs: BlobKeys = field(default_factory=BlobKeys)
-    """What seals the items of build plans; without a key this zone makes no estimates."""
+    """Keys that seal the items of build plans; without a key this zone makes no estimates."""

@@ -1,5 +1,6 @@
 """Servers that were placed in children: forgotten when they are gone there, so that they count no longer."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,6 @@ import structlog
 
 from climate.compute.context import Compute
 from climate.compute.store import zone_servers
-from climate.compute.store.zone_servers import PlacedServer
 from climate.compute.zones import routing
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
@@ -30,10 +30,16 @@ def forget_gone(compute: Compute, zones: Sequence[ChildZone]) -> list[str]:
     """
     with compute.engine.connect() as conn:
         known = zone_servers.listed(conn)
-    gone: list[str] = []
-    for zone in zones:
-        there = [server for server in known if server.zone_id == zone.id]
-        gone += _gone(compute, zone, there) if there else []
+    there = {zone.id: [one.server_id for one in known if one.zone_id == zone.id] for zone in zones}
+    concerned = [zone for zone in zones if there[zone.id]]
+    listed = _listed(compute, concerned)
+    missing = [
+        (zone, server_id)
+        for zone in concerned
+        if zone.id in listed
+        for server_id in [one for one in there[zone.id] if one not in listed[zone.id]][:MOST_CHECKED]
+    ]
+    gone = _gone(compute, missing)
     if gone:
         log.info("placed servers are gone", servers=gone)
         with compute.engine.begin() as conn:
@@ -41,34 +47,43 @@ def forget_gone(compute: Compute, zones: Sequence[ChildZone]) -> list[str]:
     return gone
 
 
-def _gone(compute: Compute, zone: ChildZone, placed: Sequence[PlacedServer]) -> list[str]:
-    listed = _listed(compute, zone)
-    if listed is None:
-        return []
-    missing = [server.server_id for server in placed if server.server_id not in listed][:MOST_CHECKED]
-    looks = [(zone, ChildRequest("GET", f"/servers/{server_id}")) for server_id in missing]
+def _gone(compute: Compute, missing: Sequence[tuple[ChildZone, str]]) -> list[str]:
+    """The ids of those servers that their zones do not know."""
+    looks = [(zone, ChildRequest("GET", f"/servers/{server_id}")) for zone, server_id in missing]
     outcomes = routing.ask(compute, looks) if looks else []
     return [
         server_id
-        for server_id, outcome in zip(missing, outcomes, strict=True)
+        for (_, server_id), outcome in zip(missing, outcomes, strict=True)
         if isinstance(outcome, ChildAnswer) and outcome.status == 404
     ]
 
 
-def _listed(compute: Compute, zone: ChildZone) -> set[str] | None:
-    """The ids of all servers of the account and below; None when the list is not complete."""
-    found: set[str] = set()
-    query = {"recurse_zones": "true"}
-    for _ in range(MOST_PAGES):
-        (outcome,) = routing.ask(compute, [(zone, ChildRequest("GET", "/servers", query=query, headers=OWN))])
-        page = _page(outcome)
-        if page is None:
-            return None
-        found |= set(page)
-        if not _has_more(outcome) or not page:
-            return found
-        query = {**query, "marker": page[-1]}
-    return None
+def _listed(compute: Compute, zones: Sequence[ChildZone]) -> dict[int, set[str]]:
+    """The ids of all servers of the account in each zone and below; zones whose list is not complete are left out.
+
+    All zones are asked at once for each page.  What takes longer than a period is
+    left to the next poll, so that a slow child delays no other.
+    """
+    found: dict[int, set[str]] = {zone.id: set() for zone in zones}
+    complete: dict[int, set[str]] = {}
+    waiting = [(zone, {"recurse_zones": "true"}) for zone in zones]
+    until = time.monotonic() + compute.zones.poll_seconds
+    for number in range(MOST_PAGES):
+        if not waiting or (number and time.monotonic() > until):
+            break
+        pages = [(zone, ChildRequest("GET", "/servers", query=query, headers=OWN)) for zone, query in waiting]
+        following = []
+        for (zone, query), outcome in zip(waiting, routing.ask(compute, pages), strict=True):
+            page = _page(outcome)
+            if page is None:
+                continue
+            found[zone.id] |= set(page)
+            if page and _has_more(outcome):
+                following.append((zone, {**query, "marker": page[-1]}))
+            else:
+                complete[zone.id] = found[zone.id]
+        waiting = following
+    return complete
 
 
 def _page(outcome: ChildAnswer | ChildError) -> list[str] | None:

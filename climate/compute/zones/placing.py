@@ -134,7 +134,7 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
 
 
 def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
-    """What has become of orders to children whose passwords are sealed, all sent at once."""
+    """Send orders to children, all at once, and return their outcomes; the passwords of the children are sealed."""
     opened: dict[int, ChildZone] = {}
     try:
         for zone, _ in requests:

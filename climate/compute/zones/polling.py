@@ -101,7 +101,7 @@ def reported(body: Any) -> Mapping[str, str] | None:
 
 
 def _is_text(value: Any, longest: int) -> bool:
-    return isinstance(value, str) and len(value) <= longest and "\0" not in value
+    return isinstance(value, str) and len(value) <= longest and value.isprintable()
 
 
 def _record(compute: Compute, conn: Connection, now: datetime, polled: tuple[ChildZone, Outcome]) -> ChildZone | None:

@@ -163,7 +163,7 @@ def _zone_of(item: PlanItem) -> int | None:
 
 
 def _at_once(queue: Sequence[T], zone_of: Callable[[T], int | None]) -> tuple[list[T], list[T]]:
-    """What goes out now, and what has to wait: a child has AT_ONCE orders at a time, and this zone all of its own."""
+    """Return the entries that go out now and those that wait: a child gets AT_ONCE orders at a time, this zone all."""
     taken: Counter[int] = Counter()
     batch: list[T] = []
     rest: list[T] = []

@@ -79,7 +79,7 @@ class Selection:
     plan: tuple[PlanItem, ...]
     reports: tuple[ZoneReport, ...] = ()
     trail: Trail = field(default_factory=dict)
-    """Of the scheduler of this zone."""
+    """Trail of the scheduler of this zone."""
 
     @property
     def reasons(self) -> list[str]:
@@ -164,7 +164,7 @@ def _read_only(compute: Compute) -> Connection:
 
 
 def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], ZoneReport, Trail]:
-    """What this zone itself offers."""
+    """Return the offers of this zone itself, its report, and the trail of its scheduler."""
     try:
         with _read_only(compute) as conn:
             spec = spec_of(request)

@@ -44,6 +44,16 @@ def base(api_url: str) -> str:
     return api_url.rstrip("/").removesuffix(COMPUTE).rstrip("/")
 
 
+def is_same(one: str, other: str) -> bool:
+    """Return whether two URLs are spellings of one base URL: case of scheme and host, default port."""
+    return _spelled(one) == _spelled(other)
+
+
+def _spelled(api_url: str) -> str:
+    """The base URL in lower case and without a default port, which is only known by the scheme in lower case."""
+    return str(httpx.URL(str(httpx.URL(base(api_url)))))
+
+
 def root(api_url: str, service: Literal["compute", "reservation", "image", "identity"]) -> str:
     """The root of a service of that deployment."""
     return f"{base(api_url)}{ROOTS[service]}"

@@ -59,7 +59,14 @@ def test_nonsense_is_refused(text: str) -> None:
         messages.from_json(text)
 
 
-@pytest.mark.parametrize("value", [{1, 2}, object(), float("nan"), "x" * messages.LARGEST])
+@pytest.mark.parametrize("value", ["NaN", "1e400", "9" * 30, r'"\ud800"', r'"\u0000"', '{"b": 1, "b": 2}', '"\ud800"'])
+def test_values_that_nothing_can_store_are_refused(value: str) -> None:
+    text = targeted().to_json().replace('"a":[1,', f'"a":[{value},')
+    with pytest.raises(BadMessage, match="The message"):
+        messages.from_json(text)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), float("nan"), "x" * messages.LARGEST, "\0", "\ud800"])
 def test_arguments_that_cannot_be_sent_are_refused(value: object) -> None:
     with pytest.raises(BadMessage):
         messages.broadcast("top", "look", {"value": value}, DOWN, 1).to_json()

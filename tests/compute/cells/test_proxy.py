@@ -30,6 +30,8 @@ from climate.compute.server import (
 )
 from climate.compute.store import cell_servers, flavors, images, wishes
 from climate.compute.store.server_lists import Listing
+from climate.compute.virt import Guest
+from climate.compute.virt.memory import MemoryDriver
 from tests.compute.cells.server_tree import LEAF, LEAF_PATH, TOP, ServerTree, server_tree, who
 from tests.compute.cells.tree import CellDatabases
 from tests.compute.place import HALF, TINY, request
@@ -241,6 +243,24 @@ def test_calls_bring_the_value_of_the_cell(cells: ServerTree) -> None:
             proxy.detach(cells.top, who(server), str(uuid4()))
     cells.settle()
     assert cells.leaf.count("compute_images", f"id = '{image}' AND status = 'active'") == 1
+
+
+class _Serial(MemoryDriver):
+    """Nodes whose consoles begin with what a serial line prints at power-on."""
+
+    def console(self, guest: Guest, lines: int | None) -> str:
+        return "\0login:"
+
+
+def test_a_console_may_print_characters_that_no_message_can_hold(cells: ServerTree) -> None:
+    server = cells.boot()
+    before = cells.leaf.compute
+    cells.leaf.compute = replace(before, driver=_Serial(cells.leaf.driver.specs))
+    try:
+        with cells.running():
+            assert proxy.console(cells.top, who(server), None) == "\N{REPLACEMENT CHARACTER}login:"
+    finally:
+        cells.leaf.compute = before
 
 
 def _guest(server: Server) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.compute.cells import build_start, neighbours, proxy, removal, state, top_builds
+from climate.compute.cells import build_start, neighbours, proxy, removal, state
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellInUse, CellNotFound
 from climate.compute.server import DELETE
@@ -28,7 +28,7 @@ def cells(cell_databases: CellDatabases, tmp_path: Any) -> Iterator[ServerTree]:
 
 def boot(cells: ServerTree, count: int = 1) -> tuple[str, ...]:
     """A build at the top, for which nothing has moved yet."""
-    started = build_start.start(cells.top, request(count=count, hints={}), begun=top_builds.begun)
+    started = build_start.start(cells.top, request(count=count, hints={}))
     return started.server_ids
 
 
@@ -107,7 +107,7 @@ def _through_right(cells: ServerTree) -> tuple[str, ...]:
     """A build that waits at the middle cell for the leaf."""
     cells.tree.transport.away.add("leaf")
     hinted = request(hints={"target_cell": LEAF_PATH}, admin=True)
-    ids = build_start.start(cells.top, hinted, begun=top_builds.begun).server_ids
+    ids = build_start.start(cells.top, hinted).server_ids
     cells.tree.settle()
     return ids
 

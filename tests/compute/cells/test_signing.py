@@ -145,7 +145,7 @@ def test_replayed_message_is_processed_once(cells: Tree, calls: Calls, capsys: p
 
 
 def test_message_of_another_link_is_refused(cells: Tree, calls: Calls) -> None:
-    """What the top sent to the right cell is of no use at the left one."""
+    """The left cell refuses an envelope that the top sent to the right one."""
     with cells["top"].engine.begin() as conn:
         messaging.cast(cells["top"], conn, "right", "note", {})
     outbox.send(cells["top"], cells.transport, "right")
@@ -161,6 +161,34 @@ def test_signed_nonsense_is_confirmed_and_dropped(cells: Tree, calls: Calls, bod
     letter = Letter("top", str(uuid4()), "targeted", body)
     assert receive(cells, "left", signing.seal(secret_of("top", "left"), ("top", "left"), letter, now)) == 0
     assert len(cells.transport.receive("top")) == 1
+
+
+@pytest.mark.parametrize("value", ["NaN", r'"\ud800"', '"\ud800"', r'"\u0000"', "1e999"])
+def test_signed_values_that_nothing_can_store_stop_no_other_message(cells: Tree, calls: Calls, value: str) -> None:
+    fine = enveloped(cells, down(), ("top", "left"), secret_of("top", "left"))
+    body = down().to_json().replace('"method_kwargs":{}', f'"method_kwargs":{{"a":{value}}}')
+    assert value in body
+    letter = Letter("top", str(uuid4()), "broadcast", body)
+    with cells["top"].engine.connect() as conn:
+        odd = signing.seal(secret_of("top", "left"), ("top", "left"), letter, cells["top"].now(conn))
+    assert inbox.receive(cells["left"], cells.transport, [odd, fine]) == 1
+    cells.settle()
+    assert calls.paths == ["top!left"]
+
+
+def test_message_that_grows_too_large_on_the_way_is_dropped_with_a_word(
+    cells: Tree, calls: Calls, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its letters were not escaped as they are when it is written again."""
+    whole = messages.targeted("top", "top!right!leaf", "note", {}, DOWN, 10).to_json()
+    body = whole.replace('"method_kwargs":{}', f'"method_kwargs":{{"a":"{"é" * (messages.LARGEST // 2)}"}}')
+    with cells["top"].engine.connect() as conn:
+        letter = Letter("top", str(uuid4()), "targeted", body)
+        grown = signing.seal(secret_of("top", "right"), ("top", "right"), letter, cells["top"].now(conn))
+    assert inbox.receive(cells["right"], cells.transport, [grown]) == 1
+    cells.settle()
+    assert cells.places["leaf"].count("compute_cell_inbox") == 0
+    assert "a message is not handed on" in capsys.readouterr().out
 
 
 def test_secrets_are_in_no_message_log_or_repr(cells: Tree, calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,11 +152,27 @@ def test_report_that_was_overtaken_changes_nothing(cells: Tree) -> None:
     "change",
     [
         {"capacities": []},
+        {"capacities": {"ram_free": 5}},
+        {"capacities": {"ram_free": {"total_mb": "much"}}},
+        {"capacities": {"ram_free": {"total_mb": 1e300}}},
+        {"capacities": {"ram_free": {"total_mb": None}}},
+        {"capacities": {"ram_free": {"units_by_mb": {"512": True}}}},
+        {"capacities": {"ram_free": {"units_by_mb": {"5!2": 1}}}},
+        {"capacities": {"hosts": {"total_mb": 1}}},
         {"capabilities": {"a": "b"}},
         {"capabilities": {"a": [1]}},
+        {"capabilities": {"a": ["\x1b[2J"]}},
+        {"capabilities": {"a\n": ["b"]}},
+        {"capabilities": {"a": ["b" * 2000]}},
         {"reported_at": "yesterday"},
         {"children": [[]]},
         {"children": {}},
+        {"children": [{"name": "a!b", "state": "up"}]},
+        {"children": [{"name": "\x1b[2J", "state": "up"}]},
+        {"children": [{"name": "a", "state": "\x1b[2J"}]},
+        {"children": [{"name": "a", "state": "up", "age": "old"}]},
+        {"children": [{"name": "a", "state": "up", "capacities": {"ram_free": []}}]},
+        {"children": [{"name": "a", "state": "up", "children": [{"name": 7, "state": "up"}]}]},
         {"offers": {"flavors": None}},
     ],
 )
@@ -180,3 +196,16 @@ def test_age_of_a_cell_further_below_grows_while_its_parent_is_silent(cells: Tre
     assert (told["state"], leaf["state"]) == ("mute", "mute")
     assert told["age"] >= 400
     assert leaf["age"] >= told["age"]
+
+
+def test_names_of_images_may_have_any_characters(cells: Tree) -> None:
+    """A blank that does not break, or a mark of direction, is no reason to believe a cell no more."""
+    offers = {"images": ["debian\u00a012", "\u200fמערכת"]}
+    tell(cells, "left", report_of("left") | {"offers": offers})
+    assert neighbours.get(cells["top"], "left").offers["images"] == tuple(offers["images"])
+
+
+def test_cell_that_has_promised_more_than_it_has_is_believed(cells: Tree) -> None:
+    room = {"ram_free": {"total_mb": -512, "units_by_mb": {"512": 0}}}
+    tell(cells, "left", report_of("left") | {"capacities": room})
+    assert neighbours.get(cells["top"], "left").capacities == room

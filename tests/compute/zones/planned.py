@@ -42,8 +42,8 @@ def planned(
     """Zones that are not related yet, each with a key of its own."""
     made = Tree()
     for name in names:
-        # A machine that is busy for minutes makes no service dead and no offer old.
-        patient = {"service_down_seconds": 10**6, "blob_seconds": 86400.0, "zone_poll_seconds": 1.0}
+        # A machine that is busy for minutes makes no offer old.
+        patient = {"blob_seconds": 86400.0, "zone_poll_seconds": 1.0}
         own = {"build_plan_encryption_key": f"the secret key of {name}", **patient, **settings}
         made.plug(trees.zone(made, name, make_database(database), home, own))
     yield made

@@ -92,6 +92,7 @@ def test_offers_beyond_those_asked_for_are_left_out() -> None:
         {"weights": [{"weight": True, "blob": "b"}]},
         {"weights": [{"weight": math.nan, "blob": "b"}]},
         {"weights": [{"weight": math.inf, "blob": "b"}]},
+        {"weights": [{"weight": 10**400, "blob": "b"}]},
         {"weights": [{"weight": 1}]},
         {"weights": [{"weight": 1, "blob": ""}]},
         {"weights": [{"weight": 1, "blob": 7}]},
@@ -101,6 +102,11 @@ def test_offers_beyond_those_asked_for_are_left_out() -> None:
 def test_an_answer_that_is_no_list_of_offers_is_refused(body: Any) -> None:
     with pytest.raises(BadOffers):
         offers(body, 10)
+
+
+def test_weight_beyond_all_numbers_on_the_scale_of_this_zone_is_refused() -> None:
+    with pytest.raises(BadOffers, match="too large for weight_scale"):
+        scaled(child(1, scale=1e9), offered(1.0, 1e300))
 
 
 def test_items_are_read_as_they_were_written() -> None:

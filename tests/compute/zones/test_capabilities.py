@@ -14,7 +14,7 @@ def report(host: str, service: str, age: float = 0, *, enabled: bool = True, **v
     return ServiceReport(host, service, NOW - timedelta(seconds=age), values, enabled)
 
 
-def test_parse_splits_keys_and_keeps_values() -> None:
+def test_zn_16_parse_splits_keys_and_keeps_values() -> None:
     parsed = parse("key=value;value;value, other=a;b;c")
     assert parsed == {"key": "value;value;value", "other": "a;b;c"}
 
@@ -35,12 +35,12 @@ def test_parse_refuses_nonsense(text: str) -> None:
 
 
 @pytest.mark.parametrize(("age", "low"), [(180, (1, 3)), (181, (3, 3))])
-def test_report_counts_until_three_periods_have_passed(age: float, low: tuple[float, float]) -> None:
+def test_zn_7_report_counts_until_three_periods_have_passed(age: float, low: tuple[float, float]) -> None:
     reports = [report("host1", "svc1", age, vcpus=1, networks=2), report("host2", "svc1", vcpus=3, networks=4)]
     assert aggregate(reports, NOW, 60)["svc1_vcpus"] == low
 
 
-def test_stale_services_are_left_out_one_by_one() -> None:
+def test_zn_8_stale_services_are_left_out_one_by_one() -> None:
     reports = [
         report("host1", "svc1", vcpus=1, networks=2),
         report("host1", "svc2", 181, vcpus=5, networks=6),

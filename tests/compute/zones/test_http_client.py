@@ -13,6 +13,7 @@ from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, Chi
 from climate.compute.zones.http_client import MOST_BYTES, HttpChildClient
 from climate.compute.zones.models import ChildZone, ZoneChain
 from tests.compute.zones.wires import Wires
+from tests.identity.place import served
 
 PASSWORD = "correct horse"
 ZONE = ChildZone(1, "http://child/compute/v2.1", "parent", PASSWORD)
@@ -115,6 +116,10 @@ def test_chain_and_remaining_time_travel_with_the_request(child: Child) -> None:
         (lambda: "<html>sesame</html>", ChildError, "not JSON"),
         (lambda: Response(b"x" * (MOST_BYTES + 1)), ChildError, "more than"),
         (lambda: ("[" * 100_000, 200), ChildError, "not JSON"),
+        (lambda: '{"weight": NaN}', ChildError, "not JSON"),
+        (lambda: f'{{"weight": 1{"0" * 400}}}', ChildError, "not JSON"),
+        (lambda: r'{"name": "\ud800"}', ChildError, "not JSON"),
+        (lambda: r'{"name": "\u0000"}', ChildError, "not JSON"),
         (lambda: ("", 508), ChildLoop, "leads back"),
         (lambda: ("<html>sesame</html>", 502), ChildError, "HTTP 502"),
     ],
@@ -144,6 +149,26 @@ def hanging() -> Iterator[Callable[..., Any]]:
 
     yield application
     over.set()
+
+
+def test_answer_that_drips_is_late_all_the_same(child: Child) -> None:
+    over = threading.Event()
+
+    def drops() -> Iterator[bytes]:
+        while not over.is_set():
+            over.wait(0.01)
+            yield b" "
+
+    child.route("/compute/v2.1/slow", lambda: Response(drops()))
+    with served(child.app) as port:
+        there = replace(ZONE, api_url=f"http://127.0.0.1:{port}/compute/v2.1")
+        talker = HttpChildClient(lambda: "own", 20)
+        talker.ask(there, INFO)  # the token, so that the short deadline below is for one request
+        try:
+            with pytest.raises(ChildTimeout, match=r"within 0\.2 s"):
+                talker.ask(there, ChildRequest("GET", "/slow"), 0.2)
+        finally:
+            over.set()
 
 
 def test_child_that_hangs_delays_no_other(child: Child, hanging: Callable[..., Any]) -> None:

@@ -1,8 +1,14 @@
 """Placed servers that are gone from their child."""
 
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
 from sqlalchemy import text
 
-from climate.compute.zones import polling
+from climate.compute.zones import placed, polling, registry
+from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.models import ChildZone
 from tests.compute.zones.tree import Tree, Zone
 
 
@@ -51,3 +57,33 @@ def test_child_without_placed_servers_is_not_asked_for_any(family: Tree) -> None
     family.asked.clear()
     poll(family["parent"])
     assert set(family.asked) == {("left", "/zones/info"), ("right", "/zones/info")}
+
+
+class Endless:
+    """A client whose children list their servers page by page without an end."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+
+    def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
+        raise NotImplementedError
+
+    def ask_all(self, requests: Any, seconds: float | None = None) -> list[ChildAnswer | ChildError]:
+        self.batches.append([zone.id for zone, _ in requests])
+        page = {"servers": [{"id": str(uuid4())}], "servers_links": [{"rel": "next"}]}
+        return [ChildAnswer(200, page) for _ in requests]
+
+
+def test_pages_of_all_children_are_asked_for_at_once_and_for_one_period_at_most(family: Tree) -> None:
+    parent, script = family["parent"], Endless()
+    for zone_id in (1, 2):
+        parent.place(str(uuid4()), zone_id)
+    zones = registry.listed(parent.compute)
+    options = replace(parent.compute.zones, client=script, poll_seconds=0.0)
+    assert placed.forget_gone(replace(parent.compute, zones=options), zones) == []
+    assert script.batches == [[1, 2]], "what is left is for the next poll"
+    script.batches.clear()
+    options = replace(options, poll_seconds=10**6)
+    assert placed.forget_gone(replace(parent.compute, zones=options), zones) == []
+    assert script.batches == [[1, 2]] * placed.MOST_PAGES
+    assert len(known(parent)) == 2, "a list that does not end tells of no server that is gone"

@@ -56,9 +56,11 @@ def polled(compute: Compute, script: Script, later: float = 0) -> list[tuple[int
     return told
 
 
-def test_answer_is_kept(compute: Compute) -> None:
+def test_zn_10_answer_is_kept_and_failures_before_it_are_forgotten(compute: Compute) -> None:
     zone_id = child(compute)
-    polled(compute, Script(child=info(name="zohan", capabilities="hairdresser", b="1,2")))
+    polled(compute, Script(child=ChildError("away")))
+    assert registry.get(compute, zone_id).attempts == 1
+    polled(compute, Script(child=info(name="zohan", capabilities="hairdresser", b="1,2")), 100)
     zone = registry.get(compute, zone_id)
     assert (zone.attempts, zone.name, zone.is_active) == (0, "zohan", True)
     assert zone.capabilities == "capabilities=hairdresser, b=1,2"
@@ -71,7 +73,7 @@ def test_child_without_a_name_is_shown_as_such(compute: Compute) -> None:
     assert registry.get(compute, zone_id).name == "n/a"
 
 
-def test_three_failures_make_a_child_inactive_and_one_answer_active(compute: Compute) -> None:
+def test_zn_11_three_failures_make_a_child_inactive_and_one_answer_active(compute: Compute) -> None:
     zone_id = child(compute)
     broken = Script(child=ChildError("the child is away"))
     assert polled(compute, broken, 100) == []
@@ -152,6 +154,9 @@ def test_costly_failure_keeps_requests_from_the_child_until_the_next_poll(comput
         (info(name=["x"]), "no zone"),
         (info(name="x" * 300), "no zone"),
         (info(name="x", b="\0"), "no zone"),
+        (info(name="x\ud800"), "no zone"),
+        (info(name="\x1b[2J"), "no zone"),
+        (info(name="x", **{"a\nb": "c"}), "no zone"),
         (info(**{f"k{number}": "v" for number in range(300)}), "no zone"),
     ],
 )
@@ -161,6 +166,13 @@ def test_answers_that_are_none_of_a_zone_are_failures(compute: Compute, answer: 
     zone = registry.get(compute, zone_id)
     assert zone.attempts == 1
     assert says in str(zone.last_error)
+
+
+def test_unusable_answer_costs_no_other_child_its_poll(compute: Compute) -> None:
+    child(compute, "odd")
+    fine = child(compute, "fine")
+    polled(compute, Script(odd=info(name="\ud800"), fine=info(name="fine")))
+    assert registry.get(compute, fine).name == "fine"
 
 
 def test_outcome_for_a_child_that_was_changed_meanwhile_is_dropped(compute: Compute) -> None:

@@ -20,7 +20,7 @@ from climate.compute.zones.routing import cooked
         ([], []),
     ],
 )
-def test_private_keys_of_a_server_are_left_out(given: Any, passed_on: Any) -> None:
+def test_zn_14_private_keys_of_a_server_are_left_out(given: Any, passed_on: Any) -> None:
     assert cooked(given) == passed_on
 
 

@@ -51,3 +51,13 @@ def test_services_are_found_below_the_base(url: str) -> None:
     assert urls.root(url, "identity") == "http://zone/identity/v3"
     assert urls.root(url, "compute") == "http://zone/compute/v2.1"
     assert urls.root(url, "reservation") == "http://zone/reservation/v1"
+
+
+@pytest.mark.parametrize("url", ["HTTP://zone", "HTTP://ZONE:80/", "http://zone:80/compute/v2.1", "http://zone/"])
+def test_spellings_of_one_url_are_the_same(url: str) -> None:
+    assert urls.is_same(url, "http://zone")
+
+
+@pytest.mark.parametrize("url", ["https://zone", "http://zone:81", "http://zone/a", "http://zone2"])
+def test_other_urls_are_not_the_same(url: str) -> None:
+    assert not urls.is_same(url, "http://zone")

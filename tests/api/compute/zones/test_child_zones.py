@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from api import create_app
+from climate.compute.zones import polling
 from tests.compute.zones.tree import Tree, Zone
 from tests.identity.place import Asker
 
@@ -24,11 +25,13 @@ def added(zone: Zone, **changes: Any) -> Any:
     return answer.get_json()["zone"]
 
 
-def test_add_answers_without_contact_and_without_credentials(parent: Zone) -> None:
+def test_zn_4_add_answers_without_contact_and_without_credentials(parent: Zone) -> None:
     assert added(parent) == {"id": 1, "api_url": "http://example.com", "weight_offset": 0.0, "weight_scale": 1.0}
 
 
-def test_password_is_sealed_and_never_told(parent: Zone, caplog: pytest.LogCaptureFixture) -> None:
+def test_password_is_sealed_and_never_told(
+    parent: Zone, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     added(parent)
     with parent.compute.engine.connect() as conn:
         kept = conn.execute(text("SELECT password FROM compute_zones")).scalar_one()
@@ -36,11 +39,13 @@ def test_password_is_sealed_and_never_told(parent: Zone, caplog: pytest.LogCaptu
     assert parent.compute.zones.unseal(kept) == "fubar-123"
     told = [parent.ask("GET", path).get_data(as_text=True) for path in ("/zones", "/zones/detail", "/zones/1")]
     told += [parent.ask("PUT", "/zones/1", {"zone": {"username": "zeb", "password": "sneaky"}}).get_data(as_text=True)]
-    told += [caplog.text]
+    polling.poll(parent.compute)  # of a child that cannot be reached: it is logged
+    told += [caplog.text, *capsys.readouterr()]
+    assert "child zone not polled" in "".join(told)
     assert not any(word in text for text in told for word in ("fubar", "sneaky", "fred", "zeb", kept))
 
 
-def test_change_keeps_the_other_fields(parent: Zone) -> None:
+def test_zn_5_change_keeps_the_other_fields(parent: Zone) -> None:
     added(parent)
     answer = parent.ask("PUT", "/zones/1", {"zone": {"username": "zeb", "password": "sneaky"}})
     expected = {"id": 1, "api_url": "http://example.com", "weight_offset": 0.0, "weight_scale": 1.0}
@@ -59,7 +64,7 @@ def test_changed_url_forgets_what_the_old_one_reported(parent: Zone) -> None:
     assert (seen["name"], seen["is_active"], seen["attempts"], seen["last_error"]) == (None, True, 0, None)
 
 
-def test_list_shows_children_in_pages(parent: Zone) -> None:
+def test_zn_2_and_zn_17_list_shows_children_in_pages(parent: Zone) -> None:
     added(parent)
     added(parent, api_url="http://example.org")
     zones = parent.ask("GET", "/zones").get_json()["zones"]
@@ -92,6 +97,7 @@ def test_unknown_zones_are_not_found(parent: Zone, method: str, zone_id: str) ->
         {"api_url": "http://u:p@example.com"},
         {"api_url": "http://parent/compute/v2.1/"},
         {"api_url": "http://parent"},
+        {"api_url": "HTTP://PARENT:80/"},
         {"username": ""},
         {"username": 5},
         {"password": ""},
@@ -138,7 +144,7 @@ def test_without_the_admin_api_there_are_no_routes(parent: Zone) -> None:
         assert asker.ask("GET", f"/compute/v2.1{path}").status_code == 404
 
 
-def test_static_capabilities_are_shown_as_they_are_set(parent: Zone) -> None:
+def test_zn_1_static_capabilities_are_shown_as_they_are_set(parent: Zone) -> None:
     zones = replace(parent.compute.zones, name="darksecret", capabilities={"cap1": "a;b", "cap2": "c;d"})
     changed = replace(parent.deployment, compute=replace(parent.compute, zones=zones))
     asker = Asker(create_app(changed), parent.token("admin"))

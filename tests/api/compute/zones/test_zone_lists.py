@@ -20,7 +20,7 @@ def build_of(zone: Zone, server_id: str) -> str:
     return str(server["OS-EXT-SRV-ATTR:reservation_id"])
 
 
-def test_reservation_of_five_servers_is_listed_with_those_of_children(family: Tree) -> None:
+def test_ds_14_reservation_of_five_servers_is_listed_with_those_of_children(family: Tree) -> None:
     parent, left, grandchild = family["parent"], family["left"], family["grandchild"]
     first = parent.boot(user="admin", min_count=5)
     build = build_of(parent, first)

@@ -1,5 +1,6 @@
 """Requests about servers of other zones: who reaches what, and what comes back."""
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from api import create_app
 from climate import zoning
+from climate.compute.zones import registry
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.identity.place import Asker
 
@@ -116,7 +118,7 @@ def test_unknown_server_is_not_found(family: Tree) -> None:
 
 
 @pytest.mark.parametrize("server_id", ["7", "no-id", "x" * 36, "{00000000-0000-0000-0000-00000000000}"])
-def test_ids_of_other_shapes_are_never_routed(family: Tree, server_id: str) -> None:
+def test_zn_13_ids_of_other_shapes_are_never_routed(family: Tree, server_id: str) -> None:
     assert shown(family["parent"], server_id).status_code == 404
     assert family.asked == []
 
@@ -129,7 +131,7 @@ def test_server_of_this_zone_is_never_asked_for_elsewhere(family: Tree) -> None:
     assert family.asked == []
 
 
-def test_without_routing_nothing_is_found(family: Tree) -> None:
+def test_zn_13_without_routing_nothing_is_found(family: Tree) -> None:
     parent, server_id = family["parent"], family["left"].boot()
     off = replace(parent.compute, zones=replace(parent.compute.zones, routing=False))
     asker = Asker(create_app(replace(parent.deployment, compute=off)), parent.token("admin"))
@@ -166,6 +168,22 @@ def test_placed_server_that_is_gone_is_forgotten(family: Tree) -> None:
     assert family.asked == []
 
 
+@pytest.mark.parametrize("answer", [{"zone": {"name": "x"}}, {"server": {"id": str(uuid4())}}, [], {"server": 5}])
+def test_child_that_shows_something_else_does_not_have_the_server(family: Tree, answer: Any) -> None:
+    parent, left = family["parent"], family["left"]
+    server_id = family["right"].boot()
+
+    def application(environ: dict[str, Any], start_response: Any) -> Any:
+        if "/servers/" not in environ["PATH_INFO"]:
+            return left.app(environ, start_response)
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(answer).encode()]
+
+    family.applications["left"] = application
+    assert shown(parent, server_id).get_json()["server"]["id"] == server_id
+    assert shown(parent, str(uuid4())).status_code == 404
+
+
 @pytest.fixture
 def hanging(family: Tree) -> Iterator[list[str]]:
     """Zone `left` answers nothing until the test is over; the list has what it was asked."""
@@ -193,6 +211,15 @@ def test_hanging_child_costs_its_deadline_once(family: Tree, hanging: list[str])
     for _ in range(3):
         asker.ask("GET", f"{C}/servers/{server_id}")
     assert len(hanging) == 1, "later requests do not wait for it again"
+
+
+def test_parent_without_patience_makes_no_child_skipped(family: Tree, hanging: list[str]) -> None:
+    parent, unknown = family["parent"], str(uuid4())
+    hurried = {"X-Zone-Chain": "above", "X-Zone-Seconds": "0.001"}
+    assert parent.ask("GET", f"/servers/{unknown}", headers=hurried).status_code == 404
+    with parent.compute.engine.connect() as conn:
+        now = parent.compute.now(conn)
+    assert all(zone.is_asked(now) for zone in registry.listed(parent.compute))
 
 
 def test_cycle_of_zones_ends_and_is_named(family: Tree) -> None:
