@@ -57,10 +57,10 @@ class Zone:
     def password(self) -> str:
         return (self.deployment.settings.home / "admin-password").read_text().strip()
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer below /compute/v2.1 to the administrator."""
+    def ask(self, method: str, path: str, body: Any = None, below: str = C) -> Any:
+        """The answer to the administrator of the zone."""
         headers = {"X-Auth-Token": self.token or self._sign_in()}
-        answer = self.app.test_client().open(C + path, method=method, json=body, headers=headers)
+        answer = self.app.test_client().open(below + path, method=method, json=body, headers=headers)
         assert answer.status_code < 300, answer.get_data(as_text=True)
         return answer.get_json()
 

@@ -1,4 +1,4 @@
-"""Zones: a plan over many children, polls of children that hang, and a server two zones below."""
+"""Zones: a plan over many children, polls of children that hang, a server two zones below, and a spread lease."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import Flask, jsonify, request
 
-from benchmarks import scratch
+from benchmarks import scratch, zone_leases
 from benchmarks.figures import head, line, spread, step
 from benchmarks.zone_tree import C, Zone, Zones, fill, zones
 from climate.compute import boot
@@ -35,6 +35,7 @@ def main(short: bool) -> None:
         _select(place, 3 if short else 20)
         _polls(place, 2 if short else 5)
         _shows(place, 30 if short else 300)
+        zone_leases.measure(place, 10 if short else 100)
 
 
 def _select(place: scratch.Place, times: int) -> None:

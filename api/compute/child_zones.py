@@ -9,13 +9,14 @@ from flask import Response, jsonify, request
 from api.body import read_object
 from api.compute import asked, zone_chain
 from api.compute.blueprint import compute_blueprint
-from api.current import compute, deployment
+from api.current import climate, compute, deployment
 from api.paging import MOST
 from climate.compute.errors import NotFound
 from climate.compute.zones import registry, urls
 from climate.compute.zones.client import ID_HEADER
 from climate.compute.zones.models import ChildZone
 from climate.domain.errors import InvalidInput
+from climate.service import zone_removal
 
 Body = dict[str, Any]
 
@@ -76,9 +77,13 @@ def change(zone_id: str) -> Body:
 
 @blueprint.delete("/zones/<zone_id>")
 def remove(zone_id: str) -> Body:
-    """Forget a child zone, which itself stays as it is."""
+    """Forget a child zone, which itself stays as it is; refused while leases or builds need it, without `force`."""
     _may_manage()
-    registry.remove(compute(), _id(zone_id))
+    number, force = _id(zone_id), asked.query_flag("force")
+    registry.get(compute(), number)
+    if not force:
+        zone_removal.refuse_if_leased(climate(), number)
+    registry.remove(compute(), number, force=force)
     return {}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import request
 
-from api.compute import asked, zone_chain, zone_routing
+from api.compute import asked, zone_chain, zone_routing, zone_views
 from api.current import caller, compute, here
 from api.paging import Page, next_links, unknown_marker
 from climate.compute.zones import listing
@@ -34,7 +34,7 @@ def joined(local: list[Body], links: Body, wanted: Page, *, is_local_marker: boo
     if wanted.marker is not None and not is_local_marker:
         below = _after(below, wanted.marker)
     room = wanted.limit - len(local)
-    servers = [*local, *below[:room]]
+    servers = [*local, *(zone_views.listed(server) for server in below[:room])]
     more = {"servers_links": next_links(here(), servers[-1]["id"], wanted)} if len(below) > room and servers else {}
     return {"servers": servers} | more | _silent(found)
 

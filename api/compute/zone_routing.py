@@ -1,4 +1,4 @@
-"""Requests about servers that are not here: forwarded to child zones, and answered as the child answered."""
+"""Requests about servers that are not here: forwarded to child zones, and answered with what the child answered."""
 
 from urllib.parse import quote
 from uuid import UUID
@@ -7,7 +7,7 @@ from flask import Response, g, jsonify, request
 
 from api import errors
 from api.body import read_object
-from api.compute import asked, zone_chain
+from api.compute import asked, zone_chain, zone_views
 from api.compute.microversion import HEADERS, written
 from api.current import compute
 from climate.compute.zones import routing
@@ -51,11 +51,11 @@ def headers() -> dict[str, str]:
 
 
 def passed_on(found: ChildAnswer) -> Response:
-    """The answer of a child, with its status and body as they are."""
-    response = Response() if found.body is None else jsonify(found.body)
+    """The answer of a child with its status, and with links to this zone."""
+    response = Response() if found.body is None else jsonify(zone_views.own(found.body))
     response.status_code = found.status
-    if "location" in found.headers:
-        response.headers["Location"] = found.headers["location"]
+    if location := zone_views.url(found.headers.get("location", "")):
+        response.headers["Location"] = location
     return response
 
 

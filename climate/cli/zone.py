@@ -84,10 +84,15 @@ def set_(zone: str, renew: bool, **fields: Any) -> None:
 
 @group.command("delete")
 @click.argument("zone")
-def delete(zone: str) -> None:
-    """Forget a child zone, which itself stays as it is."""
+@click.option("--force", is_flag=True, help="Also while leases have hosts there; what they have there is given up.")
+def delete(zone: str, force: bool) -> None:
+    """Forget a child zone, which itself stays as it is.
+
+    It is refused while leases have hosts there, and while builds wait for its answer.
+    """
     session = current()
-    session.client.call("compute", "DELETE", f"/zones/{_zone(session, zone)['id']}")
+    query = {"force": "true"} if force else {}
+    session.client.call("compute", "DELETE", f"/zones/{_zone(session, zone)['id']}", params=query)
 
 
 def _zones(session: Session) -> list[dict[str, Any]]:

@@ -13,6 +13,9 @@ from climate.compute.zones import registry
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
 
+NOT_REGISTERED = ZoneAnswer(404)
+"""Of a child that was removed: what leases had there is given up."""
+
 
 @dataclass(frozen=True)
 class BundledZones:
@@ -35,17 +38,21 @@ class BundledZones:
         return [Child(ZONE, zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now)]
 
     def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
-        """Send all at once; a child that is not registered, or whose password cannot be read, is an error."""
+        """Send all at once.  A child whose password cannot be read is an error; one that was removed has nothing."""
         known = {zone.id: zone for zone in registry.listed(self.compute)} if requests else {}
         opened = [self._opened(known.get(request.zone_id), request) for request in requests]
-        calls = [call for call in opened if not isinstance(call, CloudError)]
+        calls = [call for call in opened if isinstance(call, tuple)]
         client = self.compute.zones.client
         answers = iter(client.ask_all(calls) if client else ())
-        return [call if isinstance(call, CloudError) else _outcome(next(answers)) for call in opened]
+        return [_outcome(next(answers)) if isinstance(call, tuple) else call for call in opened]
 
-    def _opened(self, zone: ChildZone | None, request: ZoneRequest) -> tuple[ChildZone, ChildRequest] | CloudError:
-        if zone is None or self.compute.zones.client is None:
-            return CloudError(f"zone {request.zone_id} is not registered here")
+    def _opened(
+        self, zone: ChildZone | None, request: ZoneRequest
+    ) -> tuple[ChildZone, ChildRequest] | ZoneAnswer | CloudError:
+        if zone is None:
+            return NOT_REGISTERED
+        if self.compute.zones.client is None:
+            return CloudError("this zone does not talk to others")
         headers = {ROLE_HEADER: request.role, **({"Idempotency-Key": request.key} if request.key else {})}
         call = ChildRequest(
             request.method, request.path, request.body, request.query, headers, request.service, self.chain

@@ -37,6 +37,11 @@ def child_of(part: Part) -> Child:
     return Child(CELL, 0, part.cell) if part.cell else Child(ZONE, part.zone_id, part.zone)
 
 
+def spread(child: Child, *, across: bool) -> dict[str, bool]:
+    """What a reservation that may be spread says of its part: a zone may spread it further, over zones below it."""
+    return {"across": True} if across and child.kind == ZONE else {}
+
+
 def role(caller: Caller) -> str:
     """The role that children grant to the caller's requests."""
     return ADMIN if caller.is_admin else MEMBER
@@ -51,7 +56,12 @@ def hold(caller: Caller, lease: Lease, reservation: Reservation, part: Part) -> 
         lease.name,
         None if at_once else lease.period.start,
         lease.period.end,
-        {**spec, "min": part.least, "max": part.most},
+        {
+            **spec,
+            "min": part.least,
+            "max": part.most,
+            **spread(child_of(part), across=bool(reservation.spec.get("across"))),
+        },
     )
     seconds = int((lease.hold_until - lease.created_at).total_seconds())
     asker = Asker(lease.project_id, role(caller))

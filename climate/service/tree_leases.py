@@ -68,7 +68,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     and may be spread `across` several; else it lies in one.
     """
     require(caller, "leases:post")
-    if all(tree_shares.is_for_here(climate, spec) for spec in order.reservations):
+    if tree_shares.begins_here(climate, order):
         try:
             made = leases.create(climate, caller, order, key, dry_run=dry_run)
         except tree_shares.NOT_HERE:
@@ -106,7 +106,7 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
     without: frozenset[Child] = frozenset()
     for _ in range(ROUNDS):
         shares = tree_shares.shares(climate, caller, order, without)
-        split = replace(order, shares=shares, hold=_length(climate, order))
+        split = replace(order, shares=shares, hold=_length(climate, order)) if shares else order
         lease = leases.create(climate, caller, split, key, dry_run=dry_run)
         if dry_run or not lease.parts:
             return lease

@@ -46,6 +46,17 @@ class Places:
     """The one that the reservation names."""
 
 
+def begins_here(climate: Climate, order: Order) -> bool:
+    """Return whether children are asked only where this deployment does not have the hosts.
+
+    What may be spread is to have as many hosts as are wanted, and not only the fewest that will do.
+    """
+    is_open = any(spec.get("across") and int(spec["min"]) < int(spec["max"]) for spec in order.reservations)
+    return all(is_for_here(climate, spec) for spec in order.reservations) and not (
+        is_open and climate.children.active()
+    )
+
+
 def is_for_here(climate: Climate, spec: Any) -> bool:
     """Return whether a reservation may lie in this deployment."""
     return _names_none(spec) or _names_this(climate, spec)
@@ -114,7 +125,7 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
     across = bool(spec.get("across"))
     own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in {places.named}")
     if places.is_here:
-        reason = _refusal_here(climate, caller, order)
+        reason = _refusal_here(climate, caller, _filled(order) if across else order)
         if reason is None:
             return None
         if isinstance(reason, InvalidRequirements) and not places.children:
@@ -124,9 +135,17 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
     least, most = int(spec["min"]), int(spec["max"])
     offers = _offers(climate, caller, order, places.children, 1 if across else least)
     share = _split(own, offers, least, most) if across else _whole(offers, least, most)
+    if share is None and own >= least:
+        return None
     if share is None:
         raise NotEnoughHosts(f"{refusal}; children offer {', '.join(str(o.hosts) for o in offers) or 'none'}")
     return share
+
+
+def _filled(order: Order) -> Order:
+    """The order with no fewer hosts for its last reservation than the most that are wanted."""
+    spec = order.reservations[-1]
+    return replace(order, reservations=(*order.reservations[:-1], {**spec, "min": spec["max"]}))
 
 
 def _refusal_here(climate: Climate, caller: Caller, order: Order) -> ClimateError | None:
@@ -155,9 +174,12 @@ def _offers(climate: Climate, caller: Caller, order: Order, children: Sequence[C
     own = (*lease_parts.OWN, "resource_type")
     spec = {key: value for key, value in order.reservations[-1].items() if key not in own}
     wanted = {**spec, "min": least, "max": order.reservations[-1]["max"]}
-    offer = Offer(PartOrder(order.name, order.start, order.end, wanted))
+    across = bool(order.reservations[-1].get("across"))
     asker = Asker(caller.project_id, lease_parts.role(caller))
-    answers = climate.children.ask_all([PartRequest(child, asker, offer) for child in children])
+    asked = [(child, {**wanted, **lease_parts.spread(child, across=across)}) for child in children]
+    answers = climate.children.ask_all(
+        [PartRequest(child, asker, Offer(PartOrder(order.name, order.start, order.end, spec))) for child, spec in asked]
+    )
     offers = []
     for child, answer in zip(children, answers, strict=True):
         if isinstance(answer, CloudError):

@@ -88,6 +88,25 @@ def test_zone_is_added_shown_changed_and_deleted(lone: Tree, zones: Command) -> 
     assert zones("zone", "list", "-f", "json").data == []
 
 
+def test_zone_that_builds_wait_for_is_deleted_by_force_only(zones: Command, lone: Tree) -> None:
+    assert zones("zone", "add", URL, "--username", "boss", CLIMATE_ZONE_PASSWORD="horse").code == 0
+    with lone["parent"].compute.engine.begin() as conn:
+        build = "00000000-0000-4000-8000-000000000001"
+        counts = "requested, pending, vcpus, ram_mb, request, report"
+        conn.execute(
+            text(f"""INSERT INTO compute_zone_builds (id, reservation_id, project_id, user_id, {counts})
+                 VALUES ('{build}', 'r-1', 'p', 'u', 1, 1, 1, 512, '{{}}', '{{}}')""")
+        )
+        columns = "build_id, launch_index, zone_id, state"
+        item = f"INSERT INTO compute_zone_build_items ({columns}) VALUES ('{build}', 0, 1, 'sent')"
+        conn.execute(text(item))
+    refused = zones("zone", "delete", "1")
+    assert refused.code not in (0, 2)
+    assert "1 build waits for its answer" in refused.err
+    assert zones("zone", "delete", "1", "--force").code == 0
+    assert zones("zone", "list", "-f", "json").data == []
+
+
 def test_info_shows_this_zone(zones: Command) -> None:
     assert zones("zone", "info", "-f", "json").data == {"name": "parent", "hypervisor": "memory"}
 

@@ -1,6 +1,7 @@
 """Servers on leases over zones: on own hosts and on parts in children, all that were asked for or none."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -71,6 +72,23 @@ def usage(family: Family) -> int:
     """The servers that count in the quota of the member."""
     limits = done(family.tree["parent"].ask("GET", "/limits", user="demo"))["limits"]["absolute"]
     return int(limits["totalInstancesUsed"])
+
+
+@contextmanager
+def unlimited(family: Family) -> Iterator[None]:
+    """No quotas in any zone, until the end of the block."""
+    before = {"instances": 10, "cores": 20, "ram": 51200}
+    for zone in family.tree.zones.values():
+        done(zone.ask("PUT", f"/os-quota-sets/{_project(zone)}", {"quota_set": dict.fromkeys(before, -1)}))
+    yield
+    for zone in family.tree.zones.values():
+        done(zone.ask("PUT", f"/os-quota-sets/{_project(zone)}", {"quota_set": {**before, "force": True}}))
+
+
+def _project(zone: Zone) -> str:
+    """The project of the member, or in a child of the account that its parent has there."""
+    user = "demo" if zone.name == "parent" else "admin"
+    return str(done(zone.person(user).ask("GET", "/identity/v3/auth/projects"))["projects"][0]["id"])
 
 
 def poll(zone: Zone) -> None:
@@ -147,6 +165,28 @@ def test_a_part_that_lies_in_a_grandchild_is_booted_on(family: Family) -> None:
     servers = boot(family, reservation, min_count=2)
     assert [server["status"] for server in servers] == ["ACTIVE"] * 2
     assert spread(family) == {"parent": 0, "left": 0, "right": 0, "grandchild": 2}
+
+
+def test_a_child_splits_its_part_and_servers_go_to_all_hosts(family: Family) -> None:
+    """Own hosts, both children, and the grandchild: each has a share of one lease, and of one request for servers."""
+    reservation = leased(family, 8)
+    shown = done(family.tree["parent"].person("demo").ask("GET", "/reservation/v1/leases"))["leases"][0]
+    assert {part["zone"]: part["hosts"] for part in shown["reservations"][0]["parts"]} == {"left": 4, "right": 2}
+    (theirs,) = family.of("left")
+    assert [(part.zone, part.hosts) for part in theirs.parts] == [("grandchild", 2)]
+    with unlimited(family):
+        servers = boot(family, reservation, min_count=8)
+        assert [server["status"] for server in servers] == ["ACTIVE"] * 8
+        assert spread(family) == {"parent": 2, "left": 2, "right": 2, "grandchild": 2}
+
+
+def test_the_most_hosts_that_there_are_is_what_a_spread_lease_gets(family: Family) -> None:
+    family.take("right", 2, start=None)
+    lease = family.make(hosts_wanted(1, 9, across=True))
+    assert len(lease.reservations[0].hosts) + sum(part.hosts for part in lease.parts) == 6
+    assert not lease.held
+    alone = family.make(hosts_wanted(1, across=True), start=5)
+    assert (alone.parts, alone.held, len(alone.reservations[0].hosts)) == ((), False, 1)
 
 
 def test_servers_on_parts_count_in_the_quota_until_they_are_deleted(family: Family) -> None:

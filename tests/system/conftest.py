@@ -8,7 +8,8 @@ import yaml
 
 from climate.compute import nodes
 from tests.system.caller import Api
-from tests.system.stack import Stack
+from tests.system.stack import Stack, await_so
+from tests.system.zone_tree import SECONDS, ZoneTree, zone_tree
 
 RACE_HOSTS = tuple(f"race-{place}" for place in range(1, 9))
 
@@ -34,6 +35,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         result = one.stop()
     assert result == 0, one.tail()
     assert one.left() == []
+
+
+@pytest.fixture(scope="package")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZoneTree]:
+    """Four deployments for the tests that leave them as they found them; the parent has polled its children."""
+    with zone_tree(tmp_path_factory.mktemp("zones")) as made:
+        await_so(lambda: len(made.active()) == 2, SECONDS, "the first polls")
+        yield made
 
 
 @pytest.fixture(scope="package")

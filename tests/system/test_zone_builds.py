@@ -1,37 +1,19 @@
 """Builds over a real tree of zones, while a child or the parent is killed in the middle."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.campaign import length
 from tests.system.caller import Api
 from tests.system.stack import await_so
-from tests.system.zone_tree import ZONES, ZoneTree, zone_tree
+from tests.system.zone_tree import SECONDS, ZONES, C, ZoneTree
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 
-C = "/compute/v2.1"
 NEW = {"OpenStack-API-Version": "compute 2.79"}
-SECONDS = 180.0
 COUNT = 20
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZoneTree]:
-    with zone_tree(tmp_path_factory.mktemp("zones")) as made:
-        parent = made.api("parent")
-        await_so(lambda: active(parent) == 2, SECONDS, "the first polls")
-        yield made
-
-
-def active(parent: Api) -> int:
-    """Children that have answered a poll, and are active."""
-    zones = parent.ask("GET", f"{C}/zones/detail").json()["zones"]
-    return sum(zone["is_active"] and zone["name"] is not None for zone in zones)
 
 
 def begin(parent: Api, name: str) -> str:
@@ -94,6 +76,22 @@ def test_servers_are_spread_over_all_zones_and_run(tree: ZoneTree) -> None:
     clear(tree, reservation)
 
 
+def test_servers_go_where_the_weights_are_lowest(tree: ZoneTree) -> None:
+    """An offset keeps a child free as long as others have room."""
+    parent, path = tree.api("parent"), f"{C}/zones/{tree.active()['child-2']}"
+    assert parent.ask("PUT", path, {"zone": {"weight_offset": 1000.0}}).status_code == 200
+    try:
+        reservation = begin(parent, "light")
+        await_so(lambda: look(parent, reservation)["state"] == "done", SECONDS, "the build")
+        found = check(tree, reservation)
+        assert found["child-2"] == []
+        assert found["parent"]
+        assert found["child-1"]
+        clear(tree, reservation)
+    finally:
+        assert parent.ask("PUT", path, {"zone": {"weight_offset": 0.0}}).status_code == 200
+
+
 @pytest.mark.parametrize("victim", length(["child-2"], ["child-2", "parent"]))
 def test_a_zone_that_is_killed_in_the_middle_loses_and_doubles_nothing(tree: ZoneTree, victim: str) -> None:
     parent = tree.api("parent")
@@ -106,14 +104,7 @@ def test_a_zone_that_is_killed_in_the_middle_loses_and_doubles_nothing(tree: Zon
         answer = parent.ask("GET", f"{C}/os-zone-builds/{reservation}")
         return answer.status_code == 200 and answer.json()["build"]["state"] == "done"
 
-    await_so(lambda: _answers(parent) and is_done(), 600, "the end of the build")
-    await_so(lambda: active(parent) == 2, 600, "both children")
+    await_so(lambda: tree.is_ready("parent") and is_done(), 600, "the end of the build")
+    await_so(lambda: len(tree.active()) == 2, 600, "both children")
     check(tree, reservation)
     clear(tree, reservation)
-
-
-def _answers(api: Api) -> bool:
-    try:
-        return api.ask("GET", f"{C}/zones/info").status_code == 200
-    except httpx.HTTPError:
-        return False

@@ -1,5 +1,6 @@
 """`climate up --demo zones` as a child of the tests: four deployments, one of which may be killed and begun again."""
 
+import json
 import os
 import signal
 import socket
@@ -11,12 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 
 from tests.system.caller import Api
 from tests.system.stack import CLIMATE, ROOT, await_so
 
 START_SECONDS = 900.0
+SECONDS = 300.0
+"""Longest time until something is done, on a busy machine."""
+C = "/compute/v2.1"
 ZONES = ("parent", "child-1", "child-2", "grandchild")
 
 
@@ -45,6 +50,30 @@ class ZoneTree:
             self.apis[key] = Api(self.home / "zones" / zone, cloud)
         return self.apis[key]
 
+    def active(self) -> dict[str, int]:
+        """The children of the parent that have answered a poll and are active: their ids by name."""
+        zones = self.api("parent").read(f"{C}/zones/detail")["zones"]
+        return {zone["name"]: zone["id"] for zone in zones if zone["is_active"] and zone["name"]}
+
+    def database_url(self, zone: str) -> str:
+        """The database of a deployment, as it is in this moment."""
+        path = self.home / "zones" / zone / "stores.json"
+        return str(json.loads(path.read_text(encoding="utf-8"))["database_url"])
+
+    def run(self, zone: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        """A `climate` command against a deployment."""
+        environ = {**self.environ, "CLIMATE_HOME": str(self.home / "zones" / zone)}
+        return subprocess.run(
+            [*CLIMATE, *words], env=environ, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+        )
+
+    def is_ready(self, zone: str) -> bool:
+        """Return whether a deployment answers."""
+        try:
+            return self.api(zone).http.get("/readyz").status_code == 200
+        except httpx.HTTPError:
+            return False
+
     def kill(self, zone: str) -> Mapping[str, str]:
         """Kill all processes of a deployment at once; return the environment that it ran in."""
         top = self._top(zone)
@@ -65,7 +94,9 @@ class ZoneTree:
 
     def _top(self, zone: str) -> psutil.Process:
         home = str(self.home / "zones" / zone)
-        found = [one for one in psutil.Process(self.process.pid).children() if _home(one) == home]
+        begun = [psutil.Process(one.pid) for one in self.restarted if one.poll() is None]
+        known = [*psutil.Process(self.process.pid).children(), *begun]
+        found = [one for one in known if _home(one) == home]
         assert len(found) == 1, (zone, found)
         return found[0]
 

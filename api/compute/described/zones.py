@@ -1,6 +1,6 @@
 """Routes of child zones, described."""
 
-from api.compute.described.shapes import Operation, answer, below, name, number, thing
+from api.compute.described.shapes import Operation, answer, below, flag, name, number, thing
 
 WEIGHT = {"type": "number", "minimum": -1e9, "maximum": 1e9}
 FIELDS = {
@@ -22,5 +22,5 @@ OPERATIONS = {
     ),
     ("GET", ZONE): Operation({200: answer("zone")}),
     ("PUT", ZONE): Operation({200: answer("zone")}, below("zone", thing(**FIELDS)), refuses=(409,)),
-    ("DELETE", ZONE): Operation({200: {"type": "object", "maxProperties": 0}}),
+    ("DELETE", ZONE): Operation({200: {"type": "object", "maxProperties": 0}}, query={"force": flag()}, refuses=(409,)),
 }

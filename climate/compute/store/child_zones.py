@@ -63,9 +63,9 @@ def change(conn: Connection, zone_id: int, values: Mapping[str, Any]) -> None:
     conn.execute(update(zones).where(zones.c.id == zone_id).values(**values, updated_at=func.clock_timestamp()))
 
 
-def drop(conn: Connection, zone_id: int) -> bool:
-    """Forget a child, and which servers were placed there; return whether it was known."""
-    return conn.execute(delete(zones).where(zones.c.id == zone_id)).rowcount > 0
+def drop(conn: Connection, zone_id: int) -> None:
+    """Forget a child, and which servers were placed there."""
+    conn.execute(delete(zones).where(zones.c.id == zone_id))
 
 
 def claim_polls(conn: Connection, now: datetime, seconds: float) -> list[ChildZone]:

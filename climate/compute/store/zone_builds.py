@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from climate.compute.store.zone_build_tables import zone_build_items as items
@@ -134,6 +134,12 @@ def lose(conn: Connection, build_id: str, numbers: Sequence[int]) -> None:
     """Give up servers of a child that was removed: nobody can tell whether it has made them."""
     mine = and_(items.c.build_id == build_id, items.c.launch_index.in_(numbers))
     conn.execute(update(items).where(mine).values(state=LOST, blob=None))
+
+
+def count_asked(conn: Connection, zone_id: int) -> int:
+    """The number of builds that wait for the answer of a child."""
+    query = select(func.count(items.c.build_id.distinct())).where(items.c.zone_id == zone_id, items.c.state == SENT)
+    return int(conn.execute(query).scalar_one())
 
 
 def report(conn: Connection, build_id: str, values: Mapping[str, Any]) -> None:

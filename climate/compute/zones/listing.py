@@ -1,4 +1,4 @@
-"""Servers of child zones for a list: asked of all children at once, and passed on as they are."""
+"""Servers of child zones for a list: asked of all children at once, and shown with the owners known here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from climate.compute.context import Compute
 from climate.compute.store import zone_servers
 from climate.compute.store.zone_servers import PlacedServer
-from climate.compute.zones import routing
+from climate.compute.zones import answers, routing
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
 
@@ -67,7 +67,7 @@ def _entries(body: Any) -> list[Entry] | None:
     servers = body.get("servers") if isinstance(body, Mapping) else None
     if not isinstance(servers, list):
         return None
-    return [{**entry, PRECOOKED: True} for entry in servers if isinstance(entry, dict) and _has_id(entry)]
+    return [entry for entry in servers if isinstance(entry, dict) and _has_id(entry)]
 
 
 def _has_id(entry: Entry) -> bool:
@@ -75,16 +75,26 @@ def _has_id(entry: Entry) -> bool:
 
 
 def _own(entries: Iterable[Entry], placed: Sequence[PlacedServer], zone: ChildZone, wanted: Wanted) -> list[Entry]:
-    if wanted.project_id is None:
-        return list(entries)
-    ids = {server.server_id for server in placed if server.zone_id == zone.id}
-    return [entry for entry in entries if entry["id"] in ids]
+    owners = {server.server_id: server for server in placed if server.zone_id == zone.id}
+    everybody = wanted.project_id is None
+    return [
+        {**answers.server(entry, owners.get(entry["id"])), PRECOOKED: True}
+        for entry in entries
+        if everybody or entry["id"] in owners
+    ]
 
 
 def _unknown(placed: Iterable[PlacedServer], silent: Iterable[ChildZone]) -> list[Entry]:
     away = {zone.id for zone in silent}
     return [
-        {"id": one.server_id, "name": one.name, "status": "UNKNOWN", "tenant_id": one.project_id, PRECOOKED: True}
+        {
+            "id": one.server_id,
+            "name": one.name,
+            "status": "UNKNOWN",
+            "tenant_id": one.project_id,
+            "user_id": one.user_id,
+            PRECOOKED: True,
+        }
         for one in placed
         if one.zone_id in away
     ]

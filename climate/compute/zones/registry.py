@@ -6,7 +6,7 @@ from typing import Any
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
-from climate.compute.store import child_zones, service_capabilities
+from climate.compute.store import child_zones, service_capabilities, zone_builds
 from climate.compute.zones import capabilities
 from climate.compute.zones.models import ChildZone
 
@@ -66,11 +66,22 @@ def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZo
         return _known(child_zones.get(conn, zone_id), zone_id)
 
 
-def remove(compute: Compute, zone_id: int) -> None:
-    """Forget a child, and whose the servers are that were placed there; NotFound.  The child stays as it is."""
+def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
+    """Forget a child, and whose the servers are that were placed there; NotFound.  The child stays as it is.
+
+    Conflict while it has not told what it has made of servers that it was asked
+    for.  `force`: they are given up, and stay where the child has made them.
+    """
     with compute.engine.begin() as conn:
-        if not child_zones.drop(conn, zone_id):
-            raise _unknown(zone_id)
+        _known(child_zones.get(conn, zone_id, lock=True), zone_id)
+        count = 0 if force else zone_builds.count_asked(conn, zone_id)
+        if count:
+            some = "1 build waits" if count == 1 else f"{count} builds wait"
+            raise Conflict(
+                f"Zone {zone_id} cannot be removed: {some} for its answer about servers. Wait until they are done, "
+                "or give force=true, which gives these servers up"
+            )
+        child_zones.drop(conn, zone_id)
 
 
 def opened(compute: Compute, zone: ChildZone) -> ChildZone:

@@ -1,9 +1,8 @@
 """Requests about servers that are not here: sent to the child zone that has them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 import structlog
 
@@ -11,7 +10,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
 from climate.compute.store import child_zones, servers, zone_servers
 from climate.compute.store.zone_servers import PlacedServer
-from climate.compute.zones import loops, registry
+from climate.compute.zones import answers, loops, registry
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import FROM_USER, MOST_HOPS, SHARE, ChildZone
 
@@ -32,7 +31,7 @@ class Children:
 
 
 def forward(compute: Compute, server_id: str, request: ChildRequest, project_id: str | None) -> ChildAnswer:
-    """Send a request about a server to the zone that has it, and return the answer as it is.
+    """Send a request about a server to the zone that has it, and return the answer with the owner known here.
 
     `project_id` is whose servers may be reached; None: everybody's.  Raises
     NotFound, and ZoneUnavailable when the zone of the server does not answer.
@@ -85,14 +84,6 @@ def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) ->
     return outcomes
 
 
-def cooked(body: Any) -> Any:
-    """The body of a child's answer without what is private to the child."""
-    if not isinstance(body, Mapping) or not isinstance(body.get("server"), Mapping):
-        return body
-    inner = {key: value for key, value in body["server"].items() if not key.startswith("_") and key != "manager"}
-    return {**body, "server": inner}
-
-
 def _ask_owner(compute: Compute, placed: PlacedServer, request: ChildRequest) -> ChildAnswer:
     found = [zone for zone in children(compute).asked if zone.id == placed.zone_id]
     if not found:
@@ -100,10 +91,16 @@ def _ask_owner(compute: Compute, placed: PlacedServer, request: ChildRequest) ->
     (outcome,) = ask(compute, [(found[0], request)])
     if isinstance(outcome, ChildError):
         raise _silent(placed.server_id)
-    if outcome.status == 404 and request.method == "GET" and request.path == f"/servers/{placed.server_id}":
+    if outcome.status == 404 and request.path == f"/servers/{placed.server_id}":
         with compute.engine.begin() as conn:
             zone_servers.forget(conn, [placed.server_id])
-    return replace(outcome, body=cooked(outcome.body))
+    return _cooked(outcome, placed)
+
+
+def _cooked(answer: ChildAnswer, owner: PlacedServer | None = None) -> ChildAnswer:
+    if answer.status == 403:
+        return replace(answer, body=answers.FORBIDDEN)
+    return replace(answer, body=answers.cooked(answer.body, owner))
 
 
 def _search(compute: Compute, server_id: str, request: ChildRequest) -> ChildAnswer:
@@ -117,11 +114,11 @@ def _search(compute: Compute, server_id: str, request: ChildRequest) -> ChildAns
             silent.append(zone)
         elif _is_of(outcome, server_id):
             if (request.method, request.path) == (look.method, look.path):
-                return replace(outcome, body=cooked(outcome.body))
+                return _cooked(outcome)
             (answer,) = ask(compute, [(zone, request)])
             if isinstance(answer, ChildError):
                 raise _silent(server_id)
-            return replace(answer, body=cooked(answer.body))
+            return _cooked(answer)
     raise _nobody(server_id, silent if request.chain == FROM_USER else ())
 
 

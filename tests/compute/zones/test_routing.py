@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from climate.compute.zones.answers import cooked
 from climate.compute.zones.models import ZoneChain
-from climate.compute.zones.routing import cooked
 
 
 @pytest.mark.parametrize(

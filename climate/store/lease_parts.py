@@ -1,0 +1,15 @@
+"""Parts of leases, as far as others have to know of them."""
+
+from sqlalchemy import Connection, text
+
+_IN_ZONE = text("""
+    SELECT count(DISTINCT l.id)
+    FROM leases l JOIN reservations r ON r.lease_id = l.id CROSS JOIN LATERAL jsonb_array_elements(r.parts) p
+    WHERE NOT l.gone AND r.parts <> '[]' AND p ->> 'state' <> 'released'
+        AND coalesce(p ->> 'cell', '') = '' AND (p ->> 'zone_id')::int = :zone_id
+""")
+
+
+def leases_in_zone(conn: Connection, zone_id: int) -> int:
+    """The number of leases that have a part in a child zone, or have asked for one."""
+    return int(conn.execute(_IN_ZONE, {"zone_id": zone_id}).scalar_one())
