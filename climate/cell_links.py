@@ -23,7 +23,8 @@ class Link:
     name: str
     is_parent: bool
     broker: Mapping[str, Any] = field(repr=False)
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weight_offset: float = 0.0
+    weight_scale: float = 1.0
 
 
 def store(settings: Settings, link: Link, *, replace: bool = False) -> None:
@@ -36,11 +37,13 @@ def store(settings: Settings, link: Link, *, replace: bool = False) -> None:
     deployment = bootstrap.build(settings, application="climate-cell-link", pool_size=1)
     compute = deployment.compute
     try:
-        neighbours.create(compute, Cell(link.name, link.is_parent, Broker(**link.broker), **link.weights))
+        broker = Broker(**link.broker)
+        neighbours.create(compute, Cell(link.name, link.is_parent, broker, link.weight_offset, link.weight_scale))
     except CellExists as known:
         if not replace:
             raise LinkRefused(str(known)) from None
-        neighbours.change(compute, link.name, {"is_parent": link.is_parent, **link.weights}, link.broker)
+        fields = {key: getattr(link, key) for key in ("is_parent", "weight_offset", "weight_scale")}
+        neighbours.change(compute, link.name, fields, link.broker)
     except (ComputeError, CellError) as refusal:
         raise LinkRefused(str(refusal)) from None
     finally:

@@ -24,5 +24,5 @@ def check_is_here(name: str) -> None:
 def check_is_known(missing: Mapping[str, str], name: str) -> None:
     """Raise CellError when a thing that was not found is in a cell that has not answered."""
     path, _ = paths.split_item(name)
-    if path in missing:
+    if path is not None and path in missing:
         raise CellError(f"The cell {path} cannot be asked: {missing[path]}.")

@@ -74,7 +74,7 @@ def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence
     weights = {key: given.pop(key) for key in ("weight_offset", "weight_scale") if key in given}
     session = current()
     try:
-        cell_links.store(with_stores(session.settings), cell_links.Link(name, is_parent, given, weights))
+        cell_links.store(with_stores(session.settings), cell_links.Link(name, is_parent, given, **weights))
     except cell_links.LinkRefused as refusal:
         raise Failure(str(refusal), ERROR, "`climate cell add --help` tells the fields") from None
     session.show({"name": name, "type": "parent" if is_parent else "child"})

@@ -205,13 +205,13 @@ def _child(zone: dict[str, Any]) -> Finding:
 
 def cells(session: Session) -> list[Finding]:
     """Whether each neighbour in the tree of cells can be reached and reports."""
-    if not session.settings.cells_enable:
-        return []
+    enabled = session.settings.cells_enable
     try:
         found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
     except Failure as failure:
-        return [Finding("cells", BAD, str(failure))]
-    return [_cell(cell) for cell in found] or [Finding("cells", FAIR, "no neighbour; `climate cell add` adds one")]
+        return [Finding("cells", BAD, str(failure))] if enabled else []
+    lonely = [Finding("cells", FAIR, "no neighbour; `climate cell add` adds one")] if enabled else []
+    return [_cell(cell) for cell in found] or lonely
 
 
 def _cell(cell: Any) -> Finding:

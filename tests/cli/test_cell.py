@@ -1,5 +1,6 @@
 """Cells, from the command line."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from climate import bootstrap
 from climate.cli.cell import lines
+from climate.compute.cells import neighbours
+from climate.compute.store.tables import metadata
+from climate.settings import Settings
 from tests.cli.conftest import Cli
 from tests.cli.wire import Wire
 
@@ -106,3 +111,57 @@ def test_delete_sync_and_capacities(cli: Cli, answering: Wire) -> None:
     assert cli("cell", "sync", "--project", "p").code == 0
     assert answering.sent("POST", f"{CELLS}/sync_instances").body == {"project_id": "p"}
     assert cli("cell", "capacities", "-f", "json").data == ROOM
+
+
+def add_here(environ: dict[str, str], secret: str = "sixteen letters or more", **more: str) -> Any:
+    words = ("cell", "add", "api-cell", "--parent", "--local", "--host", "10.0.0.1", "--ask", "secret", "-f", "json")
+    return subprocess.run(
+        [sys.executable, "-m", "climate", *words],
+        input=f"{secret}\n",
+        env={**environ, "PYTHONPATH": str(Path(__file__).parents[2]), **more},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_neighbour_is_added_without_an_api(
+    environ: dict[str, str], answering: Wire, database_url: str, tmp_path: Path
+) -> None:
+    given = {"CLIMATE_DATABASE_URL": database_url, "CLIMATE_CELLS_ENABLE": "true", "CLIMATE_CELL_NAME": "child-cell1"}
+    deployment = bootstrap.build(Settings.from_env({**environ, **given}))
+    metadata.create_all(deployment.compute.engine)
+    ran = add_here(environ, **given)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {"name": "api-cell", "type": "parent"}
+    assert not [asked for asked in answering.asked if CELLS in asked.path]
+    with deployment.compute.engine.connect() as conn:
+        found = neighbours.with_secrets(deployment.compute, conn, "api-cell")["api-cell"]
+    deployment.compute.engine.dispose()
+    assert (found.is_parent, found.broker.host, found.broker.secret) == (True, "10.0.0.1", "sixteen letters or more")
+    again = add_here(environ, **given)
+    assert (again.returncode, "is a neighbour already" in again.stderr) == (1, True)
+    short = add_here(environ, secret="too short", **given | {"CLIMATE_CELL_NAME": "other"})
+    assert (short.returncode, "at least 16 characters" in short.stderr) == (1, True)
+    assert "sixteen" not in ran.stdout + ran.stderr + again.stderr
+    off = add_here(environ, **given | {"CLIMATE_CELLS_ENABLE": "false"})
+    assert (off.returncode, "CLIMATE_CELLS_ENABLE" in off.stderr) == (1, True)
+
+
+def test_doctor_looks_at_each_neighbour(cli: Cli, answering: Wire) -> None:
+    mute = {**CHILD, "name": "silent", "state": "mute", "age": 400.0}
+    gone = {**CHILD, "name": "gone", "state": "unreachable", "last_error": "its broker is away"}
+    answering.cells[f"{CELLS}/detail"] = {"cells": [CHILD, mute, gone]}
+    found = {one["check"]: one for one in cli("doctor", "-f", "json").data if one["check"].startswith("cell ")}
+    assert {check: one["is"] for check, one in found.items()} == {
+        "cell left": "good",
+        "cell silent": "fair",
+        "cell gone": "BAD",
+    }
+    assert found["cell left"]["says"] == "child, heard of 4 s ago, 2 messages wait"
+    assert "its broker is away" in found["cell gone"]["says"]
+
+
+def test_doctor_says_nothing_of_cells_where_there_are_none(cli: Cli, answering: Wire) -> None:
+    answering.cells[f"{CELLS}/detail"] = {"cells": []}
+    assert not [one for one in cli("doctor", "-f", "json").data if one["check"].startswith("cell")]

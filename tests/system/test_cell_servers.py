@@ -1,9 +1,12 @@
-"""A tree of complete cells, hurt under load: afterwards the top shows what its cells have."""
+"""A tree of complete cells on three levels: led through by the page, and hurt under load."""
 
+import re
 import signal
+import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,15 +15,25 @@ import psutil
 import pytest
 from sqlalchemy import text
 
+from climate.embedded.folder import running
 from climate.store.engine import connect
+from tests.campaign import length
 from tests.system.caller import Api
-from tests.system.stack import Stack, await_so
+from tests.system.stack import ROOT, await_so
+from tests.system.zone_tree import ZoneTree, demo_tree, free_ports
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 
 C = "/compute/v2.1"
-CHILDREN = ("left", "right")
-PATIENCE = 300.0
+NEW = {"OpenStack-API-Version": "compute 2.79"}
+TOP, MIDDLE = "api-cell", "child-cell2"
+PATHS = {
+    "child-cell1": "api-cell!child-cell1",
+    "child-cell2": "api-cell!child-cell2",
+    "grandchild-cell1": "api-cell!child-cell2!grandchild-cell1",
+}
+GRANDCHILD = PATHS["grandchild-cell1"]
+PATIENCE = 600.0
 BROKER_STOPPED_SECONDS = 30.0
 
 _SERVERS = text("""
@@ -31,93 +44,149 @@ _SERVERS = text("""
 """)
 
 _AT_TOP = text("""
-    SELECT s.id::text, s.cell, s.status, coalesce(s.task, '') AS task,
+    SELECT s.id::text, s.cell, s.status, coalesce(s.task, '') AS task, coalesce(s.fault ->> 'message', '') AS fault,
            (SELECT coalesce(string_agg(a ->> 'address', ',' ORDER BY CAST(a ->> 'address' AS inet)), '')
             FROM jsonb_array_elements(s.addresses) a) AS addresses
     FROM compute_cell_servers s WHERE s.deleted_at IS NULL
 """)
+
+_NOTES = text("SELECT count(*) AS kept FROM compute_cell_servers")
 
 Seen = dict[str, tuple[str, ...]]
 
 
 @dataclass
 class Cells:
-    """The stacks by the names of their cells."""
+    """The tree, and what the databases of its cells have."""
 
-    stacks: dict[str, Stack]
+    tree: ZoneTree
+
+    @property
+    def admin(self) -> Api:
+        return self.tree.api(TOP)
 
     def at_top(self) -> Seen:
         """Id -> (cell, status, task, addresses) of all servers that a cell has, as the top has them."""
-        rows = self._read("top", _AT_TOP)
+        rows = self.read(TOP, _AT_TOP)
         return {row.id: (row.cell, row.status, row.task, row.addresses) for row in rows if row.cell is not None}
 
     def in_cells(self) -> Seen:
-        """The same, as the cells have them."""
-        found: Seen = {}
-        for name in CHILDREN:
-            rows = self._read(name, _SERVERS)
-            found |= {row.id: (f"top!{name}", row.status, row.task, row.addresses) for row in rows}
-        return found
+        """The same, as the cells have them; no server is in two cells."""
+        rows = [(path, row) for name, path in PATHS.items() for row in self.read(name, _SERVERS)]
+        doubled = [server_id for server_id, count in Counter(row.id for _, row in rows).items() if count > 1]
+        assert doubled == []
+        return {row.id: (path, row.status, row.task, row.addresses) for path, row in rows}
 
     def agree(self) -> bool:
         """Return whether the top shows the servers of the cells, and no message is under way."""
         seen = self.at_top()
         return seen == self.in_cells() and not any(task for _, _, task, _ in seen.values())
 
-    def scheduling(self) -> int:
-        """Servers that no cell has reported, and that have not failed."""
-        return sum(row.status == "BUILD" for row in self._read("top", _AT_TOP) if row.cell is None)
+    def unplaced(self) -> dict[str, tuple[str, str]]:
+        """Id -> (status, fault) of servers at the top that no cell has reported."""
+        return {row.id: (row.status, row.fault) for row in self.read(TOP, _AT_TOP) if row.cell is None}
 
-    def _read(self, name: str, statement: Any) -> list[Any]:
-        engine = connect(self.stacks[name].database_url, pool_size=1)
+    def read(self, name: str, statement: Any) -> list[Any]:
+        stores = running(self.tree.home_of(name))
+        assert stores is not None, name
+        engine = connect(stores.database_url, pool_size=1)
         try:
             with engine.connect() as conn:
                 return list(conn.execute(statement))
         finally:
             engine.dispose()
 
+    def await_agreement(self) -> None:
+        await_so(self._has_settled, PATIENCE, "the top to agree with its cells")
+
+    def _has_settled(self) -> bool:
+        return not [one for one in self.unplaced().values() if one[0] == "BUILD"] and self.agree()
+
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
-    """A top cell and two children, each with its own stores and processes."""
-    stacks = {name: _stack(tmp_path_factory, name) for name in ("top", *CHILDREN)}
-    with ExitStack() as ends:
-        for one in stacks.values():
-            ends.callback(one.stop)
-            one.start()
-        for child in CHILDREN:
-            _link(stacks["top"], stacks[child], child, "child")
-            _link(stacks[child], stacks["top"], "top", "parent")
-        found = Cells(stacks)
-        admin = Api(stacks["top"].home, "climate")
-        ends.callback(admin.close)
-        await_so(lambda: all(_known(admin, child) for child in CHILDREN), PATIENCE, "capacities to reach the top")
-        yield found
+    with demo_tree(tmp_path_factory.mktemp("cells"), "cells", free_ports(1)) as tree:
+        yield Cells(tree)
 
 
-def _stack(folders: pytest.TempPathFactory, name: str) -> Stack:
-    more = {
-        "CLIMATE_CELLS_ENABLE": "true",
-        "CLIMATE_CELL_NAME": name,
-        "CLIMATE_CELL_TYPE": "api" if name == "top" else "compute",
-        "CLIMATE_CELLS_CALL_TIMEOUT": "20",
-        "CLIMATE_WEB_PROCESSES": "1",
-        "CLIMATE_WORKER_PROCESSES": "1",
-    }
-    return Stack(folders.mktemp(name), more=more)
+def status(cells: Cells, server_id: str) -> str:
+    answer = cells.admin.ask("GET", f"{C}/servers/{server_id}", **NEW)
+    return str(answer.json()["server"]["status"]) if answer.status_code == 200 else str(answer.status_code)
 
 
-def _link(here: Stack, other: Stack, name: str, kind: str) -> None:
-    api = Api(here.home, "climate")
-    cell = {"name": name, "type": kind, "transport_url": other.redis_url, "secret": "a secret of both of them"}
-    answer = api.ask("POST", f"{C}/os-cells", {"cell": cell})
-    api.close()
-    assert answer.status_code == 200, answer.text
+def boot(cells: Cells, name: str, path: str) -> str:
+    image = cells.admin.read("/image/v2/images")["images"][0]["id"]
+    body = {"server": {"name": name, "flavorRef": "1", "imageRef": image, "networks": "auto"}}
+    hints = {"OS-SCH-HNT:scheduler_hints": {"target_cell": path}}
+    answer = cells.admin.ask("POST", f"{C}/servers", {**body, **hints}, **NEW)
+    assert answer.status_code == 202, answer.text
+    server_id = str(answer.json()["server"]["id"])
+    await_so(lambda: status(cells, server_id) == "ACTIVE", PATIENCE, f"the boot of {name}")
+    return server_id
 
 
-def _known(admin: Api, child: str) -> bool:
-    found = admin.read(f"{C}/os-cells/{child}/capacities")["cell"]["capacities"]
-    return bool(found.get("ram_free", {}).get("total_mb"))
+def test_page_leads_through_the_tree(cells: Cells) -> None:
+    page = (ROOT / "docs" / "cells.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+    script = "set -eu\n" + "\n".join(blocks)
+    ran = subprocess.run(
+        ["bash", "-c", script],
+        env=cells.tree.environ,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for said in (*PATHS, GRANDCHILD, "SHUTOFF", "child-cell2 stays"):
+        assert said in ran.stdout, ran.stdout
+    assert "cannot be deleted" in ran.stderr
+    cells.await_agreement()
+    assert cells.at_top() == {}
+
+
+def test_c2_child_cells_run_everything_but_the_api(cells: Cells) -> None:
+    found = {name: _roles(cells.tree.runner(name)) for name in (TOP, *PATHS)}
+    below = {"poller", "worker", "cells"}
+    assert found.pop(TOP) == {"web", *below}
+    assert list(found.values()) == [below, below, below]
+    assert cells.read(TOP, text("SELECT host FROM compute_services")) == []
+    assert {len(cells.read(name, text("SELECT host FROM compute_services"))) for name in PATHS} == {1}
+
+
+def _roles(runner: psutil.Process) -> set[str]:
+    words = [one.cmdline() for one in runner.children()]
+    return {"web" if "gunicorn" in line else line[-1] for line in words} & {"web", "poller", "worker", "cells"}
+
+
+def test_server_two_levels_below_is_used_from_the_top_and_known_in_no_other_cell(cells: Cells) -> None:
+    server_id = boot(cells, "deep", GRANDCHILD)
+    assert cells.at_top()[server_id] == cells.in_cells()[server_id]
+    assert cells.at_top()[server_id][0] == GRANDCHILD
+    for action, then in (("os-stop", "SHUTOFF"), ("os-start", "ACTIVE"), ("pause", "PAUSED"), ("unpause", "ACTIVE")):
+        assert cells.admin.ask("POST", f"{C}/servers/{server_id}/action", {action: None}).status_code == 202
+        await_so(lambda then=then: status(cells, server_id) == then, PATIENCE, action)  # type: ignore[misc]
+        cells.await_agreement()
+    for name in PATHS:
+        assert cells.read(name, _NOTES)[0].kept == 0, "only the top keeps servers of other cells"
+    assert cells.admin.ask("DELETE", f"{C}/servers/{server_id}").status_code == 204
+    await_so(lambda: status(cells, server_id) == "404", PATIENCE, "the deletion")
+    assert server_id not in cells.in_cells()
+
+
+def test_tree_that_is_killed_leaves_nothing_and_begins_again_with_its_servers(cells: Cells) -> None:
+    server_id = boot(cells, "kept", PATHS["child-cell1"])
+    cells.await_agreement()
+    cells.tree.kill_all()
+    cells.tree.begin_all()
+    cells.await_agreement()
+    assert server_id in cells.at_top()
+    other = boot(cells, "after", GRANDCHILD)
+    for one in (server_id, other):
+        assert cells.admin.ask("DELETE", f"{C}/servers/{one}").status_code == 204
+        await_so(lambda one=one: status(cells, one) == "404", PATIENCE, "the deletion")  # type: ignore[misc]
 
 
 @dataclass
@@ -125,9 +194,13 @@ class Load:
     """Users of the top that boot, stop, start and delete servers without a pause."""
 
     home: Any
+    tolerated: tuple[int, ...] = ()
+    """Statuses with which a top that is killed may answer."""
     stopping: threading.Event = field(default_factory=threading.Event)
     booted: list[str] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
+    accepted: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
     image: str = ""
 
     def run(self) -> None:
@@ -148,6 +221,7 @@ class Load:
         server_id = self.booted[number % len(self.booted)]
         if number % 11 == 0:
             self.booted.remove(server_id)
+            self.deleted.add(server_id)  # also if nothing is heard of it
             answer = api.ask("DELETE", f"{C}/servers/{server_id}")
             self._judge(answer, (204, 404))
             return
@@ -158,62 +232,101 @@ class Load:
         self._judge(answer, wanted)
         if path == "" and answer.status_code == 202:
             self.booted.append(answer.json()["server"]["id"])
+            self.accepted.add(self.booted[-1])
 
     def _judge(self, answer: httpx.Response, wanted: tuple[int, ...]) -> None:
-        if answer.status_code not in wanted:
+        if answer.status_code not in (*wanted, *self.tolerated):
             self.bad.append(f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {answer.text}")
 
 
 @contextmanager
-def loaded(cells: Cells) -> Iterator[Load]:
-    load = Load(cells.stacks["top"].home)
+def loaded(cells: Cells, *tolerated: int) -> Iterator[Load]:
+    """Load while the block lasts; afterwards no accepted server is lost, and the top agrees with the cells."""
+    load = Load(cells.tree.home_of(TOP), tolerated)
     thread = threading.Thread(target=load.run)
     thread.start()
     try:
+        await_so(lambda: len(cells.at_top()) >= 4, PATIENCE, "servers of the load to be placed")
         yield load
     finally:
         load.stopping.set()
         thread.join()
     assert load.bad == []
+    cells.await_agreement()
+    _check_nothing_is_lost(cells, load)
 
 
-def _await_work(cells: Cells) -> None:
-    await_so(lambda: len(cells.at_top()) >= 4, PATIENCE, "servers of the load to be placed")
+def _check_nothing_is_lost(cells: Cells, load: Load) -> None:
+    """Each server that was accepted and not deleted is in a cell, or has failed and says why."""
+    there, unplaced = cells.in_cells(), cells.unplaced()
+    wanted = load.accepted - load.deleted
+    assert len(wanted) >= 4
+    lost = {one for one in wanted if one not in there and unplaced.get(one, ("", ""))[1] == ""}
+    assert lost == set()
+    assert {cell for cell, *_ in cells.at_top().values()} <= set(PATHS.values())
 
 
-def _await_agreement(cells: Cells) -> None:
-    await_so(lambda: cells.scheduling() == 0 and cells.agree(), PATIENCE, "the top to agree with its cells")
+def _clear(cells: Cells) -> None:
+    for server_id in [*cells.at_top(), *cells.unplaced()]:
+        assert cells.admin.ask("DELETE", f"{C}/servers/{server_id}").status_code in (204, 404)
+    await_so(lambda: not cells.at_top() and not cells.in_cells(), PATIENCE, "the deletions")
 
 
-def test_the_broker_of_a_child_is_away_for_half_a_minute_under_load(cells: Cells) -> None:
-    with loaded(cells):
-        _await_work(cells)
-        (broker,) = cells.stacks["left"].find("valkey")
+def _broker(cells: Cells, name: str) -> psutil.Process:
+    (found,) = [one for one in cells.tree.runner(name).children() if "-server" in one.cmdline()[0]]
+    return found
+
+
+@pytest.mark.parametrize("name", length(["child-cell2"], ["child-cell2", "grandchild-cell1"]))
+def test_the_broker_of_a_cell_is_away_for_half_a_minute_under_load(cells: Cells, name: str) -> None:
+    with loaded(cells) as load:
+        broker, before = _broker(cells, name), len(load.accepted)
+        aimed = _aimed(cells, PATHS[name])
         broker.send_signal(signal.SIGSTOP)
         try:
             threading.Event().wait(BROKER_STOPPED_SECONDS)
+            waiting = _aimed(cells, PATHS[name])
         finally:
             broker.send_signal(signal.SIGCONT)
-    _await_agreement(cells)
-    assert {cell for cell, *_ in cells.at_top().values()} <= {"top!left", "top!right"}
+        load.accepted |= {aimed, waiting}
+    assert len(load.accepted) >= before + 2
+    assert {cells.in_cells()[one][0] for one in (aimed, waiting)} == {PATHS[name]}
+    _clear(cells)
 
 
-def test_a_child_stack_is_killed_under_load_and_started_again(cells: Cells) -> None:
-    right = cells.stacks["right"]
-    with loaded(cells):
-        _await_work(cells)
-        _kill(right)
+def _aimed(cells: Cells, path: str) -> str:
+    """Ask for a server in a cell, and do not wait for it."""
+    image = cells.admin.read("/image/v2/images")["images"][0]["id"]
+    body = {"name": "aimed", "flavorRef": "42", "imageRef": image, "networks": "auto"}
+    hints = {"target_cell": path}
+    answer = cells.admin.ask("POST", f"{C}/servers", {"server": body, "OS-SCH-HNT:scheduler_hints": hints}, **NEW)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["server"]["id"])
+
+
+def test_a_middle_cell_is_killed_under_load_and_begins_again(cells: Cells) -> None:
+    with loaded(cells) as load:
+        environ = cells.tree.kill(MIDDLE)
+        load.accepted.add(through := _aimed(cells, GRANDCHILD))
         threading.Event().wait(5)
-        right.start()
-    _await_agreement(cells)
-    assert cells.in_cells()
+        cells.tree.begin(environ)
+        await_so(lambda: running(cells.tree.home_of(MIDDLE)), PATIENCE, "the stores of the cell")
+    assert cells.in_cells()[through][0] == GRANDCHILD
+    _clear(cells)
 
 
-def _kill(stack: Stack) -> None:
-    """Kill all processes of a stack at once."""
-    parent = psutil.Process(stack.pid)
-    for one in (parent, *parent.children(recursive=True)):
-        with suppress(psutil.Error):
-            one.kill()
-    stack.stop()
-    await_so(lambda: not stack.left(), 60, "the processes to be gone")
+def test_the_top_is_killed_under_load_and_agrees_with_its_cells_again(cells: Cells) -> None:
+    with loaded(cells, 503, 504) as load:
+        environ = cells.tree.kill(TOP)
+        threading.Event().wait(5)
+        cells.tree.begin(environ)
+        await_so(lambda: _answers(cells), PATIENCE, "the top")
+        load.accepted.add(after := _aimed(cells, GRANDCHILD))
+    assert cells.in_cells()[after][0] == GRANDCHILD
+    _clear(cells)
+
+
+def _answers(cells: Cells) -> bool:
+    with suppress(httpx.HTTPError):
+        return cells.admin.ask("GET", f"{C}/servers").status_code == 200
+    return False

@@ -1,4 +1,4 @@
-"""`climate up --demo zones` as a child of the tests: four deployments, one of which may be killed and begun again."""
+"""`climate up --demo zones` or `cells` as a child of the tests: four deployments, each can be killed and restarted."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,10 @@ class ZoneTree:
     home: Path
     port: int
     process: "subprocess.Popen[bytes]"
+    folder: str = "zones"
+    """Of the homes of the deployments."""
+    words: dict[str, list[str]] = field(default_factory=dict)
+    """Home of a deployment that was killed -> the words that it was begun with."""
     apis: dict[str, Api] = field(default_factory=dict)
     restarted: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
@@ -47,8 +51,12 @@ class ZoneTree:
         """An administrator of a zone, or with `climate-demo` a member."""
         key = f"{zone}:{cloud}"
         if key not in self.apis:
-            self.apis[key] = Api(self.home / "zones" / zone, cloud)
+            self.apis[key] = Api(self.home_of(zone), cloud)
         return self.apis[key]
+
+    def home_of(self, zone: str) -> Path:
+        """The home of a deployment."""
+        return self.home / self.folder / zone
 
     def active(self) -> dict[str, int]:
         """The children of the parent that have answered a poll and are active: their ids by name."""
@@ -57,12 +65,12 @@ class ZoneTree:
 
     def database_url(self, zone: str) -> str:
         """The database of a deployment, as it is in this moment."""
-        path = self.home / "zones" / zone / "stores.json"
+        path = self.home_of(zone) / "stores.json"
         return str(json.loads(path.read_text(encoding="utf-8"))["database_url"])
 
     def run(self, zone: str, *words: str) -> "subprocess.CompletedProcess[str]":
         """A `climate` command against a deployment."""
-        environ = {**self.environ, "CLIMATE_HOME": str(self.home / "zones" / zone)}
+        environ = {**self.environ, "CLIMATE_HOME": str(self.home_of(zone))}
         return subprocess.run(
             [*CLIMATE, *words], env=environ, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
         )
@@ -76,8 +84,9 @@ class ZoneTree:
 
     def kill(self, zone: str) -> Mapping[str, str]:
         """Kill all processes of a deployment at once; return the environment that it ran in."""
-        top = self._top(zone)
+        top = self.runner(zone)
         environ = top.environ()
+        self.words[environ["CLIMATE_HOME"]] = top.cmdline()
         family = [top, *top.children(recursive=True)]
         for process in family:
             with suppress(psutil.NoSuchProcess):
@@ -88,17 +97,33 @@ class ZoneTree:
     def begin(self, environ: Mapping[str, str]) -> None:
         """Begin a deployment again that was killed."""
         with (self.home / "again.log").open("ab") as log:
-            words = [*CLIMATE, "up", "--demo"]
+            words = self.words[environ["CLIMATE_HOME"]]
             started = subprocess.Popen(words, env=dict(environ), stdout=log, stderr=log, start_new_session=True)
         self.restarted.append(started)
 
-    def _top(self, zone: str) -> psutil.Process:
-        home = str(self.home / "zones" / zone)
+    def runner(self, zone: str) -> psutil.Process:
+        """The `climate up` of a deployment."""
+        home = str(self.home_of(zone))
         begun = [psutil.Process(one.pid) for one in self.restarted if one.poll() is None]
-        known = [*psutil.Process(self.process.pid).children(), *begun]
-        found = [one for one in known if _home(one) == home]
-        assert len(found) == 1, (zone, found)
-        return found[0]
+        found = [*psutil.Process(self.process.pid).children(), *begun]
+        alive = [one for one in found if _home(one) == home and one.status() != psutil.STATUS_ZOMBIE]
+        assert len(alive) == 1, (zone, alive)
+        return alive[0]
+
+    def kill_all(self) -> None:
+        """Kill the process that runs the tree; return when nothing of it is left."""
+        self.process.kill()
+        self.process.wait(60)
+        await_so(lambda: not self.left(), 120, "the end of all deployments")
+
+    def begin_all(self) -> None:
+        """Begin the tree again."""
+        self.process = _begun(self.home, self.folder, self.port)
+        await_so(lambda: _is_ready(self), START_SECONDS, f"the start of the {self.folder}")
+
+    def left(self) -> list[psutil.Process]:
+        """Processes of the deployments that there are."""
+        return [one for one in psutil.process_iter() if _home(one).startswith(str(self.home / self.folder))]
 
 
 def _home(process: psutil.Process) -> str:
@@ -126,13 +151,33 @@ def free_ports(count: int) -> int:
     raise AssertionError("there are no free ports in a row")
 
 
+def zone_tree(home: Path) -> AbstractContextManager[ZoneTree]:
+    """The tree of zones while the block lasts."""
+    return demo_tree(home, "zones", free_ports(len(ZONES)))
+
+
 @contextmanager
-def zone_tree(home: Path) -> Iterator[ZoneTree]:
-    """The tree while the block lasts; in the end it stops by itself and leaves no process."""
-    port = free_ports(len(ZONES))
+def demo_tree(home: Path, folder: str, port: int) -> Iterator[ZoneTree]:
+    """A tree while the block lasts; in the end it stops by itself and leaves no process."""
+    tree = ZoneTree(home, port, _begun(home, folder, port), folder)
+    try:
+        await_so(lambda: _is_ready(tree), START_SECONDS, f"the start of the {folder}")
+        yield tree
+    finally:
+        for api in tree.apis.values():
+            api.close()
+        running = (*tree.restarted, tree.process)
+        for one in running:
+            one.send_signal(signal.SIGTERM)
+        results: list[Any] = [one.wait(300) for one in running]
+    assert results[-1] == 0, tree.output.read_text()
+    await_so(lambda: not tree.left(), 60, "the end of all processes")
+
+
+def _begun(home: Path, folder: str, port: int) -> "subprocess.Popen[bytes]":
     with (home / "demo.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*CLIMATE, "up", "--demo", "zones"],
+        return subprocess.Popen(
+            [*CLIMATE, "up", "--demo", folder],
             env=environ_of(home, port),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -140,20 +185,8 @@ def zone_tree(home: Path) -> Iterator[ZoneTree]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    tree = ZoneTree(home, port, process)
-    try:
-        await_so(lambda: _is_ready(tree), START_SECONDS, "the start of the zones")
-        yield tree
-    finally:
-        for api in tree.apis.values():
-            api.close()
-        for one in (*tree.restarted, process):
-            one.send_signal(signal.SIGTERM)
-        results: list[Any] = [one.wait(300) for one in (*tree.restarted, process)]
-    assert results[-1] == 0, tree.output.read_text()
-    assert not [one for one in psutil.process_iter() if _home(one).startswith(str(home / "zones"))]
 
 
 def _is_ready(tree: ZoneTree) -> bool:
     assert tree.process.poll() is None, tree.output.read_text()
-    return "the zones are ready" in tree.output.read_text()
+    return f"the {tree.folder} are ready" in tree.output.read_text()

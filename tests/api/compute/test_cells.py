@@ -1,5 +1,6 @@
 """Cells over HTTP: neighbours, names, credentials, and servers that are booted in a cell."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -234,3 +235,16 @@ def test_figures_of_each_cell(top: World, admin: Person) -> None:
     told = admin("GET", "/metrics", headers={"Accept": "text/plain"}).get_data(as_text=True)
     assert 'climate_cell_messages{cell="child1"} 1.0' in told
     assert 'climate_cell_failures{cell="child1"} 0.0' in told
+
+
+def test_figures_tell_the_age_of_the_last_word_and_failures(top: World, admin: Person) -> None:
+    add(admin)
+    with top.climate.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_cells SET last_seen = now() - interval '70 seconds', failures = 3"))
+    told = admin("GET", "/metrics", headers={"Accept": "text/plain"}).get_data(as_text=True)
+    heard = re.search(r'^climate_cell_heard_seconds{cell="child1"} ([0-9.]+)$', told, re.MULTILINE)
+    assert heard is not None
+    assert 70 <= float(heard[1]) < 370
+    assert 'climate_cell_failures{cell="child1"} 3.0' in told
+    (cell,) = admin.get(f"{C}/detail")["cells"]
+    assert cell["state"] == "unreachable"
