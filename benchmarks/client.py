@@ -25,6 +25,12 @@ class Connection:
         self._head = f"Host: {settings.host}:{settings.port}\r\nX-Auth-Token: {token}\r\n"
         self._socket: socket.socket | None = None
 
+    def get(self, path: str) -> Answer:
+        sent = f"GET {path} HTTP/1.1\r\n{self._head}\r\n".encode()
+        begun = time.perf_counter()
+        status = self._exchange(sent)
+        return Answer(status, time.perf_counter() - begun)
+
     def post(self, path: str, body: bytes) -> Answer:
         head = f"POST {path} HTTP/1.1\r\n{self._head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         sent = f"{head}\r\n".encode() + body

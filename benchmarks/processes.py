@@ -18,7 +18,7 @@ import yaml
 from climate import bootstrap
 from climate.settings import Settings
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Longest time, in seconds, until a process is at work."""
 
 
@@ -30,13 +30,13 @@ def with_port(settings: Settings) -> Settings:
 
 
 @contextmanager
-def running(settings: Settings, *names: str) -> Iterator[None]:
-    """Run these processes while the block lasts; their output goes to the home's logs."""
+def running(settings: Settings, *names: str) -> Iterator[list[int]]:
+    """Run these processes while the block lasts, and give their ids; their output goes to the home's logs."""
     with ExitStack() as stack:
         children = [stack.enter_context(_child(settings, name)) for name in names]
         if "web" in names:
             _await_web(settings, children)
-        yield
+        yield [child.pid for child in children]
 
 
 @contextmanager

@@ -1,16 +1,17 @@
 """Complete zones in one process for benchmarks: they speak HTTP to each other in memory, each with its own database."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-import httpx
 from flask import Flask
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
+from werkzeug.test import create_environ, run_wsgi_app
 
 from api import create_app
 from benchmarks.scratch import Place
@@ -19,29 +20,53 @@ from climate.bootstrap import Deployment
 from climate.compute import services
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
+from climate.compute.zones.http_connection import HttpAnswer, HttpRequest
+from climate.compute.zones.http_transport import Outcome, Talk
 from climate.settings import Settings
 
 C = "/compute/v2.1"
 Application = Callable[..., Any]
 
 
-class Wires(httpx.AsyncBaseTransport):
-    """Leads requests to applications by the host of their URL, in threads; to `silent` hosts they never arrive."""
+class Wires:
+    """Leads requests to applications by the host of their URL, in threads; `silent` hosts answer at no time."""
 
-    def __init__(self, applications: dict[str, Application], silent: frozenset[str]) -> None:
+    def __init__(self, applications: dict[str, Application], silent: Container[str]) -> None:
         self.applications, self.silent = applications, silent
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.host in self.silent:
-            await asyncio.Event().wait()
-        content = await request.aread()
-        return await asyncio.to_thread(self._answered, request, content)
+    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+        """Hold all talks at once."""
+        begun, answers = time.monotonic(), []
+        with ThreadPoolExecutor(max_workers=len(talks)) as pool:
+            answers = [pool.submit(self._hold, talk) for talk, _ in talks]
+            outcomes = [answer.result() for answer in answers]
+        late = max((limit for (_, limit), outcome in zip(talks, outcomes, strict=True) if _is_late(outcome)), default=0)
+        time.sleep(max(0, begun + late - time.monotonic()))
+        return outcomes
 
-    def _answered(self, request: httpx.Request, content: bytes) -> httpx.Response:
-        sent = httpx.Request(request.method, request.url, headers=request.headers, content=content)
-        with httpx.WSGITransport(app=self.applications[request.url.host]) as transport:
-            answer = transport.handle_request(sent)
-            return httpx.Response(answer.status_code, headers=answer.headers, stream=httpx.ByteStream(answer.read()))
+    def _hold(self, talk: Talk) -> Outcome:
+        try:
+            request = next(talk)
+            while request.origin.host not in self.silent:
+                request = talk.send(self._answer(request))
+        except StopIteration as end:
+            return end.value
+        return TimeoutError()
+
+    def _answer(self, request: HttpRequest) -> HttpAnswer:
+        environ = create_environ(
+            request.target,
+            f"{request.origin.scheme}://{request.origin.authority}",
+            method=request.method,
+            headers=list(request.headers),
+            data=request.content,
+        )
+        answer, status, headers = run_wsgi_app(self.applications[request.origin.host], environ)
+        return HttpAnswer(int(status[:3]), {name.lower(): value for name, value in headers}, b"".join(answer))
+
+
+def _is_late(outcome: Outcome) -> bool:
+    return isinstance(outcome, TimeoutError)
 
 
 @dataclass
@@ -94,9 +119,7 @@ class Zones:
         built = bootstrap.build(chosen, application="climate-bench", pool_size=10)
         engine = built.climate.engine
         self.stack.callback(engine.dispose)
-        options = zoning.options(
-            chosen, engine, built.climate.vault, lambda: Wires(self.applications, frozenset(self.silent))
-        )
+        options = zoning.options(chosen, engine, built.climate.vault, Wires(self.applications, self.silent))
         compute = replace(built.compute, zones=options, driver=MemoryDriver([]))
         deployment = replace(built, compute=compute)
         identity.first_start(deployment.identity, chosen, lambda said: None)

@@ -5,21 +5,18 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from flask import Flask, jsonify, request
 
-from benchmarks import scratch, zone_leases
+from benchmarks import scratch, zone_leases, zone_processes
 from benchmarks.figures import head, line, spread, step
-from benchmarks.zone_tree import C, Zone, Zones, fill, zones
-from climate.compute import boot
+from benchmarks.zone_tree import C, Zone, fill, zones
 from climate.compute.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
 from climate.compute.store import flavors
 from climate.compute.zones import build_plan, polling, registry, selection
 from climate.compute.zones.build_plan import LocalItem
-from climate.compute.zones.client import ChildRequest
 
 CHILDREN, HOSTS, SERVERS = 10, 1000, 1000
 POLLED, HANGING, DEADLINE = 100, 10, 2.0
@@ -34,7 +31,7 @@ def main(short: bool) -> None:
     with scratch.place() as place:
         _select(place, 3 if short else 20)
         _polls(place, 2 if short else 5)
-        _shows(place, 30 if short else 300)
+        zone_processes.shows(place, 30 if short else 100)
         zone_leases.measure(place, 10 if short else 100)
 
 
@@ -115,44 +112,6 @@ def _stub() -> Flask:
         return jsonify({"zone": {"name": request.host}, "servers": []})
 
     return app
-
-
-def _shows(place: scratch.Place, times: int) -> None:
-    head("`server show` through the tree, all zones in one process")
-    with zones(place) as made:
-        tree = [made.make(name) for name in ("parent", "child", "grandchild")]
-        for above, below in pairwise(tree):
-            above.adopt(below)
-        server = _server(tree[-1])
-        spent = [
-            _measure(what, times, lambda zone=zone: zone.ask("GET", f"/servers/{server}"))  # type: ignore[misc]
-            for what, zone in zip(("at home", "one zone below", "two zones below"), reversed(tree), strict=True)
-        ]
-        talk = _talk(made, tree[0], times)
-        line(
-            "what dominates",
-            f"what each zone does itself; a talk is {100 * talk / (spent[1] - spent[0]):.0f} % of a level",
-        )
-        line("processor time of a level", f"{1000 * (spent[2] - spent[0]) / 2:.2f} ms", "2 ms, and 20 ms of wall time")
-
-
-def _talk(made: Zones, zone: Zone, times: int) -> float:
-    """The processor time of one talk with a child that does nothing, in seconds."""
-    made.applications["stub"] = _stub()
-    compute = zone.deployment.compute
-    stub = registry.add(compute, {"api_url": f"http://stub{C}", "username": "u", "password": "p"})
-    child, asked = registry.opened(compute, stub), ChildRequest("GET", "/zones/info")
-    client = compute.zones.client
-    assert client is not None
-    return _measure("of a level: a talk with a child that answers at once", times, lambda: client.ask(child, asked))
-
-
-def _server(zone: Zone) -> str:
-    fill(zone, 10)
-    compute = zone.deployment.compute
-    with compute.engine.connect() as conn:
-        flavor = flavors.listed(conn)[0]
-    return boot.boot(compute, BootRequest("p", "u", "s", flavor, None))[0].id
 
 
 def _measure(what: str, times: int, act: Callable[[], object]) -> float:

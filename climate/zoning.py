@@ -8,7 +8,8 @@ from climate.compute.errors import BadRequest, ComputeError
 from climate.compute.store import child_zones
 from climate.compute.zones import capabilities
 from climate.compute.zones.blobs import BlobKeys
-from climate.compute.zones.http_client import HttpChildClient, Transport
+from climate.compute.zones.http_client import HttpChildClient
+from climate.compute.zones.http_transport import SocketTransport, Transport
 from climate.compute.zones.options import Zones
 from climate.settings import SettingError, Settings
 from climate.vault import Unreadable, Vault
@@ -27,7 +28,7 @@ def options(settings: Settings, engine: Engine, vault: Vault, transport: Transpo
         poll_seconds=settings.zone_poll_seconds,
         timeout_seconds=settings.zone_timeout_seconds,
         failures_to_offline=settings.zone_failures_to_offline,
-        client=HttpChildClient(own_id, settings.zone_timeout_seconds, transport),
+        client=HttpChildClient(own_id, settings.zone_timeout_seconds, transport or SocketTransport()),
         own_id=own_id,
         seal=lambda password: vault.seal({PASSWORD: password}),
         unseal=lambda sealed: _opened(vault, sealed),

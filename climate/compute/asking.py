@@ -23,6 +23,7 @@ from climate.compute.server import (
 )
 from climate.compute.store import images as image_rows
 from climate.compute.store import servers, wishes
+from climate.compute.store.connections import reading
 
 By = Mapping[str, str]
 """Who asks, for the list of actions: project_id, user_id, request_id."""
@@ -30,7 +31,7 @@ By = Mapping[str, str]
 
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
     """The server; NotFound when there is none or it is another project's.  None: any project's."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return _own(servers.get(conn, server_id), server_id, project_id)
 
 

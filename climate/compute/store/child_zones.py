@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from climate.compute.store.zone_tables import zone_identity, zones
 from climate.compute.zones.models import ChildZone
 
-_COLUMNS = [
+COLUMNS = [
     zones.c[name]
     for name in (
         "id",
@@ -35,19 +35,19 @@ _COLUMNS = [
 
 def listed(conn: Connection) -> list[ChildZone]:
     """All children, oldest first, with sealed passwords."""
-    return [_zone(row) for row in conn.execute(select(*_COLUMNS).order_by(zones.c.id)).mappings()]
+    return [_zone(row) for row in conn.execute(select(*COLUMNS).order_by(zones.c.id)).mappings()]
 
 
 def get(conn: Connection, zone_id: int, *, lock: bool = False) -> ChildZone | None:
     """One child with its password sealed; `lock`: its row stays locked until the transaction ends."""
-    query = select(*_COLUMNS).where(zones.c.id == zone_id)
+    query = select(*COLUMNS).where(zones.c.id == zone_id)
     row = conn.execute(query.with_for_update() if lock else query).mappings().one_or_none()
     return None if row is None else _zone(row)
 
 
 def add(conn: Connection, values: Mapping[str, Any]) -> ChildZone | None:
     """Register a child: api_url, username, sealed password, weights.  None: the URL is registered already."""
-    made = upsert(zones).values(**values).on_conflict_do_nothing(index_elements=["api_url"]).returning(*_COLUMNS)
+    made = upsert(zones).values(**values).on_conflict_do_nothing(index_elements=["api_url"]).returning(*COLUMNS)
     row = conn.execute(made).mappings().one_or_none()
     return None if row is None else _zone(row)
 
@@ -72,7 +72,7 @@ def claim_polls(conn: Connection, now: datetime, seconds: float) -> list[ChildZo
     """Children that nobody has polled for `seconds`; they are this caller's from now on, until as much has passed."""
     due = or_(zones.c.polled_at.is_(None), zones.c.polled_at <= now - _interval(seconds))
     free = select(zones.c.id).where(due).with_for_update(skip_locked=True)
-    claimed = update(zones).where(zones.c.id.in_(free)).values(polled_at=now).returning(*_COLUMNS)
+    claimed = update(zones).where(zones.c.id.in_(free)).values(polled_at=now).returning(*COLUMNS)
     return sorted((_zone(row) for row in conn.execute(claimed).mappings()), key=lambda zone: zone.id)
 
 
@@ -119,7 +119,7 @@ def own_id(conn: Connection) -> str:
 def _recorded(conn: Connection, polled: ChildZone, values: Mapping[str, Any]) -> ChildZone | None:
     same = (zones.c.api_url == polled.api_url) & (zones.c.username == polled.username)
     same &= zones.c.password == polled.password
-    changed = update(zones).where(zones.c.id == polled.id, same).values(**values).returning(*_COLUMNS)
+    changed = update(zones).where(zones.c.id == polled.id, same).values(**values).returning(*COLUMNS)
     row = conn.execute(changed).mappings().one_or_none()
     return None if row is None else _zone(row)
 

@@ -24,18 +24,18 @@ class PlacedServer:
     created_at: datetime
 
 
-_COLUMNS = [table.c[name] for name in PlacedServer.__slots__]
+COLUMNS = [table.c[name] for name in PlacedServer.__slots__]
 
 
 def get(conn: Connection, server_id: str) -> PlacedServer | None:
     """The child and the owner of a server that was placed in a child."""
-    row = conn.execute(select(*_COLUMNS).where(table.c.server_id == server_id)).one_or_none()
+    row = conn.execute(select(*COLUMNS).where(table.c.server_id == server_id)).one_or_none()
     return None if row is None else PlacedServer(*row)
 
 
 def listed(conn: Connection, *, project_id: str | None = None, build_id: str | None = None) -> list[PlacedServer]:
     """Placed servers, newest first; None: of all projects, of all builds."""
-    query = select(*_COLUMNS).order_by(table.c.created_at.desc(), table.c.server_id)
+    query = select(*COLUMNS).order_by(table.c.created_at.desc(), table.c.server_id)
     if project_id is not None:
         query = query.where(table.c.project_id == project_id)
     if build_id is not None:

@@ -4,16 +4,14 @@ A child is not trusted.  Its answers are bounded, its redirects and its service
 catalog are not followed, and nothing that it wrote is repeated in an error.
 """
 
-import asyncio
 import json
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any
-
-import httpx
+from typing import Any, Literal
+from urllib.parse import quote, urlencode, urlsplit
 
 from climate import causes, strict_json
 from climate.compute.zones import urls
@@ -27,22 +25,34 @@ from climate.compute.zones.client import (
     ChildRequest,
     ChildTimeout,
     ChildUnreachable,
+    Service,
 )
+from climate.compute.zones.http_connection import (
+    MOST_BYTES,
+    PORTS,
+    BrokenOff,
+    HttpAnswer,
+    HttpRequest,
+    Origin,
+    TooLong,
+    Unreachable,
+)
+from climate.compute.zones.http_transport import SocketTransport, Transport
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.tokens import Tokens
 from climate.strict_json import BadJson
 
-MOST_BYTES = 16 * 1024 * 1024
-"""Longest answer that is read."""
-
 LOOP = 508
 """Status of a zone that finds itself in the chain of a request."""
 
-NO_WAITING = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79"}
 
-Transport = Callable[[], httpx.AsyncBaseTransport]
+JSON = {"Content-Type": "application/json"}
+
+QUOTED = "/%:@!$&'()*+,;=~"
+"""Signs of a path that are sent as they are, beside letters and digits."""
+
+Exchange = Generator[HttpRequest, HttpAnswer, HttpAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +61,7 @@ class HttpChildClient:
 
     own_id: Callable[[], str]
     seconds: float
-    transport: Transport | None = None
-    """None: the network.  Tests hand in one that leads to applications of their own process."""
+    transport: Transport = field(default_factory=SocketTransport)
     tokens: Tokens = field(default_factory=Tokens)
 
     def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
@@ -69,64 +78,51 @@ class HttpChildClient:
         if not requests:
             return []
         own_id = self.own_id()
-        loop = asyncio.new_event_loop()
-        try:
-            return loop.run_until_complete(self._together(requests, own_id, seconds or self.seconds))
-        finally:
-            # Unlike asyncio.run, this does not wait for a name that is still being looked up.
-            loop.close()
-
-    async def _together(
-        self, requests: Sequence[tuple[ChildZone, ChildRequest]], own_id: str, seconds: float
-    ) -> list[ChildAnswer | ChildError]:
-        async with httpx.AsyncClient(
-            transport=self.transport() if self.transport else None,
-            trust_env=False,
-            verify=_authorities(),
-            timeout=seconds,
-            limits=NO_WAITING,
-            follow_redirects=False,
-        ) as client:
-            talks = [Talk(client, zone, request, self.tokens, own_id) for zone, request in requests]
-            return list(await asyncio.gather(*(talk.outcome(seconds) for talk in talks)))
+        limits = [request.chain.limit(seconds or self.seconds) for _, request in requests]
+        talks = [Talk(*pair, self.tokens, own_id, limit) for pair, limit in zip(requests, limits, strict=True)]
+        outcomes = self.transport.hold([(talk.steps(), talk.limit) for talk in talks])
+        return [talk.understood(outcome) for talk, outcome in zip(talks, outcomes, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
     """One request to one child, with the sign-in that it may need."""
 
-    client: httpx.AsyncClient
     zone: ChildZone
     request: ChildRequest
     tokens: Tokens
     own_id: str
+    limit: float
+    """Seconds for all of it."""
 
-    async def outcome(self, seconds: float) -> ChildAnswer | ChildError:
-        """The answer, or the error that explains why there is none after at most `seconds`."""
-        limit = self.request.chain.limit(seconds)
-        try:
-            # The time-outs of the client are for each read: an answer that drips would never be late.
-            async with asyncio.timeout(limit):
-                return await self._signed_in(limit)
-        except TimeoutError:
-            return ChildTimeout(f"{self._label} did not answer within {limit:g} s")
-        except ChildError as error:
-            return error
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-            return _reason(self._label, error)
-
-    @property
-    def _label(self) -> str:
-        return f"zone {self.zone.id} ({self.zone.api_url})"
-
-    async def _signed_in(self, limit: float) -> ChildAnswer:
+    def steps(self) -> Generator[HttpRequest, HttpAnswer, ChildAnswer]:
+        """Yield what is sent, and return the answer of the child."""
         for known in (self.tokens.get(self._account), None):
-            token = known or await self._sign_in()
-            answer = await self._send(token, limit)
+            token = known or (yield from self._sign_in())
+            answer = self._checked((yield from self._exchange(self._sent(token))))
             if answer.status != 401:
                 return answer
             self.tokens.forget(self._account, token)
         raise ChildRefused(f"{self._label} refuses the token that it has just issued")
+
+    def understood(self, outcome: object) -> ChildAnswer | ChildError:
+        """The answer, or the error that explains why there is none."""
+        if isinstance(outcome, (ChildAnswer, ChildError)):
+            return outcome
+        if isinstance(outcome, TimeoutError):
+            return ChildTimeout(f"{self._label} did not answer within {self.limit:g} s")
+        if isinstance(outcome, TooLong):
+            return ChildError(f"{self._label} answers with more than {MOST_BYTES} bytes")
+        if isinstance(outcome, BrokenOff):
+            return ChildError(f"{self._label} breaks off, or does not speak HTTP")
+        if isinstance(outcome, (Unreachable, OSError, ValueError)):
+            return _reason(self._label, outcome)
+        assert isinstance(outcome, BaseException)
+        raise outcome
+
+    @property
+    def _label(self) -> str:
+        return f"zone {self.zone.id} ({self.zone.api_url})"
 
     @property
     def _account(self) -> str:
@@ -134,55 +130,67 @@ class Talk:
         words = (self.zone.api_url, self.zone.username, self.zone.password)
         return sha256(json.dumps(words).encode()).hexdigest()
 
-    async def _sign_in(self) -> str:
+    def _sign_in(self) -> Generator[HttpRequest, HttpAnswer, str]:
         proof = {"name": self.zone.username, "password": self.zone.password, "domain": {"name": "Default"}}
         body = {"auth": {"identity": {"methods": ["password"], "password": {"user": proof}}}}
-        url = f"{urls.root(self.zone.api_url, 'identity')}/auth/tokens"
-        answer, content = await self._exchange("POST", url, json=body)
-        if answer.status_code in (401, 403, 429):
+        origin, root = _place(self.zone.api_url, "identity")
+        headers = {"Accept-Encoding": "identity", **JSON}
+        answer = yield from self._exchange(
+            HttpRequest(origin, "POST", f"{root}/auth/tokens", tuple(headers.items()), _written(body))
+        )
+        if answer.status in (401, 403, 429):
             raise ChildRefused(f"{self._label} does not accept the user name and the password")
-        token = str(answer.headers.get("X-Subject-Token", ""))
-        if answer.status_code != 201 or not token or not token.isascii() or not token.isprintable():
-            raise ChildError(f"{self._label} has no identity service at {url} (HTTP {answer.status_code})")
-        self.tokens.keep(self._account, token, _expiry(_parsed(content)))
+        token = answer.headers.get("x-subject-token", "")
+        if answer.status != 201 or not token or not token.isascii() or not token.isprintable():
+            url = f"{urls.root(self.zone.api_url, 'identity')}/auth/tokens"
+            raise ChildError(f"{self._label} has no identity service at {url} (HTTP {answer.status})")
+        self.tokens.keep(self._account, token, _expiry(_parsed(answer.content)))
         return token
 
-    async def _send(self, token: str, limit: float) -> ChildAnswer:
+    def _sent(self, token: str) -> HttpRequest:
         request = self.request
         headers = {
             "Accept": "application/json",
+            "Accept-Encoding": "identity",
             **MICROVERSION,
             **(request.headers or {}),
             "X-Auth-Token": token,
             CHAIN_HEADER: request.chain.grown(self.own_id).header(),
-            SECONDS_HEADER: f"{limit:.3f}",
+            SECONDS_HEADER: f"{self.limit:.3f}",
+            **({} if request.body is None else JSON),
         }
-        url = f"{urls.root(self.zone.api_url, request.service)}{request.path}"
-        answer, content = await self._exchange(
-            request.method, url, params=request.query, json=request.body, headers=headers
-        )
-        return self._checked(answer, content)
+        origin, root = _place(self.zone.api_url, request.service)
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        target = f"{root}{quote(request.path, safe=QUOTED)}{query}"
+        content = b"" if request.body is None else _written(request.body)
+        return HttpRequest(origin, request.method, target, tuple(headers.items()), content)
 
-    async def _exchange(self, method: str, url: str, **sent: Any) -> tuple[httpx.Response, bytes]:
-        headers = {"Accept-Encoding": "identity", **sent.pop("headers", {})}
-        async with self.client.stream(method, url, headers=headers, **sent) as answer:
-            read = bytearray()
-            async for piece in answer.aiter_raw():
-                read += piece
-                if len(read) > MOST_BYTES:
-                    raise ChildError(f"{self._label} answers with more than {MOST_BYTES} bytes")
-        if 300 <= answer.status_code < 400:
-            raise ChildError(f"{self._label} redirects elsewhere (HTTP {answer.status_code}), which is not followed")
-        return answer, bytes(read)
+    def _exchange(self, request: HttpRequest) -> Exchange:
+        answer = yield request
+        if 300 <= answer.status < 400:
+            raise ChildError(f"{self._label} redirects elsewhere (HTTP {answer.status}), which is not followed")
+        return answer
 
-    def _checked(self, answer: httpx.Response, content: bytes) -> ChildAnswer:
-        if answer.status_code == LOOP:
+    def _checked(self, answer: HttpAnswer) -> ChildAnswer:
+        if answer.status == LOOP:
             raise ChildLoop(f"{self._label} leads back to a zone that the request came through")
-        body = _parsed(content)
-        if body is NONSENSE and not 400 <= answer.status_code < 500:
-            raise ChildError(f"{self._label} answers with something that is not JSON (HTTP {answer.status_code})")
-        known = {name.lower(): value for name, value in answer.headers.items()}
-        return ChildAnswer(answer.status_code, None if body is NONSENSE else body, known)
+        body = _parsed(answer.content)
+        if body is NONSENSE and not 400 <= answer.status < 500:
+            raise ChildError(f"{self._label} answers with something that is not JSON (HTTP {answer.status})")
+        return ChildAnswer(answer.status, None if body is NONSENSE else body, answer.headers)
+
+
+@lru_cache(maxsize=1024)
+def _place(api_url: str, service: Service | Literal["identity"]) -> tuple[Origin, str]:
+    """The server that a service of a child is on, and its path there; ValueError for what is no URL."""
+    read = urlsplit(urls.root(api_url, service))
+    if read.scheme not in PORTS or not read.hostname:
+        raise ValueError("no URL of a server")
+    return Origin(read.scheme, read.hostname, read.port or PORTS[read.scheme]), quote(read.path, safe=QUOTED)
+
+
+def _written(body: object) -> bytes:
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
 
 
 NONSENSE = object()
@@ -202,19 +210,9 @@ def _expiry(body: Any) -> object:
     return token.get("expires_at") if isinstance(token, dict) else None
 
 
-@cache
-def _authorities() -> ssl.SSLContext:
-    """Read once, because reading them takes longer than a talk."""
-    return httpx.create_ssl_context()
-
-
 def _reason(label: str, error: Exception) -> ChildError:
-    """Explain a failed talk in words of this program or of the system."""
-    if isinstance(error, httpx.TimeoutException):
-        return ChildTimeout(f"{label} did not answer in time")
-    if isinstance(error, httpx.RemoteProtocolError):
-        return ChildError(f"{label} breaks off, or does not speak HTTP")
-    kind = ChildUnreachable if isinstance(error, httpx.ConnectError) else ChildError
+    """Explain a failed talk in words of the system."""
+    kind = ChildUnreachable if isinstance(error, Unreachable) else ChildError
     for cause in causes.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return kind(f"the certificate of {label} is not accepted: {cause.verify_message}")

@@ -1,14 +1,15 @@
 """Requests about servers that are not here: sent to the child zone that has them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
-from climate.compute.store import child_zones, servers, zone_servers
+from climate.compute.store import child_zones, zone_routes, zone_servers
+from climate.compute.store.connections import reading
 from climate.compute.store.zone_servers import PlacedServer
 from climate.compute.zones import answers, loops, registry
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
@@ -38,16 +39,16 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
     """
     if compute.zones.client is None or not compute.zones.routing:
         raise _nobody(server_id)
-    with compute.engine.connect() as conn:
-        is_here = servers.get(conn, server_id) is not None
-        placed = zone_servers.get(conn, server_id)
-    if is_here or (placed is None and project_id is not None):
+    with reading(compute.engine) as conn:
+        route = zone_routes.find(conn, server_id, search=project_id is None)
+    if route.is_here or not route.zones:
         raise _nobody(server_id)
-    if placed is not None:
-        if project_id is not None and placed.project_id != project_id:
-            raise _nobody(server_id)
-        return _ask_owner(compute, placed, request)
-    return _search(compute, server_id, request)
+    there = _opened(compute, route.zones, route.now)
+    if route.placed is None:
+        return _search(compute, there, server_id, request)
+    if project_id is not None and route.placed.project_id != project_id:
+        raise _nobody(server_id)
+    return _ask_owner(compute, there, route.placed, request)
 
 
 def children(compute: Compute) -> Children:
@@ -55,6 +56,10 @@ def children(compute: Compute) -> Children:
     with compute.engine.connect() as conn:
         now = compute.now(conn)
         known = child_zones.listed(conn)
+    return _opened(compute, known, now)
+
+
+def _opened(compute: Compute, known: Sequence[ChildZone], now: datetime) -> Children:
     asked: list[ChildZone] = []
     silent: list[ChildZone] = []
     for zone in known:
@@ -84,11 +89,10 @@ def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) ->
     return outcomes
 
 
-def _ask_owner(compute: Compute, placed: PlacedServer, request: ChildRequest) -> ChildAnswer:
-    found = [zone for zone in children(compute).asked if zone.id == placed.zone_id]
-    if not found:
+def _ask_owner(compute: Compute, there: Children, placed: PlacedServer, request: ChildRequest) -> ChildAnswer:
+    if not there.asked:
         raise _silent(placed.server_id)
-    (outcome,) = ask(compute, [(found[0], request)])
+    (outcome,) = ask(compute, [(there.asked[0], request)])
     if isinstance(outcome, ChildError):
         raise _silent(placed.server_id)
     if outcome.status == 404 and request.path == f"/servers/{placed.server_id}":
@@ -103,9 +107,8 @@ def _cooked(answer: ChildAnswer, owner: PlacedServer | None = None) -> ChildAnsw
     return replace(answer, body=answers.cooked(answer.body, owner))
 
 
-def _search(compute: Compute, server_id: str, request: ChildRequest) -> ChildAnswer:
+def _search(compute: Compute, there: Children, server_id: str, request: ChildRequest) -> ChildAnswer:
     """Ask all children for the server, then send the request to the first that has it."""
-    there = children(compute)
     look = replace(request, method="GET", path=f"/servers/{server_id}", body=None, query=None)
     outcomes = ask(compute, [(zone, look) for zone in there.asked])
     silent = list(there.silent)

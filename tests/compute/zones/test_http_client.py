@@ -10,7 +10,8 @@ import pytest
 from flask import Flask, Response, jsonify, redirect, request
 
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, ChildRefused, ChildRequest, ChildTimeout
-from climate.compute.zones.http_client import MOST_BYTES, HttpChildClient
+from climate.compute.zones.http_client import HttpChildClient
+from climate.compute.zones.http_connection import MOST_BYTES
 from climate.compute.zones.models import ChildZone, ZoneChain
 from tests.compute.zones.wires import Wires
 from tests.identity.place import served
@@ -56,7 +57,7 @@ def child() -> Child:
 
 
 def client(child: Child, seconds: float = 20, **others: Any) -> HttpChildClient:
-    return HttpChildClient(lambda: "own", seconds, lambda: Wires({"child": child.app, **others}))
+    return HttpChildClient(lambda: "own", seconds, Wires({"child": child.app, **others}))
 
 
 INFO = ChildRequest("GET", "/zones/info")

@@ -1,12 +1,12 @@
 """Several complete zones in one process: each with a database, users, nodes and an API of its own."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-import httpx
 from flask import Flask
 from sqlalchemy import make_url, text
 from werkzeug.test import TestResponse
@@ -19,6 +19,7 @@ from climate.compute.services import IMAGE_ID
 from climate.compute.store.tables import metadata as compute_tables
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
+from climate.compute.zones.http_transport import Outcome, Talk, Transport
 from climate.compute.zones.models import ChildZone
 from climate.identity.store.tables import metadata as identity_tables
 from climate.settings import Settings
@@ -117,9 +118,18 @@ class Tree:
     ports: dict[str, int] = field(default_factory=dict)
     """Ports of the zones, when they talk over sockets."""
 
-    def transport(self) -> httpx.AsyncBaseTransport:
+    @cached_property
+    def sockets(self) -> Sockets:
+        return Sockets(self.applications, self.ports)
+
+    @property
+    def transport(self) -> Transport:
         """The way from a zone to the others."""
-        return Sockets(self.applications, self.ports) if self.ports else Wires(self.applications)
+        return self
+
+    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+        """Carry the talks of zones."""
+        return (self.sockets if self.ports else Wires(self.applications)).hold(talks)
 
     def __getitem__(self, name: str) -> Zone:
         return self.zones[name]
