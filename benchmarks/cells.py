@@ -1,87 +1,37 @@
-"""Cells: updates that reach the top cell and their age, a boot through two cells beside one at home.
-
-Three cells, one below the other, each with a database, a Valkey and a cells process of its own.
-"""
+"""Cells: updates that reach the top cell and their age, calls and boots through two cells beside the same at home."""
 
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Callable
+from uuid import uuid4
 
 from sqlalchemy import text
 
-from benchmarks import processes, scratch
-from benchmarks.figures import head, line, spread, step
-from climate.compute import Compute, asking, boot, lifecycle, services
-from climate.compute.cells import build_start, neighbours, server_sync, state
-from climate.compute.cells.cell import Broker, Cell
+from benchmarks.cell_tree import FLAVOR, NAMES, PATIENCE, PROJECT, Cells, Processor, cells
+from benchmarks.figures import Spread, head, line, spread, step
+from climate.compute import addressing, asking, boot
+from climate.compute.cells import build_start, messaging, server_methods, server_sync, top_builds
 from climate.compute.flavor import Flavor
-from climate.compute.host import NodeSpec
 from climate.compute.request import BootRequest
-from climate.compute.store import cell_changes, cell_servers
-from climate.compute.virt.memory import MemoryDriver
-from climate.settings import Settings
+from climate.compute.store import cell_servers
 
-NAMES = ("top", "right", "leaf")
 RATE = 500
 """Changes of servers in a second."""
 
 TICK = 0.02
-PATIENCE = 120.0
+IDLE_SECONDS = 10.0
 SMALL = Flavor("42", "m1.nano", 1, 128, 1)
-PROJECT = "bench-project"
 
-_SERVERS = text("""
+_ONE = text("""
     INSERT INTO compute_servers (id, name, project_id, user_id, status, flavor, vcpus, ram_mb, disk_mb, build_id,
-                                 launch_index, node_id)
-    SELECT gen_random_uuid(), 'bench-' || n, :project, 'bench', 'SHUTOFF', CAST(:flavor AS jsonb), 1, 128, 1024,
-           'r-bench', n, (SELECT min(id) FROM compute_nodes)
-    FROM generate_series(1, :count) AS n
+                                 launch_index)
+    VALUES (CAST(:id AS uuid), 'called', :project, 'bench', 'ERROR', CAST(:flavor AS jsonb), 1, 128, 1024, 'r-called',
+            0)
 """)
-
-_CHANGE = text("""
-    UPDATE compute_servers SET status = :status, updated_at = clock_timestamp()
-    WHERE launch_index > :first AND launch_index <= :last AND build_id = 'r-bench'
-""")
-
-_KNOWN = text("SELECT count(*) FROM compute_cell_servers WHERE build_id = 'r-bench' AND status = :status")
 
 _AGES = text("""
     SELECT extract(epoch FROM reported_at - changed_at) FROM compute_cell_servers WHERE build_id = 'r-bench'
 """)
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """The cells of the benchmark by name."""
-
-    computes: dict[str, Compute]
-
-    @property
-    def top(self) -> Compute:
-        return self.computes["top"]
-
-    @property
-    def leaf(self) -> Compute:
-        return self.computes["leaf"]
-
-    def change(self, status: str, first: int, last: int) -> None:
-        with self.leaf.engine.begin() as conn:
-            conn.execute(_CHANGE, {"status": status, "first": first, "last": last})
-
-    def await_known(self, status: str, count: int) -> None:
-        """Wait until the top shows so many servers with a status."""
-        deadline = time.monotonic() + PATIENCE
-        known = 0
-        while known < count:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the top knows {known} of {count} servers after {PATIENCE:g} s")
-            time.sleep(0.01)
-            with self.top.engine.connect() as conn:
-                known = conn.execute(_KNOWN, {"status": status}).scalar_one()
 
 
 def main(short: bool) -> None:
@@ -89,18 +39,112 @@ def main(short: bool) -> None:
     count = RATE * seconds
     head(f"{count} servers two levels below the top cell")
     with cells() as found:
-        with step("making the servers"), found.leaf.engine.begin() as conn:
-            flavor = (
-                '{"id": "42", "name": "m1.nano", "vcpus": 1, "ram_mb": 128, "disk_gb": 1, "ephemeral_gb": 0, '
-                '"swap_mb": 0, "is_public": true, "projects": [], "extra_specs": {}, "description": null}'
-            )
-            conn.execute(_SERVERS, {"project": PROJECT, "flavor": flavor, "count": count})
-        begun = time.perf_counter()
+        idle = _idle(found)
+        _calls(found, idle, 50 if short else 300)
+        _boots(found, idle, 10 if short else 60)
+        with step("making the servers"):
+            begun = time.perf_counter()
+            found.fill(count)
+        before = found.processor()
         found.await_known("SHUTOFF", count)
         line("all at once: updates that reach the top", f"{count / (time.perf_counter() - begun):,.0f} a second")
+        line("processor time of one, at all three cells", found.processor().since(before).each(count))
         _at_rate(found, count)
         _stages(found)
-        _boots(found, 5 if short else 30)
+
+
+def _idle(found: Cells) -> Processor:
+    """Return the processor time of the tree in a second without any work."""
+    before = found.processor()
+    time.sleep(IDLE_SECONDS)
+    idle = found.processor().since(before).each(IDLE_SECONDS)
+    line("three cells without work, in a second", idle)
+    return idle
+
+
+def _calls(found: Cells, idle: Processor, times: int) -> None:
+    """A method of a server whose answer is waited for, by turns at home and one and two cells below."""
+    server_id = str(uuid4())
+    for name in NAMES:
+        with found.computes[name].engine.begin() as conn:
+            conn.execute(_ONE, {"id": server_id, "project": PROJECT, "flavor": FLAVOR})
+    asked = server_methods.order_of(server_id, "get_interfaces", {}, {})
+
+    def below(path: str) -> Callable[[], object]:
+        return lambda: messaging.call(found.top, path, server_methods.RUN, asked)
+
+    acts = [lambda: addressing.interfaces(found.top, server_id), below("top!right"), below("top!right!leaf")]
+    walls, work = _by_turns(found, acts, idle, times)
+    for what, wall in zip(("at home", "one cell below", "two cells below"), walls, strict=True):
+        line(f"call, {what}", wall)
+    line("added by each level to a call", f"{(walls[2].median - walls[0].median) / 2:.1f} ms", "less than 20 ms")
+    line("processor time that a level adds to a call", work[2].each(2), "less than 2 ms")
+
+
+def _boots(found: Cells, idle: Processor, times: int) -> None:
+    """From the request to a server that runs, as whoever asked sees it."""
+    with found.serving():
+        acts = [lambda: _boot_at_home(found), lambda: _boot_through(found)]
+        walls, work = _by_turns(found, acts, idle, times)
+    line("boot at home, from the request to ACTIVE", walls[0])
+    line("boot from the top, two cells below", walls[1])
+    added = (walls[1].median - walls[0].median) / 2
+    line("added by each level, there and back", f"{added:.1f} ms", "less than 20 ms")
+    # The server that is booted at home is reported to the top as well.
+    line("processor time of a boot at home", work[0])
+    line("processor time of a boot from the top", work[1])
+    dominates = (
+        "waking the cells processes and their database commits" if added > walls[0].median else "the boot itself"
+    )
+    line("what dominates", dominates)
+
+
+def _by_turns(
+    found: Cells, acts: list[Callable[[], object]], idle: Processor, times: int
+) -> tuple[list[Spread], list[Processor]]:
+    """Run each in turn; their wall times, and the processor time of each beyond that of idle cells."""
+    walls: list[list[float]] = [[] for _ in acts]
+    for _ in range(times):
+        for act, wall in zip(acts, walls, strict=True):
+            begun = time.perf_counter()
+            act()
+            wall.append(time.perf_counter() - begun)
+    work = []
+    for act in acts:
+        before, begun = found.processor(), time.perf_counter()
+        for _ in range(times):
+            act()
+        spent, lasted = found.processor().since(before), time.perf_counter() - begun
+        work.append(Processor(spent.processes - idle.processes * lasted, spent.databases - idle.databases * lasted))
+    return [spread(wall) for wall in walls], [one.each(times) for one in work]
+
+
+def _boot_at_home(found: Cells) -> None:
+    server = boot.boot(found.leaf, _request())[0]
+    _await_active(server.id, lambda: asking.get(found.leaf, server.id).status)
+
+
+def _boot_through(found: Cells) -> None:
+    server_id = build_start.start(found.top, _request(), begun=top_builds.begun).server_ids[0]
+
+    def status() -> str:
+        with found.top.engine.connect() as conn:
+            server = cell_servers.get(conn, server_id)
+        return server.status if server is not None else ""
+
+    _await_active(server_id, status)
+
+
+def _await_active(server_id: str, status: Callable[[], str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while (seen := status()) != "ACTIVE":
+        if seen == "ERROR" or time.monotonic() > deadline:
+            raise RuntimeError(f"server {server_id} is {seen}")
+        time.sleep(0.002)
+
+
+def _request() -> BootRequest:
+    return BootRequest(PROJECT, "bench", "b", SMALL, None, networks=())
 
 
 def _at_rate(found: Cells, count: int) -> None:
@@ -135,134 +179,6 @@ def _stages(found: Cells) -> None:
     stored = time.perf_counter() - begun
     line("of it, reading a server and giving its report a version", f"{1000 * made / len(chosen):.2f} ms")
     line("of it, checking and storing a report at the top", f"{1000 * stored / len(chosen):.2f} ms")
-
-
-def _boots(found: Cells, times: int) -> None:
-    """From the request to a server that runs, as whoever asked sees it."""
-    with _serving(found.leaf):
-        home = spread([_boot_at_home(found.leaf) for _ in range(times)])
-        through = spread([_boot_through(found) for _ in range(times)])
-    line("boot at home, from the request to ACTIVE", home)
-    line("boot from the top, two cells below", through)
-    added = (through.median - home.median) / 2
-    line("added by each level, there and back", f"{added:.1f} ms", "less than 20 ms")
-    dominates = "waking the cells processes and their database commits" if added > home.median else "the boot itself"
-    line("what dominates", dominates)
-
-
-def _boot_at_home(leaf: Compute) -> float:
-    begun = time.perf_counter()
-    server = boot.boot(leaf, _request())[0]
-    _await_active(server.id, lambda: asking.get(leaf, server.id).status)
-    return time.perf_counter() - begun
-
-
-def _boot_through(found: Cells) -> float:
-    begun = time.perf_counter()
-    server_id = build_start.start(found.top, _request()).server_ids[0]
-
-    def status() -> str:
-        with found.top.engine.connect() as conn:
-            server = cell_servers.get(conn, server_id)
-        return server.status if server is not None else ""
-
-    _await_active(server_id, status)
-    return time.perf_counter() - begun
-
-
-def _await_active(server_id: str, status: Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while (seen := status()) != "ACTIVE":
-        if seen == "ERROR" or time.monotonic() > deadline:
-            raise RuntimeError(f"server {server_id} is {seen}")
-        time.sleep(0.002)
-
-
-def _request() -> BootRequest:
-    return BootRequest(PROJECT, "bench", "b", SMALL, None, networks=())
-
-
-@contextmanager
-def _serving(leaf: Compute) -> Iterator[None]:
-    """Carry out what is asked of the servers of the leaf."""
-    stop = threading.Event()
-
-    def serve() -> None:
-        while not stop.wait(0.002):
-            for _, server_id in lifecycle.unfinished(leaf, wait=0, again=0.5):
-                lifecycle.carry_out(leaf, server_id)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-@contextmanager
-def cells() -> Iterator[Cells]:
-    """Three cells at work, of which the last has a node."""
-    with ExitStack() as stack:
-        with step("starting three cells"):
-            places = {name: _place(stack, name) for name in NAMES}
-            computes = {name: _furnished(settings) for name, settings in places.items()}
-            for parent, child in pairwise(NAMES):
-                _link(computes, places, (parent, child), is_parent=False)
-                _link(computes, places, (child, parent), is_parent=True)
-            for settings in places.values():
-                stack.enter_context(processes.running(settings, "cells"))
-            _await_ready(computes)
-        yield Cells(computes)
-        for compute in computes.values():
-            compute.engine.dispose()
-
-
-def _place(stack: ExitStack, name: str) -> Settings:
-    place = stack.enter_context(scratch.place(broker=True))
-    kind = "api" if name == "top" else "compute"
-    return replace(place.settings, cells_enable=True, cell_name=name, cell_type=kind, compute_host=f"service-{name}")
-
-
-def _furnished(settings: Settings) -> Compute:
-    compute = scratch.Place(settings).deployment().compute
-    spec = NodeSpec("bench-node", 10**5, 10**8, 10**6, driver="memory", reserved_ram_mb=0)
-    driver = MemoryDriver([spec] if settings.cell_name == "leaf" else [])
-    compute = replace(compute, driver=driver, cast=lambda host, *servers: None)
-    services.refresh(compute)
-    services.furnish(compute)
-    with compute.engine.begin() as conn:
-        conn.execute(
-            text("INSERT INTO compute_quotas (project_id, instances, cores, ram_mb) VALUES (:project, -1, -1, -1)"),
-            {"project": PROJECT},
-        )
-    return compute
-
-
-def _link(computes: dict[str, Compute], places: dict[str, Settings], names: Sequence[str], *, is_parent: bool) -> None:
-    here, other = names
-    secret = "benchmark of " + " and ".join(sorted(names))
-    broker = Broker(transport_url=places[other].redis_url, secret=secret)
-    neighbours.create(computes[here], Cell(other, is_parent=is_parent, broker=broker))
-
-
-def _await_ready(computes: dict[str, Compute]) -> None:
-    """Wait until changes are noted, and the top knows what the leaf has."""
-    deadline = time.monotonic() + PATIENCE
-    while not _is_ready(computes):
-        if time.monotonic() > deadline:
-            raise TimeoutError("the cells are not ready")
-        state.report(computes["leaf"])
-        time.sleep(0.5)
-
-
-def _is_ready(computes: dict[str, Compute]) -> bool:
-    with computes["leaf"].engine.connect() as conn:
-        noted = cell_changes.is_tracked(conn)
-    with computes["top"].engine.connect() as conn:
-        capacities = neighbours.around(conn).children["right"].capacities
-    return bool(noted and capacities.get("ram_free", {}).get("total_mb"))
 
 
 if __name__ == "__main__":

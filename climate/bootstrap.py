@@ -26,7 +26,7 @@ from climate.identity.keys import KeyRing
 from climate.service import hosts, powering, webhook
 from climate.settings import SettingError, Settings
 from climate.store.claims import CHANNEL
-from climate.store.engine import connect
+from climate.store.engine import UNSYNCED, connect
 from climate.vault import Vault
 
 log = structlog.get_logger(__name__)
@@ -62,6 +62,12 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
         identity=identity.build(engine, settings),
         compute=cloud,
     )
+
+
+def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
+    """The cloud over connections on which each statement is committed by itself, without waiting for the disk."""
+    engine = connect(_database(settings), pool_size=pool_size, application="climate-cells", options=UNSYNCED)
+    return replace(cloud, engine=engine.execution_options(isolation_level="AUTOCOMMIT"))
 
 
 def check(settings: Settings) -> None:

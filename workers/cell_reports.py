@@ -13,8 +13,9 @@ from climate.compute.cells.healing import Healer
 LOOK_AGAIN = 1.0
 """Seconds after which the database is looked at although nothing was heard."""
 
-GATHER = 0.02
-"""Seconds for which changes are gathered: many that come together are one message."""
+GATHER, GATHER_EACH = 0.02, 0.002
+"""Seconds for which changes are gathered at most, and for each that came last: many that come together are one
+message, and one alone hardly waits."""
 
 HEAL_SECONDS = 60.0
 """Time between two runs of healing, in seconds."""
@@ -37,8 +38,8 @@ class ServerReports:
         """Report until `stopping` is set; `guarded` survives the errors of what it is handed."""
         while not self.stopping.is_set():
             self.changed.clear()
-            if guarded("reporting servers", self.report):
-                self.stopping.wait(GATHER)
+            if count := guarded("reporting servers", self.report):
+                self.stopping.wait(min(GATHER, count * GATHER_EACH))
             else:
                 self.changed.wait(LOOK_AGAIN)
 

@@ -8,10 +8,11 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -21,7 +22,7 @@ from kombu.exceptions import KombuError
 
 from climate import bootstrap, cell_settings, logs
 from climate.bootstrap import Deployment
-from climate.compute.cells import inbox, inventory, outbox, server_methods, state
+from climate.compute.cells import inbox, inventory, server_methods, state
 from climate.compute.cells.broker import OPTIONS
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.healing import Healer
@@ -29,11 +30,12 @@ from climate.compute.cells.messages import BROADCAST, RESPONSE, TARGETED
 from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.cells.signing import KEPT
 from climate.compute.cells.transport import QUEUES, CellTransport
-from climate.compute.store import cell_changes, cell_messages
+from climate.compute.store import cell_changes, cell_handover, cell_messages
 from climate.service import chores, health
 from climate.settings import Settings
 from climate.store import failures
 from workers import cell_boots, doorbell, reading
+from workers.cell_pipeline import ProcessPipeline, stations
 from workers.cell_reports import ServerReports
 
 log = structlog.get_logger(__name__)
@@ -46,6 +48,12 @@ BATCH = 100
 
 LOOK_AGAIN = 1.0
 """Seconds after which the database is looked at although nothing was heard."""
+
+QUICK = 3
+"""Connections for statements that are committed by themselves; each is used for a moment."""
+
+CROWDED = 0.001
+"""A message that arrives within these seconds has waited, and others may wait behind it."""
 
 SWEEP_SECONDS = 60.0
 
@@ -66,29 +74,35 @@ class CellsProcess:
     transport: CellTransport
     broker_url: str
     stopping: threading.Event = field(default_factory=threading.Event)
-    to_send: threading.Event = field(default_factory=threading.Event)
-    to_process: dict[str, threading.Event] = field(default_factory=lambda: {kind: threading.Event() for kind in QUEUES})
-    sending: set[str] = field(default_factory=set)
-    """Neighbours that a thread sends to."""
-    waiting: set[str] = field(default_factory=set)
-    """Those of them that more became due to meanwhile."""
-
     to_report: threading.Event = field(default_factory=threading.Event)
+    pipeline: ProcessPipeline = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pipeline = ProcessPipeline(
+            self.deployment.compute,
+            bootstrap.quick(self.deployment.settings, self.deployment.compute, QUICK),
+            self.handlers,
+            self.transport,
+            self._guarded,
+            self.stopping,
+            stations(list(QUEUES)),
+        )
 
     def run(self) -> None:
         """Work until `stopping` is set."""
-        work: list[Callable[[], None]] = [self.receive, self.send, self.listen, self.report, self.sweep]
-        work.append(self.report_servers)
-        work += [self._processing(kind) for kind in WORKERS]
+        work: list[Callable[[], None]] = [self.receive, self.look, self.listen, self.report, self.sweep]
+        work += [self.report_servers, self.pipeline.confirm_all]
+        work += [partial(self.pipeline.work, kind) for kind in WORKERS]
         threads = [threading.Thread(target=one, daemon=True) for one in work]
         for thread in threads:
             thread.start()
         log.info("cells process is at work", cell=self.deployment.compute.cells.name)
         self.stopping.wait()
-        for event in (self.to_send, self.to_report, *self.to_process.values()):
-            event.set()
+        self.to_report.set()
+        self.pipeline.stop()
         for thread in threads:
             thread.join(timeout=5)
+        self.pipeline.close()
 
     def receive(self) -> None:
         """Store what arrives in the broker of this cell."""
@@ -112,61 +126,36 @@ class CellsProcess:
             while not self.stopping.is_set():
                 self._drain(connection, found)
                 if found:
-                    self._guarded("a batch of messages", lambda: inbox.receive(*self._here, list(found)))
+                    batch, compute = list(found), self.deployment.compute
+                    receive = partial(inbox.receive, compute, self.transport, batch, self.pipeline)
+                    self._guarded("a batch of messages", receive)
                     found.clear()
 
-    @property
-    def _here(self) -> tuple[Any, CellTransport]:
-        return self.deployment.compute, self.transport
-
     def _drain(self, connection: Any, found: list[object]) -> None:
-        """Wait for a message, and take those that are there besides."""
-        patience = 1.0
-        while len(found) < BATCH and not self.stopping.is_set():
-            try:
-                connection.drain_events(timeout=patience)
-            except TimeoutError:
-                return
-            patience = 0.002
-
-    def send(self) -> None:
-        """Send what is due, to each neighbour in a thread of its own: one that hangs delays no other."""
-        with ThreadPoolExecutor(max_workers=64) as pool:
-            while not self.stopping.is_set():
-                self.to_send.wait(LOOK_AGAIN)
-                self.to_send.clear()
-                self._guarded("sending", lambda: self._send_all(pool))
-
-    def _send_all(self, pool: ThreadPoolExecutor) -> None:
-        for name in outbox.due(self.deployment.compute):
-            if name in self.sending:
-                self.waiting.add(name)
-            else:
-                self.sending.add(name)
-                pool.submit(self._send_to, name)
-
-    def _send_to(self, name: str) -> None:
+        """Wait for a message.  When one was there already, take those that are there besides."""
+        begun = time.monotonic()
         try:
-            while not self.stopping.is_set():
-                sent = self._guarded(f"sending to {name}", lambda: outbox.send(*self._here, name))
-                if not sent:
-                    return
-        finally:
-            self.sending.discard(name)
-            if name in self.waiting:
-                self.waiting.discard(name)
-                self.to_send.set()
+            connection.drain_events(timeout=1.0)
+            while len(found) < BATCH and time.monotonic() < begun + CROWDED:
+                connection.drain_events(timeout=CROWDED)
+                begun = time.monotonic()
+        except TimeoutError:
+            return
 
-    def _processing(self, kind: str) -> Callable[[], None]:
-        def process() -> None:
-            compute, event = self.deployment.compute, self.to_process[kind]
-            while not self.stopping.is_set():
-                event.clear()
-                done = self._guarded("processing", lambda: inbox.work(compute, self.handlers, kind))
-                if not done:
-                    event.wait(LOOK_AGAIN)
+    def look(self) -> None:
+        """Look now and then for what is due although nothing was heard: a pause is over, or a process has died."""
+        while not self.stopping.is_set():
+            self._guarded("looking for messages", self._look)
+            self.stopping.wait(LOOK_AGAIN)
 
-        return process
+    def _look(self) -> None:
+        compute = self.pipeline.quick
+        with compute.engine.connect() as conn:
+            now = compute.now(conn)
+            kinds, names = cell_handover.due_kinds(conn, list(QUEUES), now), cell_messages.waiting(conn, now)
+        for kind in kinds:
+            self.pipeline.stations[kind].look()
+        self.pipeline.send_due(names)
 
     def listen(self) -> None:
         """Wake the other threads when a transaction has put a message into the outbox or inbox."""
@@ -183,13 +172,16 @@ class CellsProcess:
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=1, stop_after=1):
-                for event in self._events(heard.payload):
-                    event.set()
+                self._told(heard.payload)
 
-    def _events(self, heard: str) -> list[threading.Event]:
-        if heard == cell_messages.OUTBOX:
-            return [self.to_send]
-        return [self.to_report] if heard == cell_changes.CHANGES else list(self.to_process.values())
+    def _told(self, what: str) -> None:
+        if what == cell_changes.CHANGES:
+            self.to_report.set()
+        elif what == cell_messages.INBOX:
+            for station in self.pipeline.stations.values():
+                station.look()
+        elif what.startswith(cell_messages.OUTBOX):
+            self.pipeline.send_due([what.removeprefix(cell_messages.OUTBOX).strip()])
 
     def report(self) -> None:
         """Report to the parents now and then, and have the children report at the start."""
@@ -241,7 +233,7 @@ def main(settings: Settings) -> int:
         log.info("cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
         stopping.wait()
         return 0
-    deployment = bootstrap.build(settings, application="climate-cells", pool_size=2 * len(WORKERS) + 6)
+    deployment = bootstrap.build(settings, application="climate-cells", pool_size=len(WORKERS) + 5)
     transport = cell_settings.transport(settings)()
     url = doorbell.broker_url(settings.redis_url)
     CellsProcess(deployment, handlers(deployment), transport, url, stopping).run()

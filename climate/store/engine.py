@@ -13,7 +13,11 @@ OPTIONS = (
 )
 
 
-def connect(url: str, *, pool_size: int = 10, application: str = "climate") -> Engine:
+UNSYNCED = "-c synchronous_commit=off"
+"""Option of connections whose commits do not wait for the disk."""
+
+
+def connect(url: str, *, pool_size: int = 10, application: str = "climate", options: str = "") -> Engine:
     """An engine for `url`: UTC, bounded statements, plans that do not depend on the window asked for."""
     return create_engine(
         url.replace("postgres://", "postgresql://", 1),
@@ -24,7 +28,7 @@ def connect(url: str, *, pool_size: int = 10, application: str = "climate") -> E
         hide_parameters=True,
         connect_args={
             "application_name": application,
-            "options": OPTIONS,
+            "options": f"{OPTIONS} {options}".strip(),
             "prepare_threshold": 0,
             "connect_timeout": 5,
             "keepalives_idle": 5,

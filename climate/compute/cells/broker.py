@@ -24,6 +24,8 @@ OPTIONS: Mapping[str, Any] = {
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
     "global_keyprefix": PREFIX,
+    # The body is JSON and needs no further encoding.
+    "body_encoding": None,
     # One attempt: the message waits in the database, and the next one is made after a pause.
     "max_retries": 1,
     "interval_start": 0,
@@ -93,12 +95,14 @@ class _Link:
         self.given = given
         self.errors = (*connection.connection_errors, *connection.channel_errors)
         self._connection = connection
+        self._producer: Any = None
         self._lock = Lock()
 
     def publish(self, body: Mapping[str, Any], queue: str) -> None:
         with self._lock:
-            producer: Any = Producer(self._connection.default_channel)  # type: ignore[no-untyped-call]
-            producer.publish(body, routing_key=queue, serializer="json", retry=False)
+            if self._producer is None:
+                self._producer = Producer(self._connection.default_channel)  # type: ignore[no-untyped-call]
+            self._producer.publish(body, routing_key=queue, serializer="json", retry=False)
 
     def close(self) -> None:
         try:

@@ -41,6 +41,8 @@ class CellContext:
     max_hop_count: int = 10
     attempt: int = 1
     """Times that this message was handed to its handler, this one included."""
+    passed_on: bool = False
+    """Whether the message was sent to further cells when it arrived."""
 
 
 Handler = Callable[[CellContext, Message, Mapping[str, Any]], Any]
@@ -59,6 +61,8 @@ class Handlers:
     broadcast: Mapping[str, Handler] = field(default_factory=dict)
     upward: frozenset[str] = frozenset()
     """Methods that cells below may call here; all others only cells above and this one itself."""
+    at_top: frozenset[str] = frozenset()
+    """Those broadcasts upwards that only the cell without parents runs."""
 
     def joined(self, other: "Handlers") -> "Handlers":
         """Return the methods of both."""
@@ -66,6 +70,7 @@ class Handlers:
             {**self.targeted, **other.targeted},
             {**self.broadcast, **other.broadcast},
             self.upward | other.upward,
+            self.at_top | other.at_top,
         )
 
 
@@ -77,6 +82,25 @@ class Outcome:
     """Messages to neighbours."""
     answer: tuple[str, Response] | None = None
     """(uuid of a message of this cell, the response to it)."""
+
+
+def arrive(context: CellContext, message: Message) -> tuple[Outcome, bool]:
+    """Return what comes of a message as soon as it has arrived, and whether `process` has to run its method.
+
+    Messages for other cells, responses, and broadcasts that nobody answers are
+    sent on at once.
+    """
+    if message.type == RESPONSE:
+        return _response(context, message), False
+    if message.type == BROADCAST:
+        if message.need_response:
+            return Outcome(), True
+        cells = routing.further_hops(context, message)
+        runs = not (context.parents and message.direction == UP and message.method in context.handlers.at_top)
+        return Outcome(sends=tuple((cell, message) for cell in cells)), runs
+    if message.target_cell == message.routing_path:
+        return Outcome(), True
+    return _targeted(context, message), False
 
 
 def process(context: CellContext, message: Message) -> Outcome:
@@ -124,7 +148,7 @@ def _broadcast(context: CellContext, message: Message) -> Outcome:
     When responses are collected, each cell answers for itself and names those that it asked.
     """
     response = _run(context, context.handlers.broadcast, message)
-    cells = () if message.is_mine else routing.further_hops(context, message)
+    cells = () if message.is_mine or context.passed_on else routing.further_hops(context, message)
     sends = tuple((cell, message) for cell in cells)
     told = _respond(context, message, replace(response, asked=tuple(cell.name for cell in cells)))
     return Outcome(sends + told.sends, told.answer)

@@ -1,25 +1,30 @@
 """Receiving: messages are checked, stored, confirmed, and then processed."""
 
 import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID, uuid5
 
 import structlog
 from sqlalchemy import Connection
 
 from climate.compute.cells import messages, neighbours, outbox, routing, signing
 from climate.compute.cells.cell import Cell
-from climate.compute.cells.dispatch import CellContext, Handlers, Outcome, process, refuse
+from climate.compute.cells.dispatch import CellContext, Handlers, Outcome, arrive, process, refuse
 from climate.compute.cells.errors import BadMessage, CellError, Postpone
-from climate.compute.cells.messages import READ_AT_MOST
+from climate.compute.cells.messages import READ_AT_MOST, Message
+from climate.compute.cells.neighbours import Links
+from climate.compute.cells.pipeline import Pipeline, Task
 from climate.compute.cells.signing import CONFIRMATION, Letter
 from climate.compute.cells.transport import CellTransport, Envelope
 from climate.compute.context import Compute
-from climate.compute.store import cell_messages, cells
-from climate.compute.store.cell_messages import Arrived
+from climate.compute.store import cell_handover, cell_messages, cells
+from climate.compute.store.cell_handover import Kept, Key, Outgoing
+from climate.compute.store.cell_messages import Arrived, Sent
 from climate.compute.store.failures import DATABASE_ERRORS
 
 log = structlog.get_logger(__name__)
@@ -34,61 +39,150 @@ MOST_ATTEMPTS = 30
 """Attempts at which the database may refuse a message before it is given up."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """A message that was read, and what comes of it at once."""
+
+    arrived: Arrived
+    message: Message
+    outcome: Outcome
+
+
 @dataclass(slots=True)
 class _Post:
     """The letters of one batch: those to store, and those to confirm."""
 
-    known: Mapping[str, Cell]
-    stored: list[Arrived] = field(default_factory=list)
+    context: CellContext
+    links: Links
+    pipeline: Pipeline | None
+    arrivals: list[_Arrival] = field(default_factory=list)
     confirmed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     deleted: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    taken: Counter[str] = field(default_factory=Counter)
+    """By type, the messages that this process goes on with."""
+
+    def add(self, sender: str, letter: Letter, message: Message) -> None:
+        """Add a message that is in order."""
+        outcome, runs = arrive(self.context, message)
+        arrived = Arrived(sender, letter.delivery, letter.kind, letter.body, waits=0.0 if runs else None)
+        if runs and self.pipeline is not None and self.taken[letter.kind] < self.pipeline.room(letter.kind):
+            self.taken[letter.kind] += 1
+            arrived = replace(arrived, attempts=1, waits=LEASE)
+        self.arrivals.append(_Arrival(arrived, message, outcome))
 
 
-def receive(compute: Compute, transport: CellTransport, envelopes: Sequence[object]) -> int:
+def receive(
+    compute: Compute, transport: CellTransport, envelopes: Sequence[object], pipeline: Pipeline | None = None
+) -> int:
     """Store the messages in these envelopes and confirm them to their senders; the number of new ones.
 
-    An envelope that is forged, foreign, too old or malformed is logged and
-    dropped; one that was here before is confirmed again.
+    What is for other cells is sent on in the same transaction.  An envelope that
+    is forged, foreign, too old or malformed is logged and dropped; one that was
+    here before is confirmed again.
     """
-    with compute.engine.begin() as conn:
-        now = compute.now(conn)
-        post = _Post(neighbours.with_secrets(compute, conn, *_senders(envelopes)))
+    with _writing(compute, pipeline) as conn:
+        now, links = compute.now(conn), neighbours.links(compute, conn)
+        handlers = pipeline.handlers if pipeline is not None else Handlers()
+        post = _Post(_context(compute, handlers, links), links, pipeline)
         for envelope in envelopes:
             _open(compute, post, envelope, now)
         for sender, deliveries in post.deleted.items():
             cell_messages.confirm(conn, sender, deliveries)
-        new = cell_messages.arrived(conn, post.stored, now)
-        cells.seen(conn, list(post.confirmed), now)
-    for message in post.stored:
-        if (message.sender, message.delivery) not in new:
-            log.info("a message of a cell came twice", cell=message.sender, delivery=message.delivery)
+        _answer(conn, [one.outcome for one in post.arrivals], now)
+        kept = _store(conn, post, now)
+        new = list(_new(post.arrivals, kept.new))
+        if pipeline is None:
+            cells.seen(conn, list(post.confirmed), now)
+    if pipeline is not None:
+        _send((links, now), kept.mine, pipeline)
+        _hand_on(post, new, pipeline)
+        return len(new)
     for sender, deliveries in post.confirmed.items():
-        outbox.confirm(compute, transport, post.known[sender], deliveries, now)
+        if (cell := links.opened(sender)) is not None:
+            outbox.confirm(compute, transport, cell, deliveries, now)
     return len(new)
 
 
-def work(compute: Compute, handlers: Handlers, kind: str) -> int:
+def work(compute: Compute, handlers: Handlers, kind: str, pipeline: Pipeline | None = None) -> int:
     """Process messages of a type that are due; their number."""
-    with compute.engine.begin() as conn:
+    with _writing(compute, pipeline) as conn:
         taken = cell_messages.take_arrived(conn, kind, compute.now(conn), LEASE, BATCH)
-    for message in taken:
-        _work_on(compute, handlers, message)
+        links = neighbours.links(compute, conn) if taken else None
+    for arrived in taken:
+        message = messages.from_json(arrived.body)
+        if arrived.sender:
+            message = message.arrived(compute.cells.name, compute.cells.max_hop_count)
+        if links is not None:
+            finish(compute, handlers, Task(arrived, message, links), pipeline)
     return len(taken)
 
 
-def _senders(envelopes: Sequence[object]) -> list[str]:
-    found = set()
-    for envelope in envelopes:
-        try:
-            found.add(signing.sender_of(envelope))
-        except BadMessage:
-            continue  # logged when it is opened
-    return sorted(found)
+def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline | None = None) -> None:
+    """Process a message that was taken."""
+    arrived, message = task.arrived, task.message
+    passed_on = bool(arrived.sender) and not message.need_response
+    context = replace(_context(compute, handlers, task.links), attempt=arrived.attempts, passed_on=passed_on)
+    try:
+        outcome = process(context, message)
+    except Postpone as wait:
+        with compute.engine.begin() as conn:
+            cell_messages.postpone(conn, arrived, wait.seconds, compute.now(conn))
+        return
+    except DATABASE_ERRORS as error:
+        log.warning("a message waits for the database", method=message.method, error=type(error).__name__)
+        if arrived.attempts < MOST_ATTEMPTS:
+            with compute.engine.begin() as conn:
+                cell_messages.postpone(conn, arrived, min(30.0, float(arrived.attempts)), compute.now(conn))
+            return
+        outcome = refuse(context, message, error)
+    with _writing(compute, pipeline) as conn:
+        now = compute.now(conn)
+        _answer(conn, [outcome], now)
+        outgoing = _outgoing(task.links, (arrived.sender, arrived.delivery), outcome, pipeline)
+        kept = cell_handover.store(conn, (), outgoing, now, arrived)
+    _send((task.links, now), kept.mine, pipeline)
+
+
+def _writing(compute: Compute, pipeline: Pipeline | None) -> AbstractContextManager[Connection]:
+    """A transaction; with a pipeline, which confirms later, each statement is one of its own."""
+    return (compute if pipeline is None else pipeline.quick).engine.begin()
+
+
+def _context(compute: Compute, handlers: Handlers, links: Links) -> CellContext:
+    name, most, around = compute.cells.name, compute.cells.max_hop_count, links.around
+    return CellContext(compute, name, handlers, around.parents, around.children, most)
+
+
+def _new(arrivals: Sequence[_Arrival], stored: dict[tuple[str, str], int]) -> Iterator[_Arrival]:
+    """Yield those that were not here before, each once."""
+    for one in arrivals:
+        number = stored.pop((one.arrived.sender, one.arrived.delivery), None)
+        if number is None:
+            log.info("a message of a cell came twice", cell=one.arrived.sender, delivery=one.arrived.delivery)
+        else:
+            yield replace(one, arrived=replace(one.arrived, id=number))
+
+
+def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline) -> None:
+    for one in new:
+        if one.arrived.attempts:
+            pipeline.process(Task(one.arrived, one.message, post.links))
+    for sender, deliveries in post.confirmed.items():
+        if (cell := post.links.opened(sender)) is not None:
+            pipeline.confirm(cell, deliveries)
+
+
+def _send(here: tuple[Links, datetime], sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
+    links, now = here
+    for name, listed in sent.items():
+        cell = links.opened(name)
+        if cell is not None and pipeline is not None:
+            pipeline.send(cell, listed, now)
 
 
 def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
     try:
-        sender = post.known.get(signing.sender_of(envelope))
+        sender = post.links.opened(signing.sender_of(envelope))
         if sender is None:
             raise BadMessage("Its sender is not a neighbour")
         letter = signing.opened(sender.broker.secret, compute.cells.name, envelope, now)
@@ -107,7 +201,7 @@ def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
     except CellError as refusal:
         log.warning("a message is refused", reason=str(refusal), **_named(envelope))
         return
-    post.stored.append(Arrived(sender.name, letter.delivery, letter.kind, letter.body))
+    post.add(sender.name, letter, message)
 
 
 def _named(envelope: Envelope) -> dict[str, str]:
@@ -124,47 +218,37 @@ def _deliveries(letter: Letter) -> list[str]:
         return []
 
 
-def _work_on(compute: Compute, handlers: Handlers, arrived: Arrived) -> None:
-    message = messages.from_json(arrived.body)
-    if arrived.sender:
-        message = message.arrived(compute.cells.name, compute.cells.max_hop_count)
-    try:
-        context = _context(compute, handlers, arrived)
-        outcome = process(context, message)
-    except Postpone as wait:
-        with compute.engine.begin() as conn:
-            cell_messages.postpone(conn, arrived, wait.seconds, compute.now(conn))
-        return
-    except DATABASE_ERRORS as error:
-        log.warning("a message waits for the database", method=message.method, error=type(error).__name__)
-        if arrived.attempts < MOST_ATTEMPTS:
-            with compute.engine.begin() as conn:
-                cell_messages.postpone(conn, arrived, min(30.0, float(arrived.attempts)), compute.now(conn))
-            return
-        outcome = refuse(_context(compute, handlers, arrived), message, error)
-    with compute.engine.begin() as conn:
-        cell_messages.done(conn, arrived)
-        _carry_out(compute, conn, outcome)
+def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
+    outgoing: list[Outgoing] = []
+    for one in post.arrivals:
+        outgoing += _outgoing(post.links, (one.arrived.sender, one.arrived.delivery), one.outcome, post.pipeline)
+    return cell_handover.store(conn, [one.arrived for one in post.arrivals], outgoing, now) if post.arrivals else Kept()
 
 
-def _context(compute: Compute, handlers: Handlers, arrived: Arrived) -> CellContext:
-    with compute.engine.connect() as conn:
-        around = neighbours.around(conn)
-    name, most = compute.cells.name, compute.cells.max_hop_count
-    return CellContext(compute, name, handlers, around.parents, around.children, most, arrived.attempts)
-
-
-def _carry_out(compute: Compute, conn: Connection, outcome: Outcome) -> None:
-    now = compute.now(conn)
+def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:
+    """The messages that come of one; a pipeline sends those itself whose neighbour could be reached last time."""
+    found: list[Outgoing] = []
     for cell, message in outcome.sends:
         try:
             text = message.to_json(READ_AT_MOST)
         except BadMessage as refusal:
             log.warning("a message is not handed on", cell=cell.name, method=message.method, reason=str(refusal))
             continue
-        cell_messages.put(conn, [cell.name], message.type, text, now)
-    if outcome.answer is None:
-        return
-    uuid, response = outcome.answer
-    if not cell_messages.answer(conn, uuid, response.cell_name, response.body(), now):
-        log.info("a response is dropped: nobody waits for it", cell=response.cell_name)
+        direct = pipeline is not None and links.rows[cell.name].cell.failures == 0
+        found.append(Outgoing(cell.name, message.type, text, _delivery(message, cell), because, direct))
+    return found
+
+
+def _answer(conn: Connection, outcomes: Sequence[Outcome], now: datetime) -> None:
+    """Store responses to messages of this cell; the first one counts, so that this may be repeated."""
+    for outcome in outcomes:
+        if outcome.answer is None:
+            continue
+        uuid, response = outcome.answer
+        if not cell_messages.answer(conn, uuid, response.cell_name, response.body(), now):
+            log.info("a response is dropped: nobody waits for it", cell=response.cell_name)
+
+
+def _delivery(message: Message, to: Cell) -> str:
+    """The id of a message on its way to a neighbour: the same one if it has to be sent on again after a crash."""
+    return str(uuid5(UUID(message.uuid), f"{message.routing_path} {to.name}"))

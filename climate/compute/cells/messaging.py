@@ -15,7 +15,7 @@ from climate.compute.cells.dispatch import first_hops
 from climate.compute.cells.errors import CellError, CellTimeout
 from climate.compute.cells.messages import DOWN, Direction, Message, read_body
 from climate.compute.context import Compute
-from climate.compute.store import cell_messages
+from climate.compute.store import cell_handover, cell_messages
 from climate.compute.store.cell_messages import Arrived
 
 
@@ -95,6 +95,8 @@ def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], s
         raise CellError("Cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
     message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).answered()
     with compute.engine.begin() as conn:
+        # If the database crashes, its caller is told so.
+        cell_handover.unsynced(conn)
         expires_at = compute.now(conn) + timedelta(seconds=seconds)
         cell_messages.expect(conn, message.uuid, expires_at)
         _post(compute, conn, message, seconds)
@@ -111,7 +113,7 @@ def wait(compute: Compute, uuid: str, seconds: float) -> Any:
 
 def _post(compute: Compute, conn: Connection, message: Message, seconds: float | None = None) -> None:
     """Store a message of this cell for its first hops, or for this cell itself."""
-    cells = first_hops(neighbours.around(conn), message)
+    cells = first_hops(neighbours.links(compute, conn).around, message)
     if not cells and message.type == messages.TARGETED:
         _post_here(compute, conn, message)
         return
@@ -122,4 +124,4 @@ def _post(compute: Compute, conn: Connection, message: Message, seconds: float |
 
 def _post_here(compute: Compute, conn: Connection, message: Message) -> None:
     here = Arrived("", message.uuid, message.type, message.to_json())
-    cell_messages.arrived(conn, [here], compute.now(conn))
+    cell_handover.store(conn, [here], (), compute.now(conn))

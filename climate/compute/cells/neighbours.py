@@ -1,7 +1,7 @@
 """Neighbours: the parents and children of this cell, kept in its database."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -35,11 +35,29 @@ class Around:
 
 def around(conn: Connection) -> Around:
     """Return all neighbours, without their secrets."""
-    found = [row.cell for row in rows.listed(conn)]
-    return Around(
-        {cell.name: cell for cell in found if cell.is_parent},
-        {cell.name: cell for cell in found if not cell.is_parent},
-    )
+    return _sides(row.cell for row in rows.listed(conn))
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The neighbours of a cell without what they said of themselves; secrets are opened when they are asked for."""
+
+    compute: Compute
+    rows: Mapping[str, Row]
+    around: Around
+    found: dict[str, Cell] = field(default_factory=dict, repr=False)
+
+    def opened(self, name: str) -> Cell | None:
+        """Return the neighbour of a name with the secrets of its link; None when there is none."""
+        if name not in self.found and name in self.rows:
+            self.found[name] = _opened(self.compute, self.rows[name])
+        return self.found.get(name)
+
+
+def links(compute: Compute, conn: Connection) -> Links:
+    """Return all neighbours, ready to be sent to."""
+    found = rows.links(conn)
+    return Links(compute, {row.cell.name: row for row in found}, _sides(row.cell for row in found))
 
 
 def listed(compute: Compute) -> list[Cell]:
@@ -93,6 +111,14 @@ def leads_to(conn: Connection, path: str) -> bool:
     """Return whether the cell at a path is this one, or is below one of its children."""
     names = paths.split(path)
     return len(names) == 1 or any(not row.cell.is_parent for row in rows.named(conn, names[1:2]))
+
+
+def _sides(cells: Iterable[Cell]) -> Around:
+    found = list(cells)
+    return Around(
+        {cell.name: cell for cell in found if cell.is_parent},
+        {cell.name: cell for cell in found if not cell.is_parent},
+    )
 
 
 def _found(found: list[Row], name: str) -> Row:

@@ -13,7 +13,7 @@ from climate.compute.cells.messages import RESPONSE
 from climate.compute.cells.signing import CONFIRMATION, Letter
 from climate.compute.cells.transport import QUEUES, CellTransport, TransportError
 from climate.compute.context import Compute
-from climate.compute.store import cell_messages, cells
+from climate.compute.store import cell_handover, cell_messages, cells
 from climate.compute.store.cell_messages import Sent
 
 log = structlog.get_logger(__name__)
@@ -37,18 +37,27 @@ def send(compute: Compute, transport: CellTransport, name: str) -> int:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         taken = cell_messages.take(conn, name, now, BATCH)
-        cell = neighbours.with_secrets(compute, conn, name).get(name) if taken else None
-    if cell is None:
-        return 0
-    sent, error = _publish(compute, transport, (cell, now), taken)
+        cell = neighbours.links(compute, conn).opened(name) if taken else None
+    return 0 if cell is None else publish(compute, transport, (cell, now), taken)
+
+
+def publish(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime], taken: Sequence[Sent]) -> int:
+    """Send messages that are stored as sent; the number of those that the neighbour's broker has taken.
+
+    `to`: the neighbour and the time.  The others wait, as in `send`.
+    """
+    cell = to[0]
+    sent, error = _published(compute, transport, to, taken)
+    if error is None and not cell.failures:
+        return sent
     with compute.engine.begin() as conn:
         if error is None:
-            cells.reached(conn, name)
+            cells.reached(conn, cell.name)
             return sent
         now = compute.now(conn)
         cell_messages.put_back(conn, [message.id for message in taken[sent:]], now)
-        failures = cells.failed(conn, name, str(error), now)
-    log.warning("a cell cannot be reached", cell=name, failures=failures, reason=str(error))
+        failures = cells.failed(conn, cell.name, str(error), now)
+    log.warning("a cell cannot be reached", cell=cell.name, failures=failures, reason=str(error))
     return sent
 
 
@@ -61,7 +70,16 @@ def confirm(compute: Compute, transport: CellTransport, cell: Cell, deliveries: 
         log.info("messages could not be confirmed", cell=cell.name, reason=str(error))
 
 
-def _publish(
+def flush(compute: Compute, senders: Sequence[str]) -> datetime:
+    """Wait until all that was received is on the disk, and note that these neighbours have sent it; the time."""
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        cells.seen(conn, senders, now)
+        cell_handover.flush(conn)
+    return now
+
+
+def _published(
     compute: Compute, transport: CellTransport, to: tuple[Cell, datetime], messages: Sequence[Sent]
 ) -> tuple[int, TransportError | None]:
     """(messages that were sent, the error that ended it)."""

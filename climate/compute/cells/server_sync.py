@@ -17,7 +17,7 @@ from climate.compute.cells import server_report, top_builds
 from climate.compute.cells.server_report import Report
 from climate.compute.context import Compute
 from climate.compute.server import Server
-from climate.compute.store import cell_changes, cell_servers
+from climate.compute.store import cell_changes, cell_handover, cell_servers
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +61,8 @@ def follow(compute: Compute, *, wanted: bool) -> None:
 def report_changes(compute: Compute, tell: Tell, most: int = BATCH) -> int:
     """Report servers whose changes were noted; how many."""
     with compute.engine.begin() as conn:
+        # A crash that takes the report away brings the notes back.
+        cell_handover.unsynced(conn)
         changed = cell_changes.take(conn, most)
         report(compute, conn, tell, changed)
     return len(changed)
@@ -118,6 +120,8 @@ def update_at_top(compute: Compute, cell: str, given: object, order: Order) -> s
     if not reports:
         return set()
     with compute.engine.begin() as conn:
+        # A message is confirmed later, when this is on the disk.
+        cell_handover.unsynced(conn)
         stored = cell_servers.report(conn, cell, reports, compute.now(conn))
         left = [one["id"] for one in reports if one["id"] not in stored]
         _look_after(conn, cell, left, order)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, text
 
 CHANNEL = "climate_cells"
-"""LISTEN for it: OUTBOX or INBOX when a message waits there."""
+"""LISTEN for it: INBOX, or OUTBOX and the name of the neighbour, when a message waits there."""
 ANSWERS = "climate_cell_answers"
 """LISTEN for it: the uuid of a message that was answered."""
 OUTBOX, INBOX = "outbox", "inbox"
@@ -24,8 +24,11 @@ LOOK_AGAIN = 1.0
 _NOTIFY = text("SELECT pg_notify(:channel, :payload)")
 
 _PUT = text("""
-    INSERT INTO compute_cell_outbox (cell, kind, body, due_at, expires_at)
-    VALUES (:cell, :kind, :body, :now, :expires_at)
+    WITH stored AS (
+        INSERT INTO compute_cell_outbox (cell, kind, body, due_at, expires_at)
+        SELECT c.name, :kind, :body, :now, :expires_at FROM unnest(CAST(:cells AS text[])) AS c(name)
+        RETURNING cell)
+    SELECT pg_notify(:channel, :payload || ' ' || cell) FROM stored
 """)
 
 # Twice as long after each try, as what is not confirmed waits in a broker whose cell is down.
@@ -67,14 +70,6 @@ _WAITING = text("""
 
 _COUNTS = text("SELECT cell, count(*) AS waiting, min(created_at) AS since FROM compute_cell_outbox GROUP BY cell")
 
-_ARRIVED = text("""
-    INSERT INTO compute_cell_inbox (sender, delivery, kind, body, due_at, received_at)
-    SELECT a.sender, a.delivery, a.kind, a.body, CAST(:now AS timestamptz), CAST(:now AS timestamptz)
-    FROM jsonb_to_recordset(CAST(:arrived AS jsonb)) AS a(sender text, delivery uuid, kind text, body text)
-    ON CONFLICT (sender, delivery) DO NOTHING
-    RETURNING sender, delivery::text
-""")
-
 _NEXT = text("""
     UPDATE compute_cell_inbox i
     SET attempts = attempts + 1, due_at = CAST(:now AS timestamptz) + make_interval(secs => :lease)
@@ -88,18 +83,9 @@ _NEXT = text("""
     RETURNING i.sender, i.delivery::text, i.kind, i.body, i.attempts, i.id
 """)
 
-_DONE = text("""
-    UPDATE compute_cell_inbox SET due_at = NULL, body = '' WHERE sender = :sender AND delivery = CAST(:delivery AS uuid)
-""")
-
 _POSTPONE = text("""
     UPDATE compute_cell_inbox SET due_at = CAST(:now AS timestamptz) + make_interval(secs => :seconds)
     WHERE sender = :sender AND delivery = CAST(:delivery AS uuid) AND due_at IS NOT NULL
-""")
-
-_NEXT_DUE = text("""
-    SELECT least((SELECT min(due_at) FROM compute_cell_inbox WHERE due_at IS NOT NULL AND kind = :kind),
-                 CAST(:now AS timestamptz) + interval '1 hour') - CAST(:now AS timestamptz)
 """)
 
 _EXPECT = text("INSERT INTO compute_cell_responses (uuid, expires_at) VALUES (CAST(:uuid AS uuid), :expires_at)")
@@ -156,6 +142,8 @@ class Arrived:
     attempts: int = 0
     id: int = 0
     """Grows in the order of arrival."""
+    waits: float | None = 0.0
+    """Seconds from its arrival until it is to be processed; None: never."""
 
 
 def notify(conn: Connection, payload: str, channel: str = CHANNEL) -> None:
@@ -167,10 +155,10 @@ def put(
     conn: Connection, cells: Sequence[str], kind: str, body: str, now: datetime, expires_at: datetime | None = None
 ) -> None:
     """Store a message for each of these neighbours; it is sent after the commit."""
-    values = {"kind": kind, "body": body, "now": now, "expires_at": expires_at}
+    told = {"channel": CHANNEL, "payload": OUTBOX}
     if cells:
-        conn.execute(_PUT, [{"cell": cell, **values} for cell in cells])
-        notify(conn, OUTBOX)
+        values = {"cells": list(cells), "kind": kind, "body": body, "now": now, "expires_at": expires_at}
+        conn.execute(_PUT, {**values, **told}).all()
 
 
 def waiting(conn: Connection, now: datetime) -> list[str]:
@@ -199,38 +187,16 @@ def confirm(conn: Connection, cell: str, deliveries: Sequence[str]) -> None:
     conn.execute(_CONFIRM, {"cell": cell, "deliveries": list(deliveries)})
 
 
-def arrived(conn: Connection, messages: Sequence[Arrived], now: datetime) -> set[tuple[str, str]]:
-    """Store messages; (sender, delivery) of those that were not here before."""
-    fields = [{"sender": m.sender, "delivery": m.delivery, "kind": m.kind, "body": m.body} for m in messages]
-    if not fields:
-        return set()
-    found = {(row[0], row[1]) for row in conn.execute(_ARRIVED, {"arrived": json.dumps(fields), "now": now})}
-    if found:
-        notify(conn, INBOX)
-    return found
-
-
 def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[Arrived]:
     """Return messages that are due to be processed; they are due again after `lease` seconds if they are not done."""
     rows = conn.execute(_NEXT, {"kind": kind, "now": now, "lease": lease, "limit": limit})
     return sorted((Arrived(*row) for row in rows), key=lambda message: message.id)
 
 
-def done(conn: Connection, message: Arrived) -> None:
-    """Keep no more than the id of a message."""
-    conn.execute(_DONE, {"sender": message.sender, "delivery": message.delivery})
-
-
 def postpone(conn: Connection, message: Arrived, seconds: float, now: datetime) -> None:
     """Make a message due again after some seconds."""
     values = {"sender": message.sender, "delivery": message.delivery, "seconds": seconds, "now": now}
     conn.execute(_POSTPONE, values)
-
-
-def next_due(conn: Connection, kind: str, now: datetime) -> float:
-    """Return the seconds until a message is due to be processed, at most an hour."""
-    found = conn.execute(_NEXT_DUE, {"kind": kind, "now": now}).scalar_one()
-    return max(0.0, float(found.total_seconds()))
 
 
 def expect(conn: Connection, uuid: str, expires_at: datetime) -> None:

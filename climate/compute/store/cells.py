@@ -20,6 +20,14 @@ _ALL = text(f"{_ROWS} ORDER BY name")
 
 _NAMED = text(f"{_ROWS} WHERE name = ANY(CAST(:names AS text[])) ORDER BY name")
 
+# Without what they said of themselves, which may be long.
+_LINKS = text("""
+    SELECT name, is_parent, username, rpc_host, rpc_port, rpc_virtual_host, sealed, weight_offset, weight_scale,
+           '{}'::jsonb AS capabilities, '{}'::jsonb AS capacities, '{}'::jsonb AS offers, '[]'::jsonb AS children,
+           NULL::timestamptz AS last_seen, failures, last_error
+    FROM compute_cells ORDER BY name
+""")
+
 _INSERT = text("""
     INSERT INTO compute_cells (name, is_parent, username, rpc_host, rpc_port, rpc_virtual_host, sealed,
                                weight_offset, weight_scale)
@@ -82,6 +90,11 @@ class Row:
 
     cell: Cell
     sealed: str = field(repr=False)
+
+
+def links(conn: Connection) -> list[Row]:
+    """Return all neighbours by name, without what they said of themselves."""
+    return [_row(row) for row in conn.execute(_LINKS).mappings()]
 
 
 def listed(conn: Connection) -> list[Row]:

@@ -1,0 +1,180 @@
+"""Messages in the hands of one cells process: sent, processed and confirmed without another look into the database."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from climate.compute import Compute
+from climate.compute.cells import inbox, outbox
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.dispatch import Handlers
+from climate.compute.cells.pipeline import Task
+from climate.compute.cells.transport import CellTransport
+from climate.compute.store.cell_messages import Sent
+
+GATHER = 0.25
+"""Seconds for which confirmations are gathered: a neighbour waits for them much longer."""
+
+Guarded = Callable[[str, Callable[[], Any]], Any]
+"""Runs (what it is, what to do), and survives its errors."""
+
+
+@dataclass(slots=True)
+class Station:
+    """The threads that process messages of one type."""
+
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    tasks: deque[Task] = field(default_factory=deque)
+    idle: int = 0
+    """Threads that wait for a task."""
+    looks: bool = True
+    """Whether messages may wait in the database."""
+
+    def room(self) -> int:
+        with self.changed:
+            return max(0, self.idle - len(self.tasks))
+
+    def add(self, task: Task) -> None:
+        with self.changed:
+            self.tasks.append(task)
+            self.changed.notify()
+
+    def look(self) -> None:
+        """Have one thread look into the database."""
+        with self.changed:
+            self.looks = True
+            self.changed.notify()
+
+    def next(self, stopping: threading.Event) -> Task | None:
+        """Return the next task, or None to look into the database."""
+        with self.changed:
+            self.idle += 1
+            try:
+                while not (self.tasks or self.looks or stopping.is_set()):
+                    self.changed.wait()
+                if self.tasks:
+                    return self.tasks.popleft()
+                self.looks = False
+                return None
+            finally:
+                self.idle -= 1
+
+
+@dataclass
+class ProcessPipeline:
+    """The pipeline of one cells process."""
+
+    compute: Compute
+    quick: Compute
+    """With a database in which each statement is committed by itself, without waiting for the disk."""
+    handlers: Handlers
+    transport: CellTransport
+    guarded: Guarded
+    stopping: threading.Event
+    stations: Mapping[str, Station]
+    """By the type of the messages."""
+    senders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=64))
+    """A neighbour that hangs keeps one thread of these, and delays no other."""
+    sending: set[str] = field(default_factory=set)
+    """Neighbours that a thread sends to what waits in the database."""
+    waiting: set[str] = field(default_factory=set)
+    """Those of them that more became due to meanwhile."""
+    to_confirm: threading.Event = field(default_factory=threading.Event)
+    confirmed: dict[str, tuple[Cell, list[str]]] = field(default_factory=dict)
+    """Messages that are to be confirmed, by the name of the neighbour."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def room(self, kind: str) -> int:
+        return self.stations[kind].room()
+
+    def send(self, cell: Cell, messages: Sequence[Sent], now: datetime) -> None:
+        act = partial(outbox.publish, self.quick, self.transport, (cell, now), messages)
+        self.senders.submit(self.guarded, f"sending to {cell.name}", act)
+
+    def process(self, task: Task) -> None:
+        self.stations[task.arrived.kind].add(task)
+
+    def confirm(self, cell: Cell, deliveries: Sequence[str]) -> None:
+        with self.lock:
+            self.confirmed.setdefault(cell.name, (cell, []))[1].extend(deliveries)
+        self.to_confirm.set()
+
+    def work(self, kind: str) -> None:
+        """Process messages of a type until `stopping` is set: one thread."""
+        station = self.stations[kind]
+        while not self.stopping.is_set():
+            task = station.next(self.stopping)
+            if task is not None:
+                self.guarded("processing", partial(inbox.finish, self.compute, self.handlers, task, self))
+            elif not self.stopping.is_set():
+                self._look(station, kind)
+
+    def _look(self, station: Station, kind: str) -> None:
+        if self.guarded("processing", lambda: inbox.work(self.compute, self.handlers, kind, self)):
+            station.look()
+
+    def send_due(self, names: Sequence[str]) -> None:
+        """Send what waits for these neighbours."""
+        for name in names:
+            with self.lock:
+                if name in self.sending:
+                    self.waiting.add(name)
+                    continue
+                self.sending.add(name)
+            self.senders.submit(self._send_to, name)
+
+    def _send_to(self, name: str) -> None:
+        more = True
+        while more and not self.stopping.is_set():
+            with self.lock:
+                self.waiting.discard(name)
+            sent = self.guarded(f"sending to {name}", lambda: outbox.send(self.quick, self.transport, name))
+            with self.lock:
+                more = sent == outbox.BATCH or name in self.waiting
+                if not more:
+                    self.sending.discard(name)
+                    return
+        with self.lock:
+            self.sending.discard(name)
+
+    def confirm_all(self) -> None:
+        """Confirm what has arrived, many messages at once, until `stopping` is set: one thread."""
+        while not self.stopping.is_set():
+            self.to_confirm.wait()
+            self.stopping.wait(GATHER)
+            self.to_confirm.clear()
+            self.guarded("confirming", self.confirm_once)
+
+    def confirm_once(self) -> None:
+        """Confirm what has arrived until now, after it is on the disk."""
+        with self.lock:
+            found, self.confirmed = self.confirmed, {}
+        if not found:
+            return
+        now = outbox.flush(self.compute, list(found))
+        for cell, deliveries in found.values():
+            act = partial(outbox.confirm, self.compute, self.transport, cell, deliveries, now)
+            self.senders.submit(self.guarded, f"confirming to {cell.name}", act)
+
+    def close(self) -> None:
+        """Confirm what has arrived, and let what is being sent come to an end."""
+        self.guarded("confirming", self.confirm_once)
+        self.senders.shutdown()
+        self.quick.engine.dispose()
+
+    def stop(self) -> None:
+        """Wake all threads."""
+        self.to_confirm.set()
+        for station in self.stations.values():
+            with station.changed:
+                station.changed.notify_all()
+
+
+def stations(kinds: Sequence[str]) -> dict[str, Station]:
+    """Return a station for each of these types of messages."""
+    return {kind: Station() for kind in kinds}
