@@ -29,7 +29,7 @@ class BootedElsewhere:
 def parts(leases: Mapping[str, Lease]) -> list[Part]:
     """The parts of reservations in child zones on which servers can be booted; `leases` by reservation."""
     found = [part for reservation, lease in leases.items() for part in lease.reservation(UUID(reservation)).parts]
-    return [part for part in found if part.state is PartState.CONFIRMED]
+    return [part for part in found if part.state is PartState.CONFIRMED and not part.cell]
 
 
 def boot(wanted: Wanted, there: list[Part]) -> BootedElsewhere:
