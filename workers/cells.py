@@ -22,7 +22,7 @@ from kombu.exceptions import KombuError
 
 from climate import bootstrap, cell_settings, logs
 from climate.bootstrap import Deployment
-from climate.compute.cells import inbox, inventory, server_methods, state
+from climate.compute.cells import build_estimate, inbox, inventory, server_methods, state
 from climate.compute.cells.broker import OPTIONS
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.healing import Healer
@@ -34,7 +34,7 @@ from climate.compute.store import cell_changes, cell_handover, cell_messages
 from climate.service import chores, health
 from climate.settings import Settings
 from climate.store import failures
-from workers import cell_boots, doorbell, reading
+from workers import cell_boots, cell_leases, doorbell, reading
 from workers.cell_pipeline import ProcessPipeline, stations
 from workers.cell_reports import ServerReports
 
@@ -61,8 +61,14 @@ SWEEP_SECONDS = 60.0
 def handlers(deployment: Deployment) -> Handlers:
     """Return all methods of this cell."""
     scheduler = CellScheduler(run_here=cell_boots.runner(deployment.climate))
-    known = state.HANDLERS.joined(scheduler.handlers()).joined(server_methods.HANDLERS)
-    return known.joined(inventory.HANDLERS)
+    leases = cell_leases.handlers(deployment.climate)
+    return (
+        state.HANDLERS.joined(scheduler.handlers())
+        .joined(server_methods.HANDLERS)
+        .joined(inventory.HANDLERS)
+        .joined(build_estimate.HANDLERS)
+        .joined(leases)
+    )
 
 
 @dataclass

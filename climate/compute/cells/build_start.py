@@ -22,10 +22,11 @@ class Sleep(NamedTuple):
     lease_params: Any
 
 
-def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None) -> Started:
+def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, cell: str | None = None) -> Started:
     """Store the servers of a request at the top cell, and hand the request to the scheduler of cells.
 
-    Raises BadRequest for what cannot be followed from the API cell, and QuotaExceeded.
+    With `cell` the request goes to the cell at that path.  Raises BadRequest for what cannot be followed from the API
+    cell, and QuotaExceeded.
     """
     build_id = boot.new_build_id()
     with compute.engine.begin() as conn:
@@ -33,5 +34,6 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None) ->
         build = build_request.made(conn, request, build_id, ids)
         if sleep is not None:
             build = replace(build, reserved=True, lease_params=sleep.lease_params)
+        build = replace(build, cell=cell)
         messaging.cast(compute, conn, compute.cells.name, scheduler.RUN_INSTANCE, build.to_kwargs())
     return Started(build_id, ids)
