@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, func, select
 from climate import cell_settings, compute, identity, networking, plugin, power, scheduling, zoning
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
+from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute, nodes, services
 from climate.compute.errors import VirtError
@@ -57,6 +58,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             settings,
             power=power.load(settings.home / power.FOLDER),
             zones=BundledZones(cloud),
+            cells=BundledCells(cloud),
             vault=vault,
         ),
         identity=identity.build(engine, settings),

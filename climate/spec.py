@@ -8,6 +8,8 @@ from marshmallow import ValidationError, fields, validate
 from climate.domain import requirements
 
 LONGEST_GRACE = 30 * 86400
+LONGEST_PATH = 1000
+CELL_PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(![A-Za-z0-9_-]{1,64})*")
 
 
 class Count(fields.Integer):
@@ -23,6 +25,12 @@ class Count(fields.Integer):
 def is_requirement(text: str) -> None:
     """InvalidRequirements, in words that are the peer's own, for what is none."""
     requirements.parse(text)
+
+
+def is_cell(text: str) -> None:
+    """ValidationError for what is neither the name of a cell nor a path of names joined by '!'."""
+    if len(text) > LONGEST_PATH or not CELL_PATH.fullmatch(text):
+        raise ValidationError(f"Must be a name of a cell or a path like top!left, got {text[:80]!r}.")
 
 
 def grace_period() -> Count:

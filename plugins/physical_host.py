@@ -15,7 +15,7 @@ from climate.domain.lease import Reservation
 from climate.domain.pools import Deadline, OnEnd, Pool
 from climate.domain.requirements import AllOf, Requirement
 from climate.plugin import CLOUD_POOLS, TERMS, Allocation, Ask, Lent
-from climate.spec import Count, grace_period, is_requirement
+from climate.spec import Count, grace_period, is_cell, is_requirement
 from climate.store import availability, hosts, matching
 from climate.store.availability import Short, Wanted
 
@@ -41,10 +41,14 @@ class HostSpec(Schema):
         validate=validate.Length(1, 255),
         metadata={"description": "The zone that all of it has to lie in: this one or a child zone, by its name."},
     )
+    cell = fields.String(
+        validate=is_cell,
+        metadata={"description": "The cell that all of it has to lie in: this one or one below it, by name or path."},
+    )
     across = fields.Boolean(
         truthy={True},
         falsy={False},
-        metadata={"description": "Whether it may be spread over this zone and its child zones; else it lies in one."},
+        metadata={"description": "Whether it may be spread over several zones or cells; else it lies in one."},
     )
     before_end = fields.String(load_default="default", validate=validate.OneOf(BEFORE_END))
     on_end = fields.String(
@@ -61,6 +65,11 @@ class HostSpec(Schema):
     def _max_not_below_min(self, data: Mapping[str, Any], **_: Any) -> None:
         if "min" in data and "max" in data and data["max"] < data["min"]:
             raise InvalidInput(MAX_BELOW_MIN)
+
+    @validates_schema(skip_on_field_errors=True)
+    def _zone_or_cell(self, data: Mapping[str, Any], **_: Any) -> None:
+        if "zone" in data and "cell" in data:
+            raise InvalidInput("zone and cell cannot both be given: a reservation names one of them")
 
 
 def _texts(spec: Mapping[str, Any]) -> tuple[str | None, str | None]:

@@ -1,17 +1,21 @@
 """Boots of builds that other cells send, together with the leases of this cell."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from climate.compute import Compute, boot
 from climate.compute.cells import build_request, scheduler
 from climate.compute.cells.build_request import Build
+from climate.compute.cells.errors import NoCellsAvailable
 from climate.compute.cells.scheduler import RunHere
 from climate.compute.errors import BadRequest
 from climate.compute.store import cell_messages, cell_resources
 from climate.context import Climate
 from climate.domain import errors
 from climate.domain.policy import ADMIN, Caller
+from climate.domain.status import LeaseStatus
 from climate.service import boot as leased_boot
+from climate.service import leases
 
 
 def runner(climate: Climate) -> RunHere:
@@ -22,12 +26,26 @@ def runner(climate: Climate) -> RunHere:
             if build.reserved:
                 return _reserve(climate, compute, build)
             for reservation in build.reservations:
-                leased_boot.admit(climate, _caller(build), reservation)
+                _admit(climate, build, reservation)
             return scheduler.run_here(compute, build)
         except errors.ClimateError as error:
             raise BadRequest(str(error)) from error
 
     return run
+
+
+def _admit(climate: Climate, build: Build, reservation: str) -> None:
+    """Return when the build may use a reservation of this cell.
+
+    A lease of the top cell may start there a little earlier than its part here: NoCellsAvailable has the build wait.
+    """
+    try:
+        leased_boot.admit(climate, _caller(build), reservation)
+    except errors.Conflict as refusal:
+        status = leases.of_reservation(climate, _caller(build), UUID(reservation)).status if build.cell else None
+        if status in (LeaseStatus.PENDING, LeaseStatus.STARTING):
+            raise NoCellsAvailable(str(refusal)) from refusal
+        raise
 
 
 def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:

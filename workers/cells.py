@@ -21,7 +21,7 @@ from kombu.exceptions import KombuError
 
 from climate import bootstrap, cell_settings, logs
 from climate.bootstrap import Deployment
-from climate.compute.cells import inbox, inventory, outbox, server_methods, state
+from climate.compute.cells import build_estimate, inbox, inventory, outbox, server_methods, state
 from climate.compute.cells.broker import OPTIONS
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.healing import Healer
@@ -33,7 +33,7 @@ from climate.compute.store import cell_changes, cell_messages
 from climate.service import chores, health
 from climate.settings import Settings
 from climate.store import failures
-from workers import cell_boots, doorbell, reading
+from workers import cell_boots, cell_leases, doorbell, reading
 from workers.cell_reports import ServerReports
 
 log = structlog.get_logger(__name__)
@@ -53,8 +53,8 @@ SWEEP_SECONDS = 60.0
 def handlers(deployment: Deployment) -> Handlers:
     """Return all methods of this cell."""
     scheduler = CellScheduler(run_here=cell_boots.runner(deployment.climate))
-    known = state.HANDLERS.joined(scheduler.handlers()).joined(server_methods.HANDLERS)
-    return known.joined(inventory.HANDLERS)
+    known = state.HANDLERS.joined(scheduler.handlers()).joined(server_methods.HANDLERS).joined(inventory.HANDLERS)
+    return known.joined(build_estimate.HANDLERS).joined(cell_leases.handlers(deployment.climate))
 
 
 @dataclass

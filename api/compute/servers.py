@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from api.body import read_object
-from api.compute import asked, server_body, server_query, server_view, zone_chain, zone_lease_boot, zone_lists
+from api.compute import (
+    asked,
+    cell_lease_boot,
+    server_body,
+    server_query,
+    server_view,
+    zone_chain,
+    zone_lease_boot,
+    zone_lists,
+)
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_body import Wanted
@@ -82,9 +91,13 @@ def _made(wanted: Wanted) -> Made:
 
 
 def _in_a_cell(wanted: Wanted) -> Made:
-    """The first server of a request, in the cell that the scheduler of cells chooses; leases are those of that cell."""
+    """The first server of a request, in the cell of its lease, or else where the scheduler of cells puts it.
+
+    A server that sleeps does so in the cell that was chosen, and its lease is one of that cell.
+    """
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
-    started = build_start.start(compute(), wanted.request, sleep, top_builds.begun)
+    aimed = cell_lease_boot.aimed(wanted)
+    started = build_start.start(compute(), aimed.request, sleep, top_builds.begun, aimed.cell)
     return Made(started.server_ids[0], started.build_id)
 
 

@@ -13,6 +13,6 @@ def parts(leases: Mapping[str, Lease]) -> Parts:
     found: dict[int, tuple[str, ...]] = {}
     for reservation, lease in leases.items():
         for part in lease.reservation(UUID(reservation)).parts:
-            if part.state is PartState.CONFIRMED:
+            if part.state is PartState.CONFIRMED and not part.cell:
                 found[part.zone_id] = (*found.get(part.zone_id, ()), str(part.reservation_id))
     return found

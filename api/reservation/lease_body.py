@@ -80,7 +80,7 @@ def _reservation(lease: Lease, one: Reservation) -> Body:
 
 def _part(one: Part) -> Body:
     return {
-        "zone": one.zone,
+        **({"cell": one.cell} if one.cell else {"zone": one.zone}),
         "state": one.state,
         "hosts": one.hosts,
         "lease_id": str(one.lease_id) if one.lease_id else None,

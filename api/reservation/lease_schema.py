@@ -94,12 +94,13 @@ class LeaseAt(Strict):
 
 
 class PartOut(Schema):
-    """A share of a reservation that lies in a child zone."""
+    """A share of a reservation that lies in a child zone or cell."""
 
     class Meta:
         unknown = RAISE
 
-    zone = fields.String(required=True)
+    zone = fields.String(metadata={"description": "The name of the child zone; not there for a cell."})
+    cell = fields.String(metadata={"description": "The path of the cell; not there for a zone."})
     state = fields.String(required=True, validate=validate.OneOf([str(state) for state in PartState]))
     hosts = fields.Integer(required=True)
     lease_id = fields.UUID(required=True, allow_none=True, metadata={"description": "Of the child's lease."})
@@ -121,7 +122,8 @@ class ReservationOut(Schema):
     resources_changed = fields.Boolean(required=True)
     held_hosts = fields.Integer(metadata={"description": "Hosts that are kept; only there while the lease is HELD."})
     parts = fields.List(
-        fields.Nested(PartOut), metadata={"description": "Its shares in child zones; only there where it has any."}
+        fields.Nested(PartOut),
+        metadata={"description": "Its shares in child zones and cells; only there where it has any."},
     )
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)

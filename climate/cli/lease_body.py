@@ -47,7 +47,14 @@ ROOM = (
 
 ADDRESSES = (click.option("--floating-ips", type=click.IntRange(1), help="So many floating IPs, of --network."),)
 
+WHERE = (
+    click.option("--zone", help="Zone that all hosts have to lie in: this one or a child zone, by its name."),
+    click.option("--cell", metavar="NAME|PATH", help="Cell that all hosts have to lie in, like left or top!left."),
+    click.option("--across", is_flag=True, help="Let the hosts be spread over several zones or cells."),
+)
+
 NEW = (
+    *WHERE,
     click.option("--network", help="Network outside that --floating-ips are of, by name or id."),
     click.option("--floating-ip", "addresses", multiple=True, metavar="ADDRESS", help="One of them; repeatable."),
     click.option("--flavor", metavar="ID", help="Flavor of each of --servers, instead of a size; its id or name."),
@@ -74,6 +81,7 @@ def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The reservations of a new lease; none of the options is an empty lease."""
     shared = _room(given)
     hosts = {} if shared else _hosts(given)
+    hosts |= _where(given, hosts)
     made = [
         *([_of_hosts(hosts)] if hosts else []),
         *([_of_room(given, shared)] if shared or given["flavor"] else []),
@@ -151,6 +159,16 @@ def _hosts(given: Mapping[str, Any]) -> dict[str, Any]:
         "resource_properties": given["host_extras"],
     }
     return {key: value for key, value in keys.items() if value is not None}
+
+
+def _where(given: Mapping[str, Any], hosts: Mapping[str, Any]) -> dict[str, Any]:
+    """Where hosts have to lie."""
+    keys = {key: given[key] for key in ("zone", "cell", "across") if given[key]}
+    if keys and not hosts:
+        raise click.UsageError("--zone, --cell and --across go with --hosts, or --min and --max")
+    if given["zone"] and given["cell"]:
+        raise click.UsageError("give --zone or --cell, not both")
+    return keys
 
 
 def _ends(given: Mapping[str, Any]) -> dict[str, Any]:

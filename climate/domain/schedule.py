@@ -198,7 +198,7 @@ def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
 
 
 def parts_released(lease: Lease, now: datetime) -> tuple[Fact, ...]:
-    """The facts that nothing of the lease lies in a child zone any more."""
+    """The facts that nothing of the lease lies in a child any more."""
     left = [part for part in lease.parts if part.state is not PartState.RELEASED]
     return tuple(facts.LeasePartReleased(part.id, now) for part in left)
 

@@ -38,7 +38,7 @@ class Changes:
     before_end: datetime | None = None
     reservations: Sequence[Mapping[str, Any]] = ()
     agreed: bool = False
-    """Child zones with parts of the lease have agreed to a later end."""
+    """Children with parts of the lease have agreed to a later end."""
 
     @property
     def only_the_name(self) -> bool:
@@ -46,7 +46,7 @@ class Changes:
 
 
 class PartsFirst(Exception):
-    """The lease is to end later, and child zones with parts of it have not agreed to that yet."""
+    """The lease is to end later, and children with parts of it have not agreed to that yet."""
 
 
 def update(
@@ -62,7 +62,7 @@ def update(
 
     Busy while one of its events is in progress; Conflict while it is only held.  NotEnoughHosts or
     Conflict where the hosts are promised to others; LimitExceeded where more is asked for than the project may have.
-    PartsFirst for a lease over zones.
+    PartsFirst for a lease over child zones and cells.
     """
     require(caller, "leases:put")
     free = changes.only_the_name
@@ -111,7 +111,7 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
         return facts
     holds.refuse_while_held(lease)
     _refuse_strangers(lease, changes.reservations)
-    _refuse_across_zones(lease, changes)
+    _refuse_other_places(lease, changes)
     start = now if changes.start_now else changes.start
     period = limited(schedule.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
     if lease.parts and period.end > lease.period.end and not changes.agreed:
@@ -188,13 +188,13 @@ def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None
             raise Conflict("resource_type cannot be updated")
 
 
-def _refuse_across_zones(lease: Lease, changes: Changes) -> None:
-    """Parts in child zones follow the end of their lease, and nothing else of it."""
-    if any("zone" in spec or "across" in spec for spec in changes.reservations):
-        raise Conflict("zone and across of a reservation cannot be changed: ask for another lease")
+def _refuse_other_places(lease: Lease, changes: Changes) -> None:
+    """Parts in children follow the end of their lease, and nothing else of it."""
+    if any(spec.keys() & {"zone", "cell", "across"} for spec in changes.reservations):
+        raise Conflict("zone, cell and across of a reservation cannot be changed: ask for another lease")
     if lease.parts and (changes.reservations or changes.start is not None or changes.start_now):
         raise Conflict(
-            "Of a lease with parts in child zones, only the name, end_date and before_end_date can be changed"
+            "Of a lease with parts in child zones or cells, only the name, end_date and before_end_date can be changed"
         )
 
 

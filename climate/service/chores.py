@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.service.unit import work
-from climate.store import beats, idempotency, notices
+from climate.store import beats, idempotency, lease_fences, notices
 
 
 def show_life(climate: Climate, role: str, process: str) -> None:
@@ -15,12 +15,13 @@ def show_life(climate: Climate, role: str, process: str) -> None:
 
 
 def tidy(climate: Climate) -> None:
-    """Forget old idempotency keys and notices, and processes that are long gone."""
+    """Forget old idempotency keys, fences and notices, and processes that are long gone."""
 
     def act(conn: Connection, patient: bool) -> None:
         now = climate.now(conn)
         beats.forget_old(conn, now)
         idempotency.forget_old(conn, now)
+        lease_fences.forget_old(conn, now)
         notices.forget_old(conn, now - timedelta(days=climate.settings.notice_days))
 
     work(climate, act)

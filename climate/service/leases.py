@@ -41,7 +41,7 @@ class Order:
     events: Sequence[AdditionalEvent] = ()
     """Events that the client names beside those of every lease; they have to lie inside it."""
     shares: Mapping[int, planning.Share] = field(default_factory=dict)
-    """By their place: reservations of which something lies in child zones."""
+    """By their place: reservations of which something lies in child zones or cells."""
     hold: timedelta | None = None
     """How long the lease is only held: it is gone then unless it was confirmed, and nothing of it starts before."""
 

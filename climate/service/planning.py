@@ -30,10 +30,10 @@ MOST_ORDERS = 6
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How a reservation of hosts is split: so many here, the rest in child zones."""
+    """How a reservation of hosts is split: so many here, the rest in child zones and cells."""
 
     hosts: int
-    """In this zone."""
+    """In this deployment."""
     parts: tuple[PlannedPart, ...]
 
 
@@ -44,7 +44,7 @@ class Part:
     plugin: ResourcePlugin
     spec: Mapping[str, Any]
     share: Share | None = None
-    """What of it lies in child zones; None: nothing."""
+    """What of it lies in children; None: nothing."""
 
 
 def parts(
@@ -158,5 +158,5 @@ def _reserved(conn: Connection, asked: Part, ask: Ask) -> PlannedReservation:
 
 
 def here(ask: Ask, hosts: int) -> Ask:
-    """The request for the share of a reservation that lies in this zone."""
+    """The request for the share of a reservation that lies in this deployment."""
     return replace(ask, spec={**ask.spec, "min": hosts, "max": hosts})

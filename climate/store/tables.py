@@ -258,6 +258,15 @@ idempotency_keys = Table(
     Column("created_at", Time, nullable=False, index=True),
 )
 
+lease_fences = Table(
+    "lease_fences",
+    metadata,
+    # Of a lease that a parent cell has made here.
+    Column("lease_id", Uuid, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("passed_at", Time, nullable=False, index=True),
+)
+
 epochs = Table(
     "epochs",
     metadata,

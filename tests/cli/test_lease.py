@@ -45,6 +45,22 @@ def test_a_lease_of_hosts_is_sent_as_the_peers_client_does(cli: Cli, wire: Wire)
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        (("--zone", "left"), {"zone": "left"}),
+        (("--cell", "top!left"), {"cell": "top!left"}),
+        (("--across",), {"across": True}),
+    ],
+)
+def test_hosts_can_be_asked_of_a_zone_or_cell(
+    cli: Cli, wire: Wire, options: tuple[str, ...], keys: dict[str, object]
+) -> None:
+    assert cli("lease", "create", "one", "--for", "1h", "--hosts", "2", *options).code == 0
+    (one,) = wire.sent("POST", LEASES).body["reservations"]
+    assert {key: one[key] for key in ("zone", "cell", "across") if key in one} == keys
+
+
 def test_a_lease_can_be_held_and_confirmed(cli: Cli, wire: Wire) -> None:
     cli("lease", "create", "one", "--for", "1h", "--hosts", "1", "--hold", "5m")
     assert wire.sent("POST", LEASES).body["hold_seconds"] == 300
@@ -263,6 +279,8 @@ def test_history_is_listed(cli: Cli, wire: Wire) -> None:
         ("create", "one", "--for", "1h", "--start", "2026-02-30 10:00"),
         ("create", "one", "--for", "1h", "--on-end", "delete"),
         ("create", "one", "--for", "1h", "--grace", "1h"),
+        ("create", "one", "--for", "1h", "--cell", "left"),
+        ("create", "one", "--for", "1h", "--hosts", "1", "--cell", "left", "--zone", "left"),
         ("create", "one", "--for", "1h", "--servers", "2"),
         ("create", "one", "--for", "1h", "--servers", "2", "--vcpus", "1", "--memory-mb", "1"),
         ("create", "one", "--for", "1h", *SIZE),

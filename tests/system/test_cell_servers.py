@@ -3,23 +3,21 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from sqlalchemy import text
 
 from climate.store.engine import connect
 from tests.system.caller import Api
+from tests.system.cell_stacks import CHILDREN, TOP, C, cell_stacks, kill
 from tests.system.stack import Stack, await_so
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-C = "/compute/v2.1"
-CHILDREN = ("left", "right")
 PATIENCE = 300.0
 BROKER_STOPPED_SECONDS = 30.0
 
@@ -48,7 +46,7 @@ class Cells:
 
     def at_top(self) -> Seen:
         """Id -> (cell, status, task, addresses) of all servers that a cell has, as the top has them."""
-        rows = self._read("top", _AT_TOP)
+        rows = self._read(TOP, _AT_TOP)
         return {row.id: (row.cell, row.status, row.task, row.addresses) for row in rows if row.cell is not None}
 
     def in_cells(self) -> Seen:
@@ -66,7 +64,7 @@ class Cells:
 
     def scheduling(self) -> int:
         """Servers that no cell has reported, and that have not failed."""
-        return sum(row.status == "BUILD" for row in self._read("top", _AT_TOP) if row.cell is None)
+        return sum(row.status == "BUILD" for row in self._read(TOP, _AT_TOP) if row.cell is None)
 
     def _read(self, name: str, statement: Any) -> list[Any]:
         engine = connect(self.stacks[name].database_url, pool_size=1)
@@ -80,44 +78,9 @@ class Cells:
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
     """A top cell and two children, each with its own stores and processes."""
-    stacks = {name: _stack(tmp_path_factory, name) for name in ("top", *CHILDREN)}
-    with ExitStack() as ends:
-        for one in stacks.values():
-            ends.callback(one.stop)
-            one.start()
-        for child in CHILDREN:
-            _link(stacks["top"], stacks[child], child, "child")
-            _link(stacks[child], stacks["top"], "top", "parent")
-        found = Cells(stacks)
-        admin = Api(stacks["top"].home, "climate")
-        ends.callback(admin.close)
-        await_so(lambda: all(_known(admin, child) for child in CHILDREN), PATIENCE, "capacities to reach the top")
-        yield found
-
-
-def _stack(folders: pytest.TempPathFactory, name: str) -> Stack:
-    more = {
-        "CLIMATE_CELLS_ENABLE": "true",
-        "CLIMATE_CELL_NAME": name,
-        "CLIMATE_CELL_TYPE": "api" if name == "top" else "compute",
-        "CLIMATE_CELLS_CALL_TIMEOUT": "20",
-        "CLIMATE_WEB_PROCESSES": "1",
-        "CLIMATE_WORKER_PROCESSES": "1",
-    }
-    return Stack(folders.mktemp(name), more=more)
-
-
-def _link(here: Stack, other: Stack, name: str, kind: str) -> None:
-    api = Api(here.home, "climate")
-    cell = {"name": name, "type": kind, "transport_url": other.redis_url, "secret": "a secret of both of them"}
-    answer = api.ask("POST", f"{C}/os-cells", {"cell": cell})
-    api.close()
-    assert answer.status_code == 200, answer.text
-
-
-def _known(admin: Api, child: str) -> bool:
-    found = admin.read(f"{C}/os-cells/{child}/capacities")["cell"]["capacities"]
-    return bool(found.get("ram_free", {}).get("total_mb"))
+    homes = {name: tmp_path_factory.mktemp(name) for name in (TOP, *CHILDREN)}
+    with cell_stacks(homes, PATIENCE, CLIMATE_CELLS_CALL_TIMEOUT="20") as stacks:
+        yield Cells(stacks)
 
 
 @dataclass
@@ -166,7 +129,7 @@ class Load:
 
 @contextmanager
 def loaded(cells: Cells) -> Iterator[Load]:
-    load = Load(cells.stacks["top"].home)
+    load = Load(cells.stacks[TOP].home)
     thread = threading.Thread(target=load.run)
     thread.start()
     try:
@@ -202,18 +165,8 @@ def test_a_child_stack_is_killed_under_load_and_started_again(cells: Cells) -> N
     right = cells.stacks["right"]
     with loaded(cells):
         _await_work(cells)
-        _kill(right)
+        kill(right)
         threading.Event().wait(5)
         right.start()
     _await_agreement(cells)
     assert cells.in_cells()
-
-
-def _kill(stack: Stack) -> None:
-    """Kill all processes of a stack at once."""
-    parent = psutil.Process(stack.pid)
-    for one in (parent, *parent.children(recursive=True)):
-        with suppress(psutil.Error):
-            one.kill()
-    stack.stop()
-    await_so(lambda: not stack.left(), 60, "the processes to be gone")

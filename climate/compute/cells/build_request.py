@@ -53,6 +53,8 @@ class Build:
     lease_params: Any = None
     path: str = ""
     """From the top cell to the one that it is sent to; empty at the top."""
+    cell: str | None = None
+    """Path of the cell that it has to go to, because its reservation is there; None: the scheduler chooses."""
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -65,7 +67,10 @@ class Build:
 
     def to_kwargs(self) -> dict[str, Any]:
         """Return the arguments of a message."""
-        return {"build": asdict(self)}
+        fields_of_it = asdict(self)
+        if self.cell is None:  # cells of an earlier release know no such field
+            del fields_of_it["cell"]
+        return {"build": fields_of_it}
 
 
 _TUPLES = ("server_ids", "access")

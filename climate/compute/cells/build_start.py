@@ -34,8 +34,14 @@ def unrecorded(compute: Compute, conn: Connection, request: BootRequest, build_i
     return [str(uuid4()) for _ in range(request.count)]
 
 
-def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, begun: Begun = unrecorded) -> Started:
-    """Hand a request to the scheduler of cells.
+def start(
+    compute: Compute,
+    request: BootRequest,
+    sleep: Sleep | None = None,
+    begun: Begun = unrecorded,
+    cell: str | None = None,
+) -> Started:
+    """Hand a request to the scheduler of cells; with `cell` it goes to the cell at that path.
 
     Raises BadRequest for what cannot be followed from the API cell, and what `begun` raises.
     """
@@ -45,5 +51,6 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, be
         build = build_request.made(conn, request, build_id, ids)
         if sleep is not None:
             build = replace(build, reserved=True, lease_params=sleep.lease_params)
+        build = replace(build, cell=cell)
         messaging.cast(compute, conn, compute.cells.name, scheduler.RUN_INSTANCE, build.to_kwargs())
     return Started(build_id, ids)

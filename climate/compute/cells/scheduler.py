@@ -84,6 +84,9 @@ class CellScheduler:
 
     def _place(self, context: CellContext, build: Build) -> None:
         here = build.path or context.name
+        if build.cell == here:
+            self._run(context.compute, build)
+            return
         following = _target(build, here)
         if following is None and TARGET_CELL in build.hints:
             build = build.without_hint(TARGET_CELL)
@@ -154,12 +157,12 @@ def fail(compute: Compute, server_ids: Sequence[str], reason: str) -> None:
 
 
 def _target(build: Build, here: str) -> str | None:
-    """Return the child on the way to the cell that an administrator names; None for this cell and without the hint.
+    """Return the child on the way to the cell of the build, or to the one that an administrator names; else None.
 
     The hint of anybody else is ignored.  Raises CellNotFound for a cell that is not below this one.
     """
-    target = build.hints.get(TARGET_CELL)
-    if target is None or not build.admin or target == here:
+    target = build.cell or (build.hints.get(TARGET_CELL) if build.admin else None)
+    if target is None or target == here:
         return None
     if not paths.is_path(target) or not paths.is_prefix(here, paths.split(target)):
         raise CellNotFound(f"Cell {str(target)[:200]} could not be found below {here}.")

@@ -113,6 +113,11 @@ def select(compute: Compute, wanted: Wanted) -> Selection:
     return Selection(plan, reports, trail)
 
 
+def room(compute: Compute, request: BootRequest) -> int:
+    """Return the number of servers of a request that would fit in this deployment alone."""
+    return len(_local(compute, request)[0])
+
+
 def for_parent(
     compute: Compute,
     spec: RequestSpec,

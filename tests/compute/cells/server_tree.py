@@ -1,6 +1,5 @@
 """A tree of cells whose servers are reported to the top: messages move when somebody lets them."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from climate.compute.cells import inventory, server_methods, server_sync, state
 from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.server import DELETE, Server
 from climate.compute.store import cell_servers
-from tests.compute.cells.tree import CellDatabases, Tree, tree
+from tests.compute.cells.tree import CellDatabases, Tree, stepping, tree
 from tests.compute.place import Place, node
 
 TOP, LEAF = "top", "leaf"
@@ -80,20 +79,8 @@ class ServerTree:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Keep the cells at work in a thread, for callers that wait for a response."""
-        stop = threading.Event()
-
-        def run() -> None:
-            while not stop.is_set():
-                if not self.step():
-                    stop.wait(0.005)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
+        with stepping(self.step):
             yield
-        finally:
-            stop.set()
-            thread.join()
 
 
 def who(server: Server, project_id: str | None = "demo") -> Who:

@@ -59,20 +59,32 @@ class Tree:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Keep the cells at work in a thread, for callers that wait for a response."""
-        stop = threading.Event()
-
-        def run() -> None:
-            while not stop.is_set():
-                if not self.step():
-                    stop.wait(0.005)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
+        with stepping(self.step):
             yield
-        finally:
-            stop.set()
-            thread.join()
+
+
+@contextmanager
+def stepping(step: Callable[[], int]) -> Iterator[None]:
+    """Call `step` in a thread while the block lasts, with a pause when nothing was done."""
+    stop, errors = threading.Event(), []
+
+    def run() -> None:
+        try:
+            while not stop.is_set():
+                if not step():
+                    stop.wait(0.005)
+        except BaseException as error:  # raised where the block ends
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 @dataclass

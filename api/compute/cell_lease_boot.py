@@ -1,0 +1,81 @@
+"""Servers on leases whose hosts lie in cells: sent to the cell that has the part, with its own reservation."""
+
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from api.compute.server_body import Wanted
+from api.current import caller, climate, compute
+from climate.compute.cells import build_estimate, build_request
+from climate.compute.cells.build_request import Build
+from climate.compute.errors import ComputeError
+from climate.compute.request import BootRequest
+from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from climate.domain.lease import Lease, Part
+from climate.domain.status import PartState
+from climate.service import boot as leased_boot
+
+
+@dataclass(frozen=True, slots=True)
+class Aimed:
+    """A request for servers, and the path of the cell that they have to be in; None: any cell."""
+
+    request: BootRequest
+    cell: str | None = None
+
+
+def aimed(wanted: Wanted) -> Aimed:
+    """The request of a user as the cell with the hosts of the lease understands it.
+
+    A reservation that no lease of this cell has may be one of a cell below, which
+    checks it.  Raises what `climate.service.boot.admit` raises for leases of this
+    cell, and Conflict where no cell of the lease has room.
+    """
+    leases = _leases(wanted)
+    if not leases:
+        return Aimed(wanted.request)
+    if len(wanted.reservations) > 1:
+        raise InvalidInput("On a lease with parts in cells, servers are booted on one reservation at a time")
+    ((reservation, lease),) = leases.items()
+    parts = [part for part in lease.reservation(UUID(reservation)).parts if part.cell]
+    there = [_aim(wanted.request, part) for part in parts if part.state is PartState.CONFIRMED]
+    if not there:
+        raise Conflict(f"The reservation {reservation} has no hosts in a cell: nothing can boot on it here")
+    return there[0] if len(there) == 1 else _with_room(there)
+
+
+def _leases(wanted: Wanted) -> dict[str, Lease]:
+    """By reservation, the leases of this cell."""
+    found = {}
+    for reservation in wanted.reservations:
+        try:
+            found[reservation] = leased_boot.admit(climate(), caller(), reservation)
+        except NotFound:
+            continue
+    return found
+
+
+def _aim(request: BootRequest, part: Part) -> Aimed:
+    hints = {**request.hints, "reservation": str(part.reservation_id)}
+    return Aimed(replace(request, hints=hints), part.cell)
+
+
+def _with_room(there: list[Aimed]) -> Aimed:
+    """The first cell with room for all servers, or else for the least number of them."""
+    found = build_estimate.ask(compute(), [_build(one) for one in there])
+    rooms = [0 if isinstance(room, ComputeError) else room for room in found]
+    request = there[0].request
+    for enough in (request.count, request.least):
+        for one, room in zip(there, rooms, strict=True):
+            if room >= enough:
+                return one
+    if all(isinstance(room, ComputeError) for room in found):
+        raise Unavailable("No cell of the lease answers: try again")
+    told = "; ".join(f"cell {one.cell}: room for {room}" for one, room in zip(there, rooms, strict=True))
+    raise Conflict(f"No cell of the lease has room for {request.least} servers: {told}")
+
+
+def _build(one: Aimed) -> Build:
+    """A build that is only estimated; its ids are those of no server."""
+    with compute().engine.connect() as conn:
+        ids = [str(uuid4()) for _ in range(one.request.count)]
+        return replace(build_request.made(conn, one.request, "r-estimate", ids), cell=one.cell)

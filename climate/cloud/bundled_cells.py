@@ -1,0 +1,95 @@
+"""The port to child cells over the messages of the bundled cloud."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any
+
+from climate.cloud import CloudError
+from climate.cloud.children import CELL, Child, Outcome, PartRequest
+from climate.cloud.part_messages import METHOD, read_answer, written
+from climate.compute.cells import messaging, neighbours, paths, state
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.errors import CellTimeout
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError
+
+SILENT = timedelta(seconds=60)
+"""For so long a cell that let a deadline pass is not asked for new leases, unless a message of it arrives."""
+
+MOST_CELLS = 100
+"""Cells that are asked for one lease; the nearest come first."""
+
+
+@dataclass(frozen=True)
+class BundledCells:
+    """The cells below this one, at any depth.  Each is asked for its own hosts alone."""
+
+    compute: Compute
+    silent: dict[str, datetime] = field(default_factory=dict)
+    """Path -> when it let a deadline pass, as far as this process knows."""
+
+    def active(self) -> Sequence[Child]:
+        """Return the cells that have reported lately, and whose brokers can be reached."""
+        if not self.compute.cells.enabled:
+            return ()
+        with self.compute.engine.connect() as conn:
+            now, children = self.compute.now(conn), neighbours.around(conn).children
+        found = [
+            path
+            for cell in children.values()
+            if not cell.failures and not state.is_mute(self.compute, cell, now)
+            for path in self._answering(cell, now)
+        ]
+        return [Child(CELL, 0, path) for path in sorted(found, key=lambda path: (paths.hops(path), path))[:MOST_CELLS]]
+
+    def _answering(self, cell: Cell, now: datetime) -> Iterator[str]:
+        """The paths of a child and of those below it, without those that were silent and were not heard since."""
+        for path, age in _below(paths.join(self.compute.cells.name, cell.name), cell.children):
+            since = self.silent.get(path)
+            heard = since is not None and cell.last_seen is not None and cell.last_seen - age > since
+            if since is None or heard or now - since > SILENT:
+                yield path
+
+    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+        """Send all messages, and wait for the answers until `call_timeout` has passed for all of them."""
+        seconds = self.compute.cells.call_timeout
+        until = monotonic() + seconds
+        sent = [self._send(request, seconds) for request in requests]
+        return [
+            message if isinstance(message, CloudError) else self._answer(request, message, until)
+            for request, message in zip(requests, sent, strict=True)
+        ]
+
+    def _send(self, request: PartRequest, seconds: float) -> str | CloudError:
+        """The uuid of the message."""
+        try:
+            kwargs = written(request.asker, request.action)
+            return messaging.ask(self.compute, request.child.name, METHOD, kwargs, seconds)
+        except ComputeError as error:
+            return CloudError(str(error))
+
+    def _answer(self, request: PartRequest, message: str, until: float) -> Outcome:
+        try:
+            value = messaging.wait(self.compute, message, max(0.0, until - monotonic()))
+        except CellTimeout as error:
+            with self.compute.engine.connect() as conn:
+                self.silent[request.child.name] = self.compute.now(conn)
+            return CloudError(str(error))
+        except ComputeError as error:
+            return CloudError(str(error))
+        self.silent.pop(request.child.name, None)
+        return read_answer(value)
+
+
+def _below(
+    path: str, children: Sequence[Mapping[str, Any]], age: timedelta = timedelta(0)
+) -> Iterator[tuple[str, timedelta]]:
+    """(path, age of its last word in that of the child) of a cell, and of those below that were not mute then."""
+    yield path, age
+    for child in children:
+        name, further, seconds = child.get("name"), child.get("children"), child.get("age")
+        if child.get("state") == "up" and isinstance(name, str) and isinstance(seconds, int | float):
+            older = age + timedelta(seconds=seconds)
+            yield from _below(paths.join(path, name), further if isinstance(further, list) else (), older)

@@ -1,0 +1,53 @@
+"""Estimates: the room that a cell has for the servers of a build, before it is sent there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+from climate.compute.cells import build_request, messaging
+from climate.compute.cells.build_request import Build
+from climate.compute.cells.dispatch import CellContext, Handlers
+from climate.compute.cells.messages import Message
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError
+from climate.compute.zones import selection
+
+ESTIMATE = "estimate_run_instance"
+"""Method of a cell that tells how many servers of a build would fit there."""
+
+
+def estimate(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> int:
+    """Return the number of servers of a build that would fit in this cell now; nothing is kept for them.
+
+    Raises CellError for a flavor, image or network that is not here.
+    """
+    build = build_request.read(kwargs)
+    with context.compute.engine.connect() as conn:
+        request = build_request.boot_request(conn, build)
+    return selection.room(context.compute, replace(request, least=1))
+
+
+def ask(compute: Compute, builds: Sequence[Build]) -> list[int | ComputeError]:
+    """Return the room for each of these builds in its cell, or why it is not known; all are asked at once."""
+    seconds = compute.cells.call_timeout
+    until = monotonic() + seconds
+    sent = [_send(compute, build, seconds) for build in builds]
+    return [one if isinstance(one, ComputeError) else _room(compute, one, until) for one in sent]
+
+
+def _send(compute: Compute, build: Build, seconds: float) -> str | ComputeError:
+    try:
+        return messaging.ask(compute, build.cell or "", ESTIMATE, build.to_kwargs(), seconds)
+    except ComputeError as error:
+        return error
+
+
+def _room(compute: Compute, uuid: str, until: float) -> int | ComputeError:
+    try:
+        return int(messaging.wait(compute, uuid, max(0.0, until - monotonic())) or 0)
+    except ComputeError as error:
+        return error
+
+
+HANDLERS = Handlers(targeted={ESTIMATE: estimate})

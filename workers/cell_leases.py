@@ -1,0 +1,35 @@
+"""Parts of leases of other cells: what the cells above ask for, the engine of this cell does."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from climate.cloud import CloudError
+from climate.cloud.part_messages import METHOD, later, read, written_answer
+from climate.compute.cells import paths
+from climate.compute.cells.dispatch import CellContext, Handlers
+from climate.compute.cells.errors import BadMessage
+from climate.compute.cells.messages import Message
+from climate.context import Climate
+from climate.service import part_requests
+
+log = structlog.get_logger(__name__)
+
+
+def handlers(climate: Climate) -> Handlers:
+    """Return the method by which the cells above hold hosts of this one."""
+
+    def lease_part(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            asker, action = read(kwargs)
+        except ValueError as error:
+            raise BadMessage(f"{METHOD}: {error}") from None
+        account = part_requests.account_of(paths.split(message.routing_path)[0], asker)
+        try:
+            return written_answer(part_requests.carry_out(climate, account, action))
+        except CloudError as error:
+            log.info("an action of a parent has to wait", action=type(action).__name__, reason=str(error))
+            return later(str(error))
+
+    return Handlers(targeted={METHOD: lease_part})
