@@ -1,4 +1,4 @@
-"""A tree of complete cells with engines of their own; messages are handed on while `running`."""
+"""A tree of complete cells with engines of their own; messages go while somebody waits for an answer."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Any
 from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
+from climate.cloud.children import Child, Outcome, PartRequest
 from climate.cloud.part_messages import METHOD
 from climate.compute import Compute, services
 from climate.compute.cells import build_estimate, server_methods, server_sync, state
@@ -133,6 +134,23 @@ class CellFamily(Deployments):
         return sorted((part.cell, part.hosts, str(part.state)) for part in lease.parts)
 
 
+@dataclass
+class Carried:
+    """The cells below the top; their messages go while an answer is waited for."""
+
+    family: CellFamily
+    children: BundledCells
+
+    def active(self) -> Sequence[Child]:
+        return self.children.active()
+
+    def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
+        if not requests:
+            return []
+        with self.family.running():
+            return self.children.ask_all(requests)
+
+
 def lost_before(said: Args, go: Callable[[], Any]) -> Any:
     """The cell never gets the message."""
     raise CellTimeout
@@ -178,7 +196,7 @@ def _climate(compute: Compute, name: str, family_clock: Any, home: Path) -> Clim
 
 @contextmanager
 def cell_family(databases: CellDatabases, home: Path) -> Iterator[CellFamily]:
-    """The tree with its messages on their way, until the block ends."""
+    """The tree, with empty tables in each cell."""
     nodes = {name: [node(f"{name}-n{number}") for number in range(1, count + 1)] for name, count in HOSTS.items()}
     nodes["leaf"].append(node(ORDINARY))
     with tree(databases, home, CHILDREN, nodes, call_timeout=PATIENT) as cells:
@@ -201,10 +219,11 @@ def cell_family(databases: CellDatabases, home: Path) -> Iterator[CellFamily]:
         below = [name for name in CHILDREN if name != "top"]
         for name in below:
             server_sync.follow(cells[name], wanted=True)
+        top = family.climates["top"]
+        family.climates["top"] = replace(top, cells=Carried(family, BundledCells(cells["top"])))
         family.report()
         try:
-            with family.running():
-                yield family
+            yield family
         finally:
             for name in below:
                 server_sync.follow(cells[name], wanted=False)

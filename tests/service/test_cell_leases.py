@@ -384,7 +384,8 @@ def test_a_cell_hears_of_its_own_part_only(cells: CellFamily) -> None:
 
 def boot(cells: CellFamily, reservation: str, **changes: Any) -> str:
     cells.settle()
-    return cells.app().booted({"reservation": reservation}, **changes)
+    with cells.running():
+        return cells.app().booted({"reservation": reservation}, **changes)
 
 
 def at_top(cells: CellFamily, server_id: str, status: str) -> dict[str, Any]:
@@ -433,7 +434,8 @@ def test_servers_go_where_the_lease_has_room(cells: CellFamily) -> None:
         at_top(cells, made[-1], "ACTIVE")
     counts = {name: cells.site(name).count("compute_servers", "status = 'ACTIVE'") for name in PATHS}
     assert counts == {"left": 4, "right": 2, "leaf": 6}
-    refused = cells.app().boot({"reservation": one["id"]}, flavorRef="h")
+    with cells.running():
+        refused = cells.app().boot({"reservation": one["id"]}, flavorRef="h")
     assert refused.status_code == 409
     assert "No cell of the lease has room" in refused.get_data(as_text=True)
 
