@@ -34,4 +34,4 @@ def test_each_promise_names_its_code_and_its_test(page: str) -> None:
         read = ROW.match(row)
         assert read is not None, f"write {row!r} as | promise | `code` | `tests/...::test_...` |"
         assert (ROOT / read["code"]).is_file(), f"{read['code']} is gone: name where the promise is kept now"
-        assert read["test"] in functions_of(ROOT / read["file"]), f"{read['file']}::{read['test']} is gone: name another"
+        assert read["test"] in functions_of(ROOT / read["file"]), f"no {read['test']} in {read['file']}; name another"
