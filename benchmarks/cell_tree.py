@@ -56,9 +56,9 @@ class Processor:
     """Processor time since some moment, in seconds."""
 
     processes: float
-    """Of the cells processes."""
+    """Processor time of the cells processes."""
     databases: float
-    """Of their backends."""
+    """Processor time of their database backends."""
 
     def since(self, earlier: "Processor") -> "Processor":
         return Processor(self.processes - earlier.processes, self.databases - earlier.databases)

@@ -36,7 +36,7 @@ class Process:
     pids: list[int]
     connection: Connection
     path: str
-    """Of the server."""
+    """Path of the server that is shown."""
 
     def open(self) -> None:
         """Use a new connection: the old one may be closed after a pause."""
@@ -61,7 +61,7 @@ class Process:
 
 @dataclass
 class Turns:
-    """What the requests to one zone of the tree took, turn by turn, in milliseconds of a request."""
+    """Milliseconds of a request to one zone of the tree, turn by turn."""
 
     walls: list[float] = field(default_factory=list)
     webs: list[float] = field(default_factory=list)

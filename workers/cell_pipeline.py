@@ -33,7 +33,7 @@ class Station:
     idle: int = 0
     """Threads that wait for a task."""
     looks: bool = True
-    """Whether messages may wait in the database."""
+    """True: messages may wait in the database."""
 
     def room(self) -> int:
         with self.changed:

@@ -21,7 +21,7 @@ PARENTS: Mapping[str, str | None] = {
 
 API_CELL = {"CLIMATE_COMPUTE_API_CLASS": "nova.compute.cells_api.ComputeCellsAPI"}
 COMPUTE_CELL = {"CLIMATE_COMPUTE_API_CLASS": "nova.compute.API"}
-"""What the configurations of the API cell and of a child differ in."""
+"""Settings in which the API cell and a child differ."""
 
 CHILD_PROCESSES = ("poller", "worker", "cells")
 """A child cell has everything but the public API."""

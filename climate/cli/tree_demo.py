@@ -27,7 +27,7 @@ class Deployment:
     home: Path
     host: str
     port: int | None = None
-    """Of its APIs; None: it has no web process."""
+    """Port of its APIs; None: it has no web process."""
 
     @property
     def url(self) -> str:

@@ -14,7 +14,7 @@ from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, C
 from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
 
 NOT_REGISTERED = ZoneAnswer(404)
-"""Of a child that was removed: what leases had there is given up."""
+"""Answer of a child that was removed: parts of leases there are given up."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ class PartLease:
     """Hosts that are held; None once it is no longer only held."""
     end: datetime | None
     is_over: bool
-    """Whether it has ended or is ending."""
+    """Return whether it has ended or is ending."""
 
 
 @dataclass(frozen=True, slots=True)

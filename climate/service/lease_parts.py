@@ -38,7 +38,7 @@ def child_of(part: Part) -> Child:
 
 
 def spread(child: Child, *, across: bool) -> dict[str, bool]:
-    """What a reservation that may be spread says of its part: a zone may spread it further, over zones below it."""
+    """Return the keys of a part that a zone may spread further, over the zones below it."""
     return {"across": True} if across and child.kind == ZONE else {}
 
 

@@ -40,7 +40,7 @@ class Places:
     """The deployments that a reservation may lie in."""
 
     is_here: bool
-    """Whether hosts of this deployment will do."""
+    """True: the reservation may lie in this deployment."""
     children: Sequence[Child]
     named: str = ""
     """The one that the reservation names."""
@@ -120,7 +120,7 @@ def _is_called(child: Child, name: str) -> bool:
 
 
 def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Share | None:
-    """How the last reservation of the order is split; None: all of it is here.  NotEnoughHosts where nobody has it."""
+    """Return the split of the last reservation; None: all of it is here.  Raises NotEnoughHosts."""
     spec = order.reservations[-1]
     across = bool(spec.get("across"))
     own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in {places.named}")
@@ -149,7 +149,7 @@ def _filled(order: Order) -> Order:
 
 
 def _refusal_here(climate: Climate, caller: Caller, order: Order) -> ClimateError | None:
-    """Why this deployment cannot give all of the order; None: it can."""
+    """Return the reason why this deployment cannot give all of the order; None: it can."""
     try:
         leases.create(climate, caller, order, dry_run=True)
     except NOT_HERE as error:
@@ -158,7 +158,7 @@ def _refusal_here(climate: Climate, caller: Caller, order: Order) -> ClimateErro
 
 
 def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
-    """How many hosts of the last reservation this deployment could give."""
+    """Return the number of hosts that this deployment could give for the last reservation."""
     some = {**order.reservations[-1], "min": 1}
     try:
         tried = leases.create(
@@ -170,7 +170,7 @@ def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
 
 
 def _offers(climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int) -> list[Offered]:
-    """What each child could give for the last reservation of the order, the best offer first."""
+    """Return the offer of each child for the last reservation of the order, best first."""
     own = (*lease_parts.OWN, "resource_type")
     spec = {key: value for key, value in order.reservations[-1].items() if key not in own}
     wanted = {**spec, "min": least, "max": order.reservations[-1]["max"]}

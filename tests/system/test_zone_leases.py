@@ -117,7 +117,7 @@ def there(tree: ZoneTree, zone: str) -> set[str]:
 
 
 def agree(tree: ZoneTree, shown: dict[str, Any]) -> bool:
-    """Whether the parent's picture of a lease and its servers is that of its children."""
+    """Return whether the parent shows a lease and its servers as its children do."""
     known = {row["server_id"]: row["name"] for row in placed(tree)}
     below = {zone: there(tree, zone) for zone in ("child-1", "child-2", "grandchild")}
     for part in parts(shown):
@@ -138,7 +138,7 @@ def placed(tree: ZoneTree) -> list[dict[str, str]]:
 
 
 def is_settled(tree: ZoneTree) -> bool:
-    """Whether nothing is at work or late in any zone."""
+    """Return whether nothing is at work or late in any zone."""
     for zone in ZONES:
         try:
             with psycopg.connect(plain_url(tree.database_url(zone))) as conn:
@@ -158,7 +158,7 @@ def check(tree: ZoneTree) -> None:
 
 
 def nothing_left(tree: ZoneTree) -> bool:
-    """Whether no zone keeps a host or a server, and the parent knows of none."""
+    """Return whether no zone keeps a host or a server, and the parent knows of none."""
     held = {zone: calendar.in_rows(tree.database_url(zone)) for zone in ZONES}
     return not any(held.values()) and not any(there(tree, zone) for zone in ZONES) and not placed(tree)
 

@@ -33,7 +33,7 @@ class ZoneTree:
     port: int
     process: "subprocess.Popen[bytes]"
     folder: str = "zones"
-    """Of the homes of the deployments."""
+    """Folder of the homes of the deployments."""
     words: dict[str, list[str]] = field(default_factory=dict)
     """Home of a deployment that was killed -> the words that it was begun with."""
     apis: dict[str, Api] = field(default_factory=dict)

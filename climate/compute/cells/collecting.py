@@ -25,7 +25,7 @@ class Collected:
     """The responses to a broadcast.  All cells are named by their paths from this one."""
 
     responses: tuple[Response, ...]
-    """Of cells that answered, failed ones included, by path."""
+    """Responses of the cells that answered, failed ones included, by path."""
     silent: tuple[str, ...]
     """Cells that did not answer in time, with those known to be below them."""
 

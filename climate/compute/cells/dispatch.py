@@ -42,7 +42,7 @@ class CellContext:
     attempt: int = 1
     """Times that this message was handed to its handler, this one included."""
     passed_on: bool = False
-    """Whether the message was sent to further cells when it arrived."""
+    """True: the message was sent to further cells when it arrived."""
 
 
 Handler = Callable[[CellContext, Message, Mapping[str, Any]], Any]

@@ -132,7 +132,7 @@ def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
 
 
 def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
-    """What was told of cells `seconds` ago, as of now: their last words have aged since."""
+    """Return the cells of a report that is `seconds` old, as of now: their ages have grown since."""
     found = []
     for child in children:
         told = child.get("age")

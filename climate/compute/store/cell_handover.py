@@ -71,7 +71,7 @@ class Outgoing:
     """Its id on the way to the neighbour."""
     because: Key
     taken: bool = False
-    """Whether this process sends it as soon as it is stored."""
+    """True: this process sends it as soon as it is stored."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from climate.compute.zones.models import ChildZone
 
 @dataclass(frozen=True, slots=True)
 class ZoneRoute:
-    """What this zone knows about the whereabouts of a server."""
+    """Place of a server, as far as this zone knows it."""
 
     now: datetime
     """By the clock of the database."""

@@ -167,7 +167,7 @@ def sweep(compute: Compute) -> None:
 
 
 def parts_of(build: Build) -> Parts:
-    """Where the reservations of a build lie in child zones."""
+    """Return the parts of the build's reservations in child zones."""
     return {int(zone_id): tuple(there) for zone_id, there in build.request.get("parts", {}).items()}
 
 

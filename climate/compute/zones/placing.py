@@ -51,7 +51,7 @@ class Way:
 
     chain: ZoneChain
     parts: Parts = field(default_factory=dict)
-    """Where the reservations of the request lie in child zones."""
+    """Parts of the request's reservations in child zones."""
 
 
 def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: Make) -> str:

@@ -35,7 +35,7 @@ class Wanted:
     image: str | None = None
     chain: ZoneChain = FROM_USER
     parts: Parts = field(default_factory=dict)
-    """Where its reservations lie in child zones: only those are asked."""
+    """Parts of its reservations in child zones: only these zones are asked."""
 
 
 @dataclass(frozen=True, slots=True)
