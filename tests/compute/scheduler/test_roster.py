@@ -22,6 +22,7 @@ from climate.compute.store.snapshot import NODE, Reading
 from climate.store.engine import connect
 from tests.compute.place import empty
 from tests.compute.tables import table
+from tests.databases import connected
 
 DOWN = 60.0
 
@@ -60,10 +61,9 @@ def _value(column: Any, place: int) -> Any:
 
 @pytest.fixture
 def database(scratch: str) -> Iterator[Engine]:
-    engine = connect(scratch, pool_size=20)
-    empty(engine)
-    yield engine
-    engine.dispose()
+    with connected(scratch) as engine:
+        empty(engine)
+        yield engine
 
 
 @pytest.fixture
@@ -447,8 +447,16 @@ class Cloud(RuleBasedStateMachine):
         self.reader.close()
 
 
-def test_whatever_happens_it_is_what_a_query_shows(database: Engine) -> None:
-    machine: Callable[[], Cloud] = type("ThisCloud", (Cloud,), {"engine": database})
+@pytest.fixture
+def impatient(database: Engine) -> Iterator[Engine]:
+    """An engine whose connections nobody else gets: what its writers set stays set."""
+    engine = connect(database.url.render_as_string(hide_password=False), pool_size=20)
+    yield engine
+    engine.dispose()
+
+
+def test_whatever_happens_it_is_what_a_query_shows(impatient: Engine) -> None:
+    machine: Callable[[], Cloud] = type("ThisCloud", (Cloud,), {"engine": impatient})
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
