@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import Connection, event, text
 
-from api import create_app
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_zones import BundledZones
 from climate.compute import services
@@ -20,6 +19,7 @@ from climate.service import events, hosts, leases, replay, zone_leases
 from climate.service.leases import Order
 from climate.store.engine import database_time
 from climate.store.leases import Listing
+from tests.apps import app_of
 from tests.compute.zones import tree as trees
 from tests.compute.zones.tree import Tree, Zone
 from tests.compute.zones.wires import Application
@@ -256,7 +256,7 @@ def _ready(family: Family, zone: Zone) -> None:
     )
     climate = replace(climate, settings=replace(climate.settings, minutes_before_end=0))
     zone.deployment = replace(whole, climate=climate)
-    zone.app = create_app(zone.deployment)
+    zone.app = app_of(zone.deployment)
     zone.people.clear()
     family.tree.mend(zone.name)
     for number in range(1, HOSTS + 1):

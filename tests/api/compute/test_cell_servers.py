@@ -8,7 +8,6 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from api import create_app
 from api.compute import figures
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute, services
@@ -18,6 +17,7 @@ from climate.context import Climate
 from climate.settings import Settings
 from tests.api.compute.world import Person, done, message
 from tests.api.reservation.face import Deployment, Doorkeeper
+from tests.apps import app_of
 from tests.compute.cells.server_tree import LEAF_PATH, ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
 from tests.compute.place import unsafe
@@ -55,7 +55,7 @@ def standing(
 def _app(cells: ServerTree, compute: Any) -> Flask:
     home = cells.top.home
     climate = Climate(cells.top.engine, BundledCloud(compute), installed_plugins(), Settings(home=home))
-    return create_app(
+    return app_of(
         cast("Any", Deployment(Settings(home=home, public_url="http://here"), climate, Doorkeeper(), compute))
     )
 
