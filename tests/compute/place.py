@@ -24,6 +24,8 @@ from tests import databases
 from tests.compute import nets
 
 SERVICE = "compute-1"
+DOWN_SECONDS = 1800.0
+"""A service is down when it did not report for so long: no busy machine makes a test that slow."""
 TINY = Flavor("t", "tiny", 1, 512, 1)
 HALF = Flavor("h", "half", 4, 4096, 10)
 """Two of it fill the memory of a small node once."""
@@ -132,7 +134,7 @@ def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriv
         rings, chosen = Rings(), driver or MemoryDriver(nodes)
         compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
         cells = CellOptions(vault=Vault.of_this_process())
-        compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned), cells=cells)
+        compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned), cells=cells, down_seconds=DOWN_SECONDS)
         services.refresh(compute)
         with engine.begin() as conn:
             nets.network(conn, "private", "10.10.0.0/26")
