@@ -10,6 +10,8 @@ UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
 ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# Where a user's settings forbid it, each of the many processes of a test run would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12

@@ -4,15 +4,13 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import make_url
 
 from climate import embedded, plugin
@@ -24,6 +22,8 @@ from climate.service import hosts
 from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata
+from tests.databases import Databases, Restored, connected
+from tests.installed import installed_plugins
 
 pytest_plugins = ("tests.netlab.option",)
 
@@ -90,35 +90,11 @@ def server_url() -> Iterator[str]:
             yield stores.database_url
 
 
-@dataclass
-class Databases:
-    """Makes databases, empty or from a template, and drops them: each when it is done with, all in the end."""
-
-    server_url: str
-    admin: Engine
-    made: list[str] = field(default_factory=list)
-
-    def __call__(self, template: str = "template0") -> str:
-        name = f"climate_test_{uuid4().hex[:12]}"
-        with self.admin.connect() as conn:
-            # Copied as files where they are in memory: half the time; on a disk it would wait for two checkpoints.
-            strategy = "WAL_LOG" if "CLIMATE_TEST_DATABASE_URL" in os.environ else "FILE_COPY"
-            conn.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY {strategy}'))
-        self.made.append(name)
-        return make_url(self.server_url).set(database=name).render_as_string(hide_password=False)
-
-    def drop(self, *names: str) -> None:
-        with self.admin.connect() as conn:
-            for name in names:
-                conn.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
-
-
 @pytest.fixture(scope="session")
 def make_database(server_url: str) -> Iterator[Databases]:
-    databases = Databases(server_url, create_engine(server_url, isolation_level="AUTOCOMMIT"))
+    databases = Databases(server_url)
     yield databases
-    databases.drop(*databases.made)
-    databases.admin.dispose()
+    databases.close()
 
 
 @pytest.fixture(scope="session")
@@ -143,20 +119,31 @@ def hosts_template(make_database: Databases, engine_template: str) -> str:
     return str(make_url(url).database)
 
 
+@pytest.fixture(scope="session")
+def with_tables(make_database: Databases, engine_template: str) -> Restored:
+    """A database with the engine's tables, restored after each test."""
+    return Restored(make_database, engine_template, metadata)
+
+
+@pytest.fixture(scope="session")
+def with_hosts(make_database: Databases, hosts_template: str) -> Restored:
+    """A database in which h1..h8 are registered, restored after each test."""
+    return Restored(make_database, hosts_template, metadata)
+
+
 @pytest.fixture
-def database_url(request: pytest.FixtureRequest, make_database: Databases, engine_template: str) -> Iterator[str]:
-    """A database of the test's own, with the engine's tables; gone after it, for thousands of them fill the memory."""
-    with_hosts = "climate" in request.fixturenames
-    url = make_database(request.getfixturevalue("hosts_template") if with_hosts else engine_template)
-    yield url
-    make_database.drop(str(make_url(url).database))
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database of the test's own, with the engine's tables."""
+    kind = "with_hosts" if "climate" in request.fixturenames else "with_tables"
+    restored: Restored = request.getfixturevalue(kind)
+    with restored.used() as url:
+        yield url
 
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[Engine]:
-    engine = connect(database_url, pool_size=20)
-    yield engine
-    engine.dispose()
+    with connected(database_url) as engine:
+        yield engine
 
 
 class Clock:
@@ -193,7 +180,7 @@ HOSTS: Mapping[str, dict[str, str]] = {f"h{place}": {"gpu_count": "2"} if place 
 @pytest.fixture(scope="session")
 def plugins() -> Mapping[str, plugin.ResourcePlugin]:
     """The installed plugins, found once."""
-    return plugin.load()
+    return installed_plugins()
 
 
 @pytest.fixture

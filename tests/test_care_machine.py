@@ -49,7 +49,6 @@ class Care(RuleBasedStateMachine):
         super().__init__()
         empty(self.engine)
         with self.engine.begin() as conn:
-            conn.execute(text("TRUNCATE maintenance_windows CASCADE"))
             conn.execute(text("UPDATE hosts SET doubted_since = NULL, drift = ''"))
         self.world = World(self.engine)
         self.climate, self.clock, self.cloud = self.world.climate, self.world.clock, self.world.cloud

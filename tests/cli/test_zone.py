@@ -13,10 +13,10 @@ import pytest
 import structlog
 from sqlalchemy import text
 
-from api import create_app
 from climate import logs
 from climate.cli import run
 from climate.identity import first_start
+from tests.apps import app_of
 from tests.cli.conftest import Ran
 from tests.compute.zones.conftest import lone, standing, zone_template
 from tests.compute.zones.tree import Tree
@@ -63,7 +63,7 @@ def zones(lone: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ite
     (settings.home / "clouds.yaml").unlink(missing_ok=True)
     first_start(deployment.identity, settings, lambda said: None)
     logs.configure(level="WARNING", stream=io.StringIO())  # standard output is the command's
-    with served(create_app(replace(deployment, settings=settings)), port):
+    with served(app_of(replace(deployment, settings=settings)), port):
         yield Command({"CLIMATE_HOME": str(settings.home), "HOME": str(tmp_path)}, capsys)
     structlog.reset_defaults()
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, make_url, text
+from sqlalchemy import Engine, create_engine, make_url, text
 
 from climate.compute import Compute, asking, boot, build, lifecycle, services
 from climate.compute.cells.options import CellOptions
@@ -20,11 +19,13 @@ from climate.compute.store.tables import metadata
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones.options import Zones
-from climate.store.engine import connect
 from climate.vault import Vault
+from tests import databases
 from tests.compute import nets
 
 SERVICE = "compute-1"
+DOWN_SECONDS = 1800.0
+"""A service is down when it did not report for so long: no busy machine makes a test that slow."""
 TINY = Flavor("t", "tiny", 1, 512, 1)
 HALF = Flavor("h", "half", 4, 4096, 10)
 """Two of it fill the memory of a small node once."""
@@ -114,20 +115,11 @@ def node(name: str, **sizes: Any) -> NodeSpec:
     return replace(NodeSpec(name, 8, 8192, 100, driver="memory", reserved_ram_mb=0), **sizes)
 
 
-@cache
-def _create_tables(url: URL) -> None:
-    """Create the tables of the cloud, once in each database: looking for each of them takes longer than a test."""
-    engine = create_engine(url)
-    metadata.create_all(engine)
-    engine.dispose()
-
-
 def empty(engine: Engine) -> None:
     """All tables of the cloud, with nothing in them."""
-    _create_tables(engine.url)
+    databases.create_tables(engine.url, metadata)
     with engine.begin() as conn:
-        for table in reversed(metadata.sorted_tables):
-            conn.execute(table.delete())
+        databases.empty(conn, metadata.sorted_tables)
 
 
 def _turned(text: str) -> str:
@@ -137,16 +129,15 @@ def _turned(text: str) -> str:
 @contextmanager
 def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriver | None = None) -> Iterator[Place]:
     """A cloud with these nodes; the tables are made anew."""
-    engine = connect(database, pool_size=20)
-    empty(engine)
-    rings, chosen = Rings(), driver or MemoryDriver(nodes)
-    compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
-    cells = CellOptions(vault=Vault.of_this_process())
-    compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned), cells=cells)
-    services.refresh(compute)
-    with engine.begin() as conn:
-        nets.network(conn, "private", "10.10.0.0/26")
-        for flavor in (TINY, HALF):
-            flavors.insert(conn, flavor)
-    yield Place(compute, rings, chosen)
-    engine.dispose()
+    with databases.connected(database) as engine:
+        empty(engine)
+        rings, chosen = Rings(), driver or MemoryDriver(nodes)
+        compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
+        cells = CellOptions(vault=Vault.of_this_process())
+        compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned), cells=cells, down_seconds=DOWN_SECONDS)
+        services.refresh(compute)
+        with engine.begin() as conn:
+            nets.network(conn, "private", "10.10.0.0/26")
+            for flavor in (TINY, HALF):
+                flavors.insert(conn, flavor)
+        yield Place(compute, rings, chosen)

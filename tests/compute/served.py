@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
-from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.compute import services
 from climate.context import Climate
@@ -17,6 +16,7 @@ from tests.api.reservation.face import Deployment
 from tests.apps import app_of
 from tests.compute import place as cloud
 from tests.identity import place as people
+from tests.installed import installed_plugins
 from tests.system.stack import free_port
 
 BEAT_SECONDS = 10.0
@@ -39,7 +39,7 @@ def served(database: str, home: Path, nodes: Sequence[str]) -> Iterator[Served]:
     specs = [cloud.node(name) for name in nodes]
     with cloud.place(database, home, specs) as here, people.place(database, home, settings) as known:
         services.furnish(here.compute)
-        climate = Climate(here.compute.engine, BundledCloud(here.compute), plugin.load(), settings)
+        climate = Climate(here.compute.engine, BundledCloud(here.compute), installed_plugins(), settings)
         app = app_of(Deployment(settings, climate, known.identity, here.compute))
         beat = partial(services.refresh, here.compute)
         with people.served(app, settings.port), repeated(here.settle), repeated(beat, BEAT_SECONDS):

@@ -18,7 +18,7 @@ from climate.compute.nodes import NodesFile
 from climate.compute.server import ACTIVE, DELETE, ERROR
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute.place import HALF, SERVICE, Place, node, place
+from tests.compute.place import DOWN_SECONDS, HALF, SERVICE, Place, node, place
 
 OTHER = "compute-2"
 
@@ -48,7 +48,7 @@ def second(here: Place, *specs: NodeSpec) -> Iterator[Compute]:
     yield made
 
 
-def silent(here: Place, host: str, seconds: float = 61) -> None:
+def silent(here: Place, host: str, seconds: float = DOWN_SECONDS + 1) -> None:
     """Let nothing have been heard of a service for a while."""
     with here.compute.engine.begin() as conn:
         conn.execute(
@@ -223,8 +223,8 @@ def test_who_is_at_the_deletion_is_left_to_it(here: Place) -> None:
 
 
 def test_how_long_silence_may_last_is_a_setting(here: Place) -> None:
-    silent(here, SERVICE, 100)
-    patient = replace(here.compute, down_seconds=120)
+    silent(here, SERVICE)
+    patient = replace(here.compute, down_seconds=2 * DOWN_SECONDS)
     assert not find(here).up
     assert services.listed(patient)[0].up
     assert all(node.up for node in lending.nodes(patient))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
@@ -21,7 +22,7 @@ from climate.cloud import (
 )
 from climate.compute import maintenance, services
 from climate.compute.store import flavors
-from tests.compute.place import HALF, TINY, node
+from tests.compute.place import DOWN_SECONDS, HALF, TINY, node
 from tests.conformance.conftest import HOSTS, SDK_WARNS, BundledScene, FakeScene, Scene
 
 OUT_OF_USE = sorted(KEPT - {FREEPOOL})
@@ -199,7 +200,8 @@ def call_down(scene: BundledScene) -> None:
 
 def silence(scene: BundledScene) -> None:
     with scene.here.compute.engine.begin() as conn:
-        conn.execute(text("UPDATE compute_services SET beat_at = beat_at - interval '61 seconds'"))
+        ago = timedelta(seconds=DOWN_SECONDS + 1)
+        conn.execute(text("UPDATE compute_services SET beat_at = beat_at - CAST(:ago AS interval)"), {"ago": ago})
 
 
 def forget(scene: BundledScene) -> None:

@@ -18,8 +18,8 @@ from climate.context import Climate
 from climate.identity import Identity, build, first_start
 from climate.identity.store.tables import metadata
 from climate.settings import Settings
-from climate.store.engine import connect
 from tests import apps
+from tests.databases import connected, create_tables, empty
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 
@@ -41,16 +41,16 @@ class Place:
 @contextmanager
 def place(database: str, home: Path, settings: Settings | None = None) -> Iterator[Place]:
     """Tables, users and keys as after the first start; the tables are emptied first."""
-    engine = connect(database, pool_size=4)
     settings = settings or Settings(home=home)
-    metadata.drop_all(engine)
-    metadata.create_all(engine)
-    climate = Climate(engine, cast("Any", None), {}, settings)
-    compute = climate_compute.build(engine, home=home, service_host="c", cast=lambda host, *servers: None)
-    found = Place(settings, build(engine, settings, QUICK), climate, compute=compute)
-    first_start(found.identity, settings, found.said.append)
-    yield found
-    engine.dispose()
+    with connected(database) as engine:
+        create_tables(engine.url, metadata)
+        with engine.begin() as conn:
+            empty(conn, metadata.sorted_tables)
+        climate = Climate(engine, cast("Any", None), {}, settings)
+        compute = climate_compute.build(engine, home=home, service_host="c", cast=lambda host, *servers: None)
+        found = Place(settings, build(engine, settings, QUICK), climate, compute=compute)
+        first_start(found.identity, settings, found.said.append)
+        yield found
 
 
 def app_of(deployment: Place) -> Flask:

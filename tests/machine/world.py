@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event, text
 
-from climate import plugin
 from climate.cloud import RESERVED
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -19,7 +18,10 @@ from climate.service import events
 from climate.settings import Settings
 from climate.store import leases
 from climate.store.claims import Message
+from climate.store.tables import metadata
+from tests import databases
 from tests.conftest import ADMIN, Clock, cloud_host
+from tests.installed import installed_plugins
 
 HOSTS = ("h1", "h2", "h3", "h4")
 TABLES = (
@@ -50,7 +52,7 @@ class World:
         self.cloud.set_hosts([cloud_host(name) for name in HOSTS])
         self.cloud.watch = self._watched
         self.climate = Climate(
-            self.engine, self.cloud, plugin.load(), self.settings, self.clock, lambda: 0.5, power=self.power
+            self.engine, self.cloud, installed_plugins(), self.settings, self.clock, lambda: 0.5, power=self.power
         )
         for name in HOSTS:
             self.cloud.enrol(name)
@@ -214,10 +216,8 @@ BEGIN_AGAIN = """
 def empty(engine: Engine) -> None:
     """No lease has ever been; the hosts stay."""
     with engine.begin() as conn:
-        conn.exec_driver_sql("ALTER TABLE journal DISABLE TRIGGER USER")
-        conn.exec_driver_sql(f"TRUNCATE {TABLES} CASCADE")
+        databases.empty(conn, [metadata.tables[name] for name in TABLES.split(", ")])
         conn.exec_driver_sql(BEGIN_AGAIN)
-        conn.exec_driver_sql("ALTER TABLE journal ENABLE TRIGGER USER")
 
 
 def _rows(conn: Connection, table: str) -> str:

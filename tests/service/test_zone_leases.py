@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from api import create_app
 from climate.compute.services import IMAGE_ID
 from climate.domain.errors import (
     ClimateError,
@@ -26,6 +25,7 @@ from climate.service import leases, limits, tree_leases
 from climate.service.changes import Changes
 from climate.service.tree_leases import HOLD
 from climate.store.idempotency import Key
+from tests.apps import app_of
 from tests.compute.zones.tree import LATEST
 from tests.conftest import ADMIN, MEMBER
 from tests.service.zone_tree import Died, Family, family_of, hosts_wanted
@@ -408,7 +408,7 @@ def test_a_member_of_the_parent_is_no_administrator_of_the_child(family: Family)
     limited = family.tree["left"].deployment
     climate = replace(limited.climate, settings=replace(limited.climate.settings, host_on_end_choices="terminate"))
     family.tree["left"].deployment = replace(limited, climate=climate)
-    before, family.tree["left"].app = family.tree["left"].app, create_app(family.tree["left"].deployment)
+    before, family.tree["left"].app = family.tree["left"].app, app_of(family.tree["left"].deployment)
     try:
         with pytest.raises(NotEnoughHosts):
             family.make(hosts_wanted(1, zone="left", on_end="release"))

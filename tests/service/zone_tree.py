@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import text
 
-from api import create_app
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_zones import BundledZones
 from climate.context import Climate
 from climate.service import hosts
+from tests.apps import app_of
 from tests.compute.zones import tree as trees
 from tests.compute.zones.planned import planned
 from tests.compute.zones.tree import Tree, Zone
@@ -88,7 +88,7 @@ def _ready(family: Family, zone: Zone) -> None:
     )
     climate = replace(climate, settings=replace(climate.settings, minutes_before_end=0))
     zone.deployment = replace(whole, climate=climate)
-    zone.app = create_app(zone.deployment)
+    zone.app = app_of(zone.deployment)
     zone.people.clear()
     family.tree.mend(zone.name)
     for number in range(1, HOSTS + 1):

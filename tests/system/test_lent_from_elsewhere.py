@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from api import create_app
 from climate import bootstrap
 from climate.identity import directory
 from climate.identity.directory import NewUser
@@ -18,6 +17,7 @@ from climate.identity.people import Project
 from climate.identity.store import projects
 from climate.settings import Settings
 from tests.api.reservation.face import run_due
+from tests.apps import app_of
 from tests.compute.place import unsafe
 from tests.compute.served import Served, repeated, served
 from tests.identity import place as people
@@ -51,7 +51,7 @@ def in_process(home: Path, settings: Settings) -> Iterator[None]:
     deployment = bootstrap.build(settings)
     with people.place(settings.database_url, home, settings) as known:
         deployment = replace(deployment, identity=known.identity)
-        with people.served(create_app(deployment), settings.port), repeated(lambda: run_due(deployment.climate)):
+        with people.served(app_of(deployment), settings.port), repeated(lambda: run_due(deployment.climate)):
             yield
     deployment.climate.engine.dispose()
 

@@ -8,9 +8,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from api import create_app
 from api.compute import figures
-from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute, services
 from climate.compute.cells import state
@@ -19,9 +17,11 @@ from climate.context import Climate
 from climate.settings import Settings
 from tests.api.compute.world import Person, done, message
 from tests.api.reservation.face import Deployment, Doorkeeper
+from tests.apps import app_of
 from tests.compute.cells.server_tree import LEAF_PATH, ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
 from tests.compute.place import unsafe
+from tests.installed import installed_plugins
 
 SERVERS = "/compute/v2.1/servers"
 
@@ -54,8 +54,8 @@ def standing(
 
 def _app(cells: ServerTree, compute: Any) -> Flask:
     home = cells.top.home
-    climate = Climate(cells.top.engine, BundledCloud(compute), plugin.load(), Settings(home=home))
-    return create_app(
+    climate = Climate(cells.top.engine, BundledCloud(compute), installed_plugins(), Settings(home=home))
+    return app_of(
         cast("Any", Deployment(Settings(home=home, public_url="http://here"), climate, Doorkeeper(), compute))
     )
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import text
 
-from api import create_app
 from climate.compute.cells import neighbours
 from climate.compute.cells.options import CellOptions
 from climate.compute.store import cell_builds, cell_messages
@@ -17,6 +16,7 @@ from climate.settings import Settings
 from climate.vault import Vault
 from tests.api.compute.world import Person, World, done, message, world
 from tests.api.reservation.face import Deployment, Doorkeeper
+from tests.apps import app_of
 
 C = "/compute/v2.1/os-cells"
 SECRET, PASSWORD = "a secret of sixteen letters", "broker-password"
@@ -41,7 +41,7 @@ def top(cloud_database: str, tmp_path: Path) -> Iterator[World]:
         there.here.compute = replace(there.here.compute, cells=options)
         settings = Settings(home=tmp_path, public_url="http://here")
         deployment = Deployment(settings, there.climate, Doorkeeper(), there.here.compute)
-        there.app = create_app(cast("Any", deployment))
+        there.app = app_of(cast("Any", deployment))
         yield there
 
 

@@ -11,7 +11,6 @@ from flask import Flask
 from sqlalchemy import Engine, func, select, text
 from werkzeug.test import TestResponse
 
-from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.compute import services
 from climate.compute.flavor import Flavor
@@ -26,6 +25,8 @@ from tests.api.reservation.face import Deployment, Doorkeeper, run_due
 from tests.apps import app_of
 from tests.compute.place import SERVICE, Place, node, place
 from tests.conftest import ADMIN, MEMBER
+from tests.databases import empty
+from tests.installed import installed_plugins
 
 NODES = ("gpu-1", "gpu-2", "std-1")
 SECRET = Flavor("secret", "secret", 1, 512, 1, is_public=False, projects=(ADMIN.project_id,))
@@ -135,10 +136,7 @@ def written(there: World) -> dict[str, Any]:
 def forget(engine: Engine) -> None:
     """Empty the engine's tables, even the journal; the epoch goes on."""
     with engine.begin() as conn:
-        conn.execute(text("SET LOCAL session_replication_role = replica"))
-        for table in reversed(metadata.sorted_tables):
-            if table is not epochs:
-                conn.execute(table.delete())
+        empty(conn, [table for table in metadata.sorted_tables if table is not epochs])
 
 
 @contextmanager
@@ -150,7 +148,9 @@ def world(database: str, home: Path) -> Iterator[World]:
         with engine.begin() as conn:
             flavors.insert(conn, SECRET)
         services.furnish(here.compute)
-        climate = Climate(engine, BundledCloud(here.compute), plugin.load(), Settings(home=home, minutes_before_end=0))
+        climate = Climate(
+            engine, BundledCloud(here.compute), installed_plugins(), Settings(home=home, minutes_before_end=0)
+        )
         for name in ("gpu-1", "gpu-2"):
             hosts.register(climate, ADMIN, name, {"gpu": "a100"})
         deployment = Deployment(Settings(home=home, public_url="http://here"), climate, Doorkeeper(), here.compute)

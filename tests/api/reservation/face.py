@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask
 from sqlalchemy import Engine, func, select
 
-from climate import plugin, power
+from climate import power
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
@@ -18,6 +18,7 @@ from climate.settings import Settings
 from climate.store import care_tables, tables
 from tests.apps import app_of
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock, cloud_host
+from tests.installed import installed_plugins
 
 READER = Caller("reader-user", "project", frozenset({"reader"}))
 NOBODY = Caller("nobody", "", frozenset())
@@ -53,7 +54,7 @@ def hosts_of(engine: Engine, clock: Clock, count: int) -> Climate:
     """An engine over a fake cloud with `count` registered hosts."""
     known = [cloud_host(f"h{place}") for place in range(1, count + 1)]
     cloud = FakeCloud({host.name: host for host in known})
-    made = Climate(engine, cloud, plugin.load(), Settings(minutes_before_end=0), clock, lambda: 0.5)
+    made = Climate(engine, cloud, installed_plugins(), Settings(minutes_before_end=0), clock, lambda: 0.5)
     for host in known:
         hosts.register(made, ADMIN, host.name, {"gpu": "a100"})
     return made

@@ -21,9 +21,9 @@ from climate.compute.server import DELETE, Server
 from climate.compute.store import addresses, flavors
 from climate.compute.store import networks as rows
 from climate.compute.virt.memory import MemoryDriver
-from climate.store.engine import connect
 from tests.compute.place import SERVICE, TINY, Place, Rings, empty, node
 from tests.conftest import Clock
+from tests.databases import connected
 
 ONE, TWO = "net-1", "net-2"
 """Network hosts."""
@@ -192,14 +192,13 @@ MUST_BE_EMPTY = {
 @contextmanager
 def books(database: str, home: Path, clock: Clock, **options: Any) -> Iterator[Books]:
     """A cloud of two large nodes and no network; the tables are made anew."""
-    engine = connect(database, pool_size=20)
-    empty(engine)
-    specs = [node(name, vcpus=200, memory_mb=200_000, local_gb=2000) for name in ("n1", "n2")]
-    rings = Rings()
-    made = build(engine, home=home, service_host=SERVICE, cast=rings, now=clock, driver=MemoryDriver(specs))
-    made = replace(made, network=NetworkOptions(**options))
-    services.refresh(made)
-    with engine.begin() as conn:
-        flavors.insert(conn, TINY)
-    yield Books(Place(made, rings, made.driver), clock)
-    engine.dispose()
+    with connected(database) as engine:
+        empty(engine)
+        specs = [node(name, vcpus=200, memory_mb=200_000, local_gb=2000) for name in ("n1", "n2")]
+        rings = Rings()
+        made = build(engine, home=home, service_host=SERVICE, cast=rings, now=clock, driver=MemoryDriver(specs))
+        made = replace(made, network=NetworkOptions(**options))
+        services.refresh(made)
+        with engine.begin() as conn:
+            flavors.insert(conn, TINY)
+        yield Books(Place(made, rings, made.driver), clock)

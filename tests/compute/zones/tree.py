@@ -11,7 +11,6 @@ from flask import Flask
 from sqlalchemy import make_url, text
 from werkzeug.test import TestResponse
 
-from api import create_app
 from climate import bootstrap, identity, zoning
 from climate.bootstrap import Deployment
 from climate.compute import Compute, services
@@ -25,6 +24,7 @@ from climate.identity.store.tables import metadata as identity_tables
 from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata as engine_tables
+from tests.apps import app_of
 from tests.compute.place import Rings, node, unsafe
 from tests.compute.zones.wires import Application, Sockets, Wires
 from tests.identity.place import QUICK, Asker, served
@@ -200,7 +200,7 @@ def zone(tree: Tree, name: str, database: str, home: Path, settings: Mapping[str
     identity.first_start(deployment.identity, chosen, lambda said: None)
     services.refresh(compute)
     services.furnish(compute)
-    return Zone(name, deployment, create_app(deployment), rings, driver)
+    return Zone(name, deployment, app_of(deployment), rings, driver)
 
 
 NAMES = ("parent", "left", "right", "grandchild")

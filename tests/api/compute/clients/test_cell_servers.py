@@ -7,8 +7,6 @@ from uuid import uuid4
 
 import pytest
 
-from api import create_app
-from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.compute import services
 from climate.compute.cells import state
@@ -16,11 +14,13 @@ from climate.context import Climate
 from climate.settings import Settings
 from tests.api.compute.clients.conftest import Person
 from tests.api.reservation.face import Deployment
+from tests.apps import app_of
 from tests.compute.cells.server_tree import ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
 from tests.compute.place import unsafe
 from tests.compute.served import BEAT_SECONDS, repeated
 from tests.identity import place as people
+from tests.installed import installed_plugins
 from tests.system.shells import Shells
 from tests.system.stack import await_so, free_port
 
@@ -38,8 +38,8 @@ def user(
             services.furnish(cells.tree[name])
         settings = Settings(home=cells.top.home, port=free_port())
         known = stack.enter_context(people.place(databases("top"), cells.top.home, settings))
-        climate = Climate(cells.top.engine, BundledCloud(cells.top), plugin.load(), settings)
-        app = create_app(cast("Any", Deployment(settings, climate, known.identity, cells.top)))
+        climate = Climate(cells.top.engine, BundledCloud(cells.top), installed_plugins(), settings)
+        app = app_of(cast("Any", Deployment(settings, climate, known.identity, cells.top)))
         stack.enter_context(people.served(app, settings.port))
         stack.enter_context(repeated(cast("Any", cells.step)))
         stack.enter_context(repeated(lambda: beat(cells), BEAT_SECONDS))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from api import create_app
 from climate.compute.zones import polling
+from tests.apps import app_of
 from tests.compute.zones.tree import Tree, Zone
 from tests.identity.place import Asker
 
@@ -139,7 +139,7 @@ def test_only_administrators_are_served(parent: Zone) -> None:
 
 def test_without_the_admin_api_there_are_no_routes(parent: Zone) -> None:
     settings = replace(parent.deployment.settings, allow_admin_api=False)
-    asker = Asker(create_app(replace(parent.deployment, settings=settings)), parent.token("admin"))
+    asker = Asker(app_of(replace(parent.deployment, settings=settings)), parent.token("admin"))
     for path in ("/zones", "/zones/detail", "/zones/info", "/zones/1"):
         assert asker.ask("GET", f"/compute/v2.1{path}").status_code == 404
 
@@ -147,7 +147,7 @@ def test_without_the_admin_api_there_are_no_routes(parent: Zone) -> None:
 def test_zn_1_static_capabilities_are_shown_as_they_are_set(parent: Zone) -> None:
     zones = replace(parent.compute.zones, name="darksecret", capabilities={"cap1": "a;b", "cap2": "c;d"})
     changed = replace(parent.deployment, compute=replace(parent.compute, zones=zones))
-    asker = Asker(create_app(changed), parent.token("admin"))
+    asker = Asker(app_of(changed), parent.token("admin"))
     answer = asker.ask("GET", "/compute/v2.1/zones/info")
     assert answer.get_json() == {"zone": {"name": "darksecret", "cap1": "a;b", "cap2": "c;d"}}
 

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from api import create_app
 from climate import zoning
 from climate.compute.zones import registry
+from tests.apps import app_of
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.identity.place import Asker
 
@@ -134,7 +134,7 @@ def test_server_of_this_zone_is_never_asked_for_elsewhere(family: Tree) -> None:
 def test_zn_13_without_routing_nothing_is_found(family: Tree) -> None:
     parent, server_id = family["parent"], family["left"].boot()
     off = replace(parent.compute, zones=replace(parent.compute.zones, routing=False))
-    asker = Asker(create_app(replace(parent.deployment, compute=off)), parent.token("admin"))
+    asker = Asker(app_of(replace(parent.deployment, compute=off)), parent.token("admin"))
     assert asker.ask("GET", f"{C}/servers/{server_id}").status_code == 404
     assert family.asked == []
 
@@ -206,7 +206,7 @@ def test_hanging_child_costs_its_deadline_once(family: Tree, hanging: list[str])
     engine, vault = parent.compute.engine, parent.deployment.climate.vault
     quick = zoning.options(settings, engine, vault, family.transport)
     asker = Asker(
-        create_app(replace(parent.deployment, compute=replace(parent.compute, zones=quick))), parent.token("admin")
+        app_of(replace(parent.deployment, compute=replace(parent.compute, zones=quick))), parent.token("admin")
     )
     for _ in range(3):
         asker.ask("GET", f"{C}/servers/{server_id}")
