@@ -28,17 +28,20 @@ from climate.bootstrap import Deployment
 from climate.cloud import CloudError
 from climate.compute import abandoned, lifecycle, services
 from climate.compute.network import calls
-from climate.compute.zones import builds
+from climate.compute.store import zone_news
+from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
 from climate.service import boot, chores, events
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
 from workers import doorbell, zone_polls
+from workers.news import News
 
 log = structlog.get_logger(__name__)
 
 CHORES_SECONDS = 10
 LIFE_SECONDS = 2
+SWEEP_SECONDS = 600
 SILENT_SECONDS = 15.0
 """A poller that has not finished a beat for so long ends itself, to be started afresh."""
 
@@ -62,6 +65,8 @@ class Poller:
     name: str = field(default_factory=lambda: f"poller:{socket.gethostname()}:{os.getpid()}")
     last_beat: float = field(default_factory=time.monotonic)
     shown_life: float = -math.inf
+    swept: float = -math.inf
+    """When builds over zones that ended long ago were last forgotten."""
     scheduler: BackgroundScheduler = field(
         default_factory=lambda: BackgroundScheduler(
             timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
@@ -70,6 +75,8 @@ class Poller:
     turn: threading.Lock = field(default_factory=threading.Lock)
     """Beats come one after the other; one may wait for its turn, so that no ring is lost while another lasts."""
     stopping: threading.Event = field(default_factory=threading.Event)
+    news: News = field(default_factory=News)
+    """Whether there may be builds over zones, and children: nothing is asked of the database while there are none."""
 
     def beat(self) -> None:
         """One look at all that is due.  A database or broker that is away is met again at the next."""
@@ -120,9 +127,13 @@ class Poller:
 
     def _ring_for_builds(self) -> None:
         """Have a worker go on with each build over zones that nobody is at."""
-        while found := builds.to_ring(self.deployment.compute):
-            for build_id in found:
-                doorbell.send(self.bell, doorbell.BUILD, [build_id], events.QUEUE)
+        with self.news.look(zone_news.BUILDS) as look:
+            if not look.is_due:
+                return
+            while found := builds.to_ring(self.deployment.compute):
+                for build_id in found:
+                    doorbell.send(self.bell, doorbell.BUILD, [build_id], events.QUEUE)
+            look.again = builds.are_open(self.deployment.compute)
 
     def ring_for_beats(self) -> None:
         """Have the network services show that they are alive; each looks at all of its host now and then."""
@@ -142,13 +153,18 @@ class Poller:
             chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate)
             abandoned.forget(self.deployment.compute)
-            builds.sweep(self.deployment.compute)
+            self._sweep_builds()
             for service in services.listed(self.deployment.compute):
                 queue = doorbell.compute_queue(service.host)
                 if self._is_heard(queue, up=service.up):
                     doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
         except (*DATABASE_IS_AWAY, CloudError, BrokerError, RedisError, OSError) as error:
             log.warning("chores put off", error=type(error).__name__)
+
+    def _sweep_builds(self) -> None:
+        if time.monotonic() - self.swept >= SWEEP_SECONDS:
+            builds.sweep(self.deployment.compute)
+            self.swept = time.monotonic()
 
     def _is_heard(self, queue: str, *, up: bool) -> bool:
         """Whether a ring may be heard: of a service that is down, what was rung before may wait for ever."""
@@ -166,7 +182,9 @@ class Poller:
     def poll_zones(self) -> None:
         """Ask the child zones how they are, in a thread of its own: one that hangs delays no event."""
         try:
-            zone_polls.poll(self.deployment)
+            with self.news.look(zone_news.CHILDREN) as look:
+                if look.is_due:
+                    look.again = zone_polls.poll(self.deployment) > 0 or polling.has_children(self.deployment.compute)
         except DATABASE_IS_AWAY as error:
             log.warning("child zones not polled: the database is away", error=type(error).__name__)
 
@@ -182,7 +200,9 @@ class Poller:
                 with psycopg.connect(
                     url, autocommit=True, application_name="climate-listen", connect_timeout=5
                 ) as conn:
-                    conn.execute(f"LISTEN {CHANNEL}")
+                    for channel in (CHANNEL, zone_news.CHANNEL):
+                        conn.execute(f"LISTEN {channel}")
+                    self.news.miss()
                     self._hear(conn)
             except psycopg.Error as error:
                 log.warning("not listening: the database is away", error=type(error).__name__)
@@ -191,7 +211,10 @@ class Poller:
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=1, stop_after=1):
-                self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
+                if heard.channel == zone_news.CHANNEL:
+                    self.news.hear(heard.payload)
+                else:
+                    self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
 
     def watch(self) -> None:
         """End the process when its beats have stopped: a supervisor starts it afresh."""

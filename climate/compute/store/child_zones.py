@@ -52,6 +52,11 @@ def add(conn: Connection, values: Mapping[str, Any]) -> ChildZone | None:
     return None if row is None else _zone(row)
 
 
+def are_any(conn: Connection) -> bool:
+    """Return whether there are children."""
+    return conn.execute(select(zones.c.id).limit(1)).first() is not None
+
+
 def has_url(conn: Connection, api_url: str, other_than: int) -> bool:
     """Return whether another child is registered with this URL."""
     query = select(zones.c.id).where(zones.c.api_url == api_url, zones.c.id != other_than)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, text
+from sqlalchemy import Connection, RowMapping, TextualSelect, column, text
 
 from climate.compute.flavor import recorded
 from climate.compute.server import Address, Room, Server
@@ -23,11 +23,59 @@ COLUMNS = f"""
      WHERE v.server_id = s.id) AS addresses
 """
 
+_NAMES = (
+    *[
+        "id",
+        "name",
+        "project_id",
+        "user_id",
+        "status",
+        "task",
+        "flavor",
+        "image_id",
+        "metadata",
+        "hints",
+        "zone",
+        "destination",
+    ],
+    *[
+        "access_ipv4",
+        "access_ipv6",
+        "build_id",
+        "launch_index",
+        "created_at",
+        "updated_at",
+        "launched_at",
+        "key_name",
+        "fault",
+    ],
+    *["task_image", "tried", "description", "group_id", "locked_by", "locked_reason", "old_flavor", "before"],
+    *[
+        "shelved_image",
+        "task_details",
+        "vcpus",
+        "ram_mb",
+        "disk_mb",
+        "node_id",
+        "node",
+        "service_host",
+        "node_zone",
+        "addresses",
+    ],
+)
+"""The names of COLUMNS, in their order."""
+
 FROM = "FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id"
 
-_GET = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid)")
 
-_GET_LOCKED = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid) FOR NO KEY UPDATE OF s")
+def _known_columns(statement: str) -> TextualSelect:
+    """A statement of COLUMNS, of whose result no description has to be made each time."""
+    return text(statement).columns(*(column(name) for name in _NAMES))
+
+
+_GET = _known_columns(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid)")
+
+_GET_LOCKED = _known_columns(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid) FOR NO KEY UPDATE OF s")
 
 _IN_POOL = text(f"SELECT {COLUMNS} {FROM} WHERE n.pool = :pool OR s.granted = :pool ORDER BY s.created_at, s.id")
 

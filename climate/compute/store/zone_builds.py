@@ -179,6 +179,11 @@ def to_ring(conn: Connection, now: datetime, again: float) -> list[str]:
     )
 
 
+def are_open(conn: Connection) -> bool:
+    """Return whether there are builds that have not ended."""
+    return conn.execute(select(builds.c.id).where(builds.c.state != DONE).limit(1)).first() is not None
+
+
 def forget(conn: Connection, before: datetime) -> int:
     """Drop builds that ended before then; their servers stay."""
     old = and_(builds.c.state == DONE, builds.c.finished_at < before)

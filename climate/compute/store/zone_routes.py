@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, cast, exists, func, literal, or_, select
+from sqlalchemy import Boolean, Connection, and_, bindparam, exists, func, or_, select
 
 from climate.compute.store import child_zones, zone_servers
 from climate.compute.store.tables import servers
@@ -29,23 +29,27 @@ class ZoneRoute:
 
 _PLACED = len(zone_servers.COLUMNS)
 
+_ASKED = select(bindparam("id", type_=servers.c.id.type).label("id")).subquery()
+
+_OFFERED = or_(zones.c.id == placed.c.zone_id, and_(placed.c.server_id.is_(None), bindparam("search", type_=Boolean())))
+
+_FIND = (
+    select(
+        func.clock_timestamp(),
+        exists().where(servers.c.id == _ASKED.c.id),
+        *zone_servers.COLUMNS,
+        *child_zones.COLUMNS,
+    )
+    .select_from(_ASKED)
+    .outerjoin(placed, placed.c.server_id == _ASKED.c.id)
+    .outerjoin(zones, _OFFERED)
+    .order_by(zones.c.id)
+)
+
 
 def find(conn: Connection, server_id: str, *, search: bool) -> ZoneRoute:
     """The way to a server; `search`: when this zone has not placed it, all children may have it."""
-    asked = select(cast(server_id, servers.c.id.type).label("id")).subquery()
-    query = (
-        select(
-            func.clock_timestamp(),
-            exists().where(servers.c.id == asked.c.id),
-            *zone_servers.COLUMNS,
-            *child_zones.COLUMNS,
-        )
-        .select_from(asked)
-        .outerjoin(placed, placed.c.server_id == asked.c.id)
-        .outerjoin(zones, or_(zones.c.id == placed.c.zone_id, and_(placed.c.server_id.is_(None), literal(search))))
-        .order_by(zones.c.id)
-    )
-    rows = conn.execute(query).all()
+    rows = conn.execute(_FIND, {"id": server_id, "search": search}).all()
     now, is_here, *rest = rows[0]
     known = PlacedServer(*rest[:_PLACED]) if rest[0] is not None else None
     children = [ChildZone(*row[2 + _PLACED :]) for row in rows if row[2 + _PLACED] is not None]

@@ -16,8 +16,9 @@ from climate.compute import boot, granting, lookup, quota
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.request import BootRequest, spec_of
-from climate.compute.store import child_zones, zone_offers, zone_servers
+from climate.compute.store import child_zones, zone_news, zone_offers, zone_servers
 from climate.compute.store import zone_builds as rows
+from climate.compute.store.connections import reading
 from climate.compute.store.zone_builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones import request_spec
 from climate.compute.zones.models import NO_PARTS, Parts
@@ -113,6 +114,7 @@ def create(
         if not added:
             raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
         made = _known(rows.get(conn, build_id), reservation_id)
+        zone_news.tell(conn, zone_news.BUILDS)
     if worker is None:
         compute.cast("")
     return made
@@ -156,6 +158,12 @@ def to_ring(compute: Compute, again: float = AGAIN_SECONDS) -> list[str]:
     """Ids of builds that are due and that nobody is at."""
     with compute.engine.begin() as conn:
         return rows.to_ring(conn, compute.now(conn), again)
+
+
+def are_open(compute: Compute) -> bool:
+    """Return whether there are builds that have not ended."""
+    with reading(compute.engine) as conn:
+        return rows.are_open(conn)
 
 
 def sweep(compute: Compute) -> None:

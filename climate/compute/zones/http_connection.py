@@ -214,18 +214,18 @@ def connect(
     origin: Origin, addresses: Addresses, tls: Callable[[], ssl.SSLContext]
 ) -> Generator[Wait, bool, Connection]:
     """Connect to the first address that accepts; Unreachable when none does.  `tls` is for https."""
+    problem: Exception | None = None
     try:
         found = yield from addresses
-        for number, address in enumerate(found, 1):
-            try:
-                sock = yield from _connected(address, PATIENCE if number < len(found) else None)
-                return Connection((yield from _secured(sock, origin, tls)), origin)
-            except OSError:
-                if number == len(found):
-                    raise
     except (OSError, UnicodeError) as error:
         raise Unreachable from error
-    raise Unreachable
+    for number, address in enumerate(found, 1):
+        try:
+            sock = yield from _connected(address, PATIENCE if number < len(found) else None)
+            return Connection((yield from _secured(sock, origin, tls)), origin)
+        except OSError as error:
+            problem = error
+    raise Unreachable from problem
 
 
 def _connected(address: Address, seconds: float | None) -> Generator[Wait, bool, socket.socket]:

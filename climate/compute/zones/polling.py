@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store import child_zones
+from climate.compute.store.connections import reading
 from climate.compute.zones import loops, placed, registry, routing
 from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone
@@ -56,6 +57,12 @@ def poll(compute: Compute, tell: Tell = lambda conn, now, zone: None) -> int:
     _look_for_loops(compute, answered)
     placed.forget_gone(compute, [registry.opened(compute, zone) for zone in answered])
     return len(due)
+
+
+def has_children(compute: Compute) -> bool:
+    """Return whether there are children to poll."""
+    with reading(compute.engine) as conn:
+        return child_zones.are_any(conn)
 
 
 def _ask(compute: Compute, zones: Sequence[ChildZone]) -> list[Outcome]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
-from climate.compute.store import child_zones, service_capabilities, zone_builds
+from climate.compute.store import child_zones, service_capabilities, zone_builds, zone_news
 from climate.compute.zones import capabilities
 from climate.compute.zones.models import ChildZone
 
@@ -42,6 +42,7 @@ def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
     sealed = {**values, "password": compute.zones.seal(values["password"])}
     with compute.engine.begin() as conn:
         made = child_zones.add(conn, sealed)
+        zone_news.tell(conn, zone_news.CHILDREN)
     if made is None:
         raise _registered(values["api_url"])
     return made
