@@ -13,6 +13,7 @@ from flask import Flask, jsonify, request
 from benchmarks import scratch, zone_leases
 from benchmarks.figures import head, line, spread, step
 from benchmarks.zone_tree import C, Zone, Zones, fill, zones
+from climate import logs
 from climate.compute import boot
 from climate.compute.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
@@ -31,6 +32,7 @@ SPEC = {
 
 
 def main(short: bool) -> None:
+    logs.configure(level="WARNING")
     with scratch.place() as place:
         _select(place, 3 if short else 20)
         _polls(place, 2 if short else 5)
