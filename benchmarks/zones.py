@@ -12,6 +12,7 @@ from flask import Flask, jsonify, request
 from benchmarks import scratch, zone_leases, zone_processes
 from benchmarks.figures import head, line, spread, step
 from benchmarks.zone_tree import C, Zone, fill, zones
+from climate import logs
 from climate.compute.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
 from climate.compute.store import flavors
@@ -28,6 +29,7 @@ SPEC = {
 
 
 def main(short: bool) -> None:
+    logs.configure(level="WARNING")
     with scratch.place() as place:
         _select(place, 3 if short else 20)
         _polls(place, 2 if short else 5)

@@ -24,8 +24,8 @@ LEASES = "/reservation/v1/leases"
 HOSTS = 6
 """Four here, which are all, and two in a child: each zone of the demo has four."""
 
-WIDE = 10
-"""Hosts here and in both children."""
+WIDE = 14
+"""Hosts here, in both children and in the grandchild: the child above it spreads its part."""
 
 XLARGE = "5"
 """A flavor of which one server fits on a host."""
@@ -72,7 +72,7 @@ def seen(tree: ZoneTree, lease_id: str) -> dict[str, Any] | None:
 
 
 def parts(shown: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(shown["reservations"][0]["parts"])
+    return list(shown["reservations"][0].get("parts", ()))
 
 
 def await_active(tree: ZoneTree, lease_id: str) -> dict[str, Any]:
@@ -118,23 +118,26 @@ def there(tree: ZoneTree, zone: str) -> set[str]:
 
 def agree(tree: ZoneTree, shown: dict[str, Any]) -> bool:
     """Return whether the parent shows a lease and its servers as its children do."""
-    known = {row["server_id"]: row["name"] for row in placed(tree)}
-    below = {zone: there(tree, zone) for zone in ("child-1", "child-2", "grandchild")}
+    below = set().union(*(there(tree, zone) for zone in ZONES[1:]))
     for part in parts(shown):
         theirs = tree.api(part["zone"]).read(f"{LEASES}/{part['lease_id']}")["lease"]
-        held = [one for one in calendar.in_rows(tree.database_url(part["zone"])) if one.lease_id == part["lease_id"]]
         if (theirs["status"], theirs["end_date"]) != (shown["status"], shown["end_date"]):
             return False
-        if part["state"] != "confirmed" or len(held) != part["hosts"]:
+        if part["state"] != "confirmed" or hosts(tree, part["zone"], theirs) != part["hosts"]:
             return False
-    return {server for server, zone in known.items() if server not in below[zone]} == set()
+    return placed(tree) == below
 
 
-def placed(tree: ZoneTree) -> list[dict[str, str]]:
-    """Servers that the parent knows in its children, and the zone of each."""
-    query = "SELECT s.server_id, z.name FROM compute_zone_servers s JOIN compute_zones z ON z.id = s.zone_id"
+def hosts(tree: ZoneTree, zone: str, shown: dict[str, Any]) -> int:
+    """The hosts that a zone keeps for a lease, with those of its parts in zones below."""
+    held = [one for one in calendar.in_rows(tree.database_url(zone)) if one.lease_id == shown["id"]]
+    return len(held) + sum(part["hosts"] for part in parts(shown))
+
+
+def placed(tree: ZoneTree) -> set[str]:
+    """Ids of the servers that the parent knows in its children."""
     with psycopg.connect(plain_url(tree.database_url("parent"))) as conn:
-        return [{"server_id": str(row[0]), "name": str(row[1])} for row in conn.execute(query)]
+        return {str(row[0]) for row in conn.execute("SELECT server_id FROM compute_zone_servers")}
 
 
 def is_settled(tree: ZoneTree) -> bool:
@@ -181,13 +184,11 @@ def revive(tree: ZoneTree, environ: Any, zone: str) -> None:
 def test_a_lease_over_two_children_starts_takes_servers_and_ends(tree: ZoneTree) -> None:
     made = lease(tree, WIDE)
     shown = await_active(tree, made["id"])
-    assert {part["zone"]: part["hosts"] for part in parts(shown)}.keys() == {"child-1", "child-2"}
-    assert sum(part["hosts"] for part in parts(shown)) == WIDE - 4
+    assert {part["zone"]: part["hosts"] for part in parts(shown)} == {"child-1": 8, "child-2": 2}
     build = boot(tree, shown["reservations"][0]["id"], WIDE)
     await_so(lambda: [one["status"] for one in servers(tree, build)] == ["ACTIVE"] * WIDE, SECONDS, "the boot")
-    assert {zone: len(there(tree, zone)) for zone in ("parent", "grandchild")} == {"parent": 4, "grandchild": 0}
-    for part in parts(shown):
-        assert len(there(tree, part["zone"])) == part["hosts"]
+    spread = {"parent": 4, "child-1": 4, "child-2": 2, "grandchild": 4}
+    assert {zone: len(there(tree, zone)) for zone in ZONES} == spread
     assert agree(tree, shown)
     check(tree)
     ended = tree.api("parent", "climate-demo").ask("PUT", f"{LEASES}/{made['id']}", {"end_date": "now"})

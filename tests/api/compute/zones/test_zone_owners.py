@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from climate.compute.zones.answers import FORBIDDEN
 from tests.compute.zones.planned import done
 from tests.compute.zones.tree import LATEST, Tree, Zone
 
@@ -109,13 +110,15 @@ def test_nothing_of_the_account_and_the_url_of_a_child_is_told(family: Tree, use
         assert not told, (answer.request.path, said)
 
 
-def test_a_refusal_of_the_account_is_told_without_its_quota(family: Tree, placed: str) -> None:
+def test_a_refusal_of_the_account_is_told_without_the_text_of_the_child(family: Tree, placed: str) -> None:
     parent, left = family["parent"], family["left"]
-    project, _ = account(left)
-    done(left.ask("PUT", f"/os-quota-sets/{project}", {"quota_set": {"cores": 1, "force": True}}))
-    try:
-        answer = parent.ask("POST", f"/servers/{placed}/action", {"resize": {"flavorRef": "3"}}, "demo", headers=LATEST)
-        assert answer.status_code == 403
-        assert "Quota" not in answer.get_data(as_text=True)
-    finally:
-        done(left.ask("PUT", f"/os-quota-sets/{project}", {"quota_set": {"cores": 20}}))
+
+    def application(environ: dict[str, Any], start_response: Any) -> Any:
+        if environ["PATH_INFO"].endswith("/action"):
+            start_response("403 Forbidden", [("Content-Type", "application/json")])
+            return [b'{"forbidden": {"message": "Quota exceeded for cores: already used 20 of 20 cores"}}']
+        return left.app(environ, start_response)
+
+    family.applications["left"] = application
+    refused = parent.ask("POST", f"/servers/{placed}/action", {"resize": {"flavorRef": "2"}}, "demo", headers=LATEST)
+    assert (refused.status_code, refused.get_json()) == (403, FORBIDDEN)
