@@ -43,6 +43,8 @@ def test_cell_type_wins_over_the_class() -> None:
     ("wrong", "says"),
     [
         ({"cell_name": "moo!cow"}, "CLIMATE_CELL_NAME"),
+        ({"cell_name": "moo.cow"}, "CLIMATE_CELL_NAME"),
+        ({"cell_name": "moo@cow"}, "CLIMATE_CELL_NAME"),
         ({"cell_name": ""}, "CLIMATE_CELL_NAME"),
         ({"cells_capabilities": "linux"}, "CLIMATE_CELLS_CAPABILITIES"),
         ({"cells_capabilities": "os=\x1b[2J"}, "cannot be printed"),

@@ -74,17 +74,23 @@ class BrokerTransport:
         with self._lock:
             link = self._open.get(name)
             if link is None or link.given != given:
-                stale, link = link, _Link(given, self.connect(**given, transport_options=dict(OPTIONS)))
+                stale, link = link, _Link(given, self._connection(name, given))
                 self._open[name] = link
                 if stale is not None:
                     stale.close()
         try:
             yield link
-        except (OSError, KombuError, *link.errors) as error:
+        except (OSError, ValueError, KombuError, *link.errors) as error:
             with self._lock:
                 if self._open.get(name) is link:
                     del self._open[name]
             link.close()
+            raise TransportError(f"The broker of cell {name} is away: {type(error).__name__}") from None
+
+    def _connection(self, name: str, given: Mapping[str, Any]) -> Connection:
+        try:
+            return self.connect(**given, transport_options=dict(OPTIONS))
+        except ValueError as error:
             raise TransportError(f"The broker of cell {name} is away: {type(error).__name__}") from None
 
 

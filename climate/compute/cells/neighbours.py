@@ -1,8 +1,10 @@
 """Neighbours: the parents and children of this cell, kept in its database."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import structlog
 from sqlalchemy import Connection
@@ -20,6 +22,8 @@ log = structlog.get_logger(__name__)
 
 SHORTEST_SECRET = 16
 """Characters of the secret of a link."""
+
+_DATABASE = re.compile(r"(/\d{0,5})?")
 
 SEALED = ("password", "transport_url", "secret")
 """Fields of a broker that are stored encrypted and never shown."""
@@ -130,6 +134,26 @@ def _found(found: list[Row], name: str) -> Row:
 def _check_broker(broker: Broker) -> None:
     if broker.secret is not None and len(broker.secret) < SHORTEST_SECRET:
         raise BadRequest(f"The secret of a cell must have at least {SHORTEST_SECRET} characters.")
+    if broker.transport_url:
+        _check_url(broker.transport_url)
+
+
+def _check_url(url: str) -> None:
+    """BadRequest for what is no address of a broker; its text may hold a password, and is not repeated."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme == "unix":
+        usable = parts.hostname is None and parts.path.startswith("/")
+    else:
+        usable = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and bool(_DATABASE.fullmatch(parts.path))
+    if not usable or parts.fragment:
+        raise BadRequest(
+            "transport_url must be redis://[user:password@]host[:port][/database], rediss://… or unix:///path; "
+            "write special characters of a password as %xx."
+        )
 
 
 def _check_side(conn: Connection, cell: Cell) -> None:

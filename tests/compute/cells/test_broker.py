@@ -1,6 +1,7 @@
 """The connection to the broker of a neighbour."""
 
 import socket
+import traceback
 from collections.abc import Iterator
 
 import pytest
@@ -62,3 +63,11 @@ def test_broker_that_is_away_is_named_without_its_password(transport: BrokerTran
     with pytest.raises(TransportError, match="broker of cell child is away") as refused:
         transport.send(cell, QUEUES["targeted"], {})
     assert "broker-password" not in str(refused.value) + repr(cell)
+
+
+@pytest.mark.parametrize("url", ["redis://:broker-password@10.0.0.2:port/0", "unix://nowhere:broker-password"])
+def test_address_that_is_none_is_a_broker_that_is_away(transport: BrokerTransport, url: str) -> None:
+    cell = Cell("child", broker=Broker(transport_url=url))
+    with pytest.raises(TransportError, match="broker of cell child is away: ValueError") as refused:
+        transport.send(cell, QUEUES["targeted"], {})
+    assert "broker-password" not in "".join(traceback.format_exception(refused.value))
