@@ -200,8 +200,8 @@ class Poller:
                 with psycopg.connect(
                     url, autocommit=True, application_name="climate-listen", connect_timeout=5
                 ) as conn:
-                    for channel in (CHANNEL, zone_news.CHANNEL):
-                        conn.execute(f"LISTEN {channel}")
+                    conn.execute(f"LISTEN {CHANNEL}")
+                    conn.execute(f"LISTEN {zone_news.CHANNEL}")
                     self.news.miss()
                     self._hear(conn)
             except psycopg.Error as error:

@@ -91,24 +91,12 @@ def create(
         lookup.check_image(conn, request.image_id, request.flavor)
         granting.check_hints(conn, spec)
         image = request_spec.image_name(conn, request.image_id)
-        added = rows.add(
-            conn,
-            {
-                "id": build_id,
-                "reservation_id": reservation_id,
-                "project_id": request.project_id,
-                "user_id": request.user_id,
-                "request": {
-                    "boot": request_spec.recorded_request(kept),
-                    "image": image,
-                    "parts": {str(zone_id): list(reservations) for zone_id, reservations in parts.items()},
-                },
-                "requested": count,
-                "pending": count,
-                "vcpus": request.flavor.vcpus,
-                "ram_mb": request.flavor.ram_mb,
-            },
-        )
+        recorded = {
+            "boot": request_spec.recorded_request(kept),
+            "image": image,
+            "parts": {str(zone_id): list(reservations) for zone_id, reservations in parts.items()},
+        }
+        added = rows.add(conn, {"id": build_id, **_columns(request, reservation_id, count), "request": recorded})
         if worker is not None:
             rows.claim(conn, build_id, worker, compute.now(conn), claim_seconds(compute))
         if not added:
@@ -118,6 +106,19 @@ def create(
     if worker is None:
         compute.cast("")
     return made
+
+
+def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str, Any]:
+    """The columns of a build of `count` servers, none of which is placed yet."""
+    return {
+        "reservation_id": reservation_id,
+        "project_id": request.project_id,
+        "user_id": request.user_id,
+        "requested": count,
+        "pending": count,
+        "vcpus": request.flavor.vcpus,
+        "ram_mb": request.flavor.ram_mb,
+    }
 
 
 def get(compute: Compute, reservation_id: str, project_id: str | None = None) -> BuildState:
