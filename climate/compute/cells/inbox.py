@@ -1,6 +1,5 @@
 """Receiving: messages are checked, stored, confirmed, and then processed."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +11,7 @@ from uuid import UUID, uuid5
 import structlog
 from sqlalchemy import Connection
 
+from climate import strict_json
 from climate.compute.cells import messages, neighbours, outbox, routing, signing
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.dispatch import CellContext, Handlers, Outcome, arrive, process, refuse
@@ -207,12 +207,13 @@ def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
 def _named(envelope: Envelope) -> dict[str, str]:
     """The sender and receiver that an envelope names, for the log."""
     given = envelope if isinstance(envelope, dict) else {}
-    return {key: str(given.get(key))[:80] for key in ("sender", "receiver", "delivery")}
+    # Whoever reaches the broker writes these: what no log can hold is escaped.
+    return {key: ascii(str(given.get(key))[:80])[1:-1] for key in ("sender", "receiver", "delivery")}
 
 
 def _deliveries(letter: Letter) -> list[str]:
     try:
-        found = json.loads(letter.body)
+        found = strict_json.parse(letter.body)
         return [signing.delivery(item) for item in found] if isinstance(found, list) else []
     except (ValueError, BadMessage):
         return []

@@ -176,6 +176,27 @@ def test_signed_values_that_nothing_can_store_stop_no_other_message(cells: Tree,
     assert calls.paths == ["top!left"]
 
 
+@pytest.mark.parametrize("field", ["sender", "receiver", "delivery", "kind", "sent_at", "signature", "body"])
+def test_envelope_that_no_log_can_hold_stops_no_other_message(
+    cells: Tree, calls: Calls, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    fine = enveloped(cells, down(), ("top", "left"), secret_of("top", "left"))
+    odd = {**fine, field: "\ud800\x1b[2J"}
+    assert inbox.receive(cells["left"], cells.transport, [odd, fine]) == 1
+    said = capsys.readouterr().out
+    assert LOGGED in said
+    assert "\x1b[2J" not in said
+
+
+@pytest.mark.parametrize("body", ["[" * 10**5, "{}", "7", '["x"]', '[["x"]]', "nonsense", ""])
+def test_confirmation_that_names_no_deliveries_stops_no_other_message(cells: Tree, calls: Calls, body: str) -> None:
+    fine = enveloped(cells, down(), ("top", "left"), secret_of("top", "left"))
+    letter = Letter("top", str(uuid4()), signing.CONFIRMATION, body)
+    with cells["top"].engine.connect() as conn:
+        odd = signing.seal(secret_of("top", "left"), ("top", "left"), letter, cells["top"].now(conn))
+    assert inbox.receive(cells["left"], cells.transport, [odd, fine]) == 1
+
+
 def test_message_that_grows_too_large_on_the_way_is_dropped_with_a_word(
     cells: Tree, calls: Calls, capsys: pytest.CaptureFixture[str]
 ) -> None:
