@@ -95,25 +95,8 @@ def store(
 
     Of `outgoing` those wait that are not taken, or are for a neighbour that has many to confirm.
     """
-    values: dict[str, object] = {
-        "senders": [one.sender for one in arrivals],
-        "arrivals": [one.delivery for one in arrivals],
-        "arrival_kinds": [one.kind for one in arrivals],
-        "arrival_bodies": [one.body if one.waits is not None else "" for one in arrivals],
-        "attempts": [one.attempts for one in arrivals],
-        "seconds": [one.waits for one in arrivals],
-        "done_sender": done.sender if done is not None else None,
-        "done_delivery": done.delivery if done is not None else None,
-        "cells": [one.cell for one in outgoing],
-        "kinds": [one.kind for one in outgoing],
-        "bodies": [one.body for one in outgoing],
-        "deliveries": [one.delivery for one in outgoing],
-        "taken": [one.taken for one in outgoing],
-        "of_senders": [one.because[0] for one in outgoing],
-        "of_deliveries": [one.because[1] for one in outgoing],
-        "now": now,
-        "most": MOST_UNCONFIRMED,
-    }
+    values = {**_arrived(arrivals), **_going(outgoing), "now": now, "most": MOST_UNCONFIRMED}
+    values["done_sender"], values["done_delivery"] = (done.sender, done.delivery) if done is not None else (None, None)
     kept, waiting = Kept(), set()
     for row in conn.execute(_STORE, values):
         if row.what == "arrived":
@@ -127,6 +110,31 @@ def store(
     for cell in sorted(waiting):
         notify(conn, f"{OUTBOX} {cell}")
     return kept
+
+
+def _arrived(arrivals: Sequence[Arrived]) -> dict[str, object]:
+    """Return the columns of messages that have arrived."""
+    return {
+        "senders": [one.sender for one in arrivals],
+        "arrivals": [one.delivery for one in arrivals],
+        "arrival_kinds": [one.kind for one in arrivals],
+        "arrival_bodies": [one.body if one.waits is not None else "" for one in arrivals],
+        "attempts": [one.attempts for one in arrivals],
+        "seconds": [one.waits for one in arrivals],
+    }
+
+
+def _going(outgoing: Sequence[Outgoing]) -> dict[str, object]:
+    """Return the columns of messages that are to be sent."""
+    return {
+        "cells": [one.cell for one in outgoing],
+        "kinds": [one.kind for one in outgoing],
+        "bodies": [one.body for one in outgoing],
+        "deliveries": [one.delivery for one in outgoing],
+        "taken": [one.taken for one in outgoing],
+        "of_senders": [one.because[0] for one in outgoing],
+        "of_deliveries": [one.because[1] for one in outgoing],
+    }
 
 
 def unsynced(conn: Connection) -> None:
