@@ -54,7 +54,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
         climate=Climate(
             engine,
             _lender(settings, cloud),
-            plugin.load(),
+            plugin.load(settings.resource_plugins),
             settings,
             power=power.load(settings.home / power.FOLDER),
             zones=BundledZones(cloud),
@@ -75,6 +75,7 @@ def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
 def check(settings: Settings) -> None:
     """SettingError for settings that name what there is not; opens nothing."""
     scheduling.chosen(settings)
+    plugin.load(settings.resource_plugins)
     networking.check(settings)
     zoning.check(settings)
     cell_settings.check(settings)

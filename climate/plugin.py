@@ -11,7 +11,7 @@ instead of waiting.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
@@ -19,14 +19,14 @@ from marshmallow import Schema
 from sqlalchemy import Connection
 
 from climate.cloud import CLEANING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
-from climate.domain.errors import InvalidInput
+from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold, Hold
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.pools import Pool
 from climate.domain.schedule import AdditionalEvent
-from climate.settings import Settings
+from climate.settings import SettingError, Settings
 
 GROUP = "climate.resource_plugins"
 
@@ -172,10 +172,49 @@ class ResourcePlugin(Protocol):
         """Take everything back, whether or not the start ever succeeded."""
 
 
-def load() -> dict[str, ResourcePlugin]:
-    """The installed plugins by resource type; ours are found in no other way than a stranger's."""
-    plugins = [entry.load()() for entry in entry_points(group=GROUP)]
-    by_type: dict[str, ResourcePlugin] = {plugin.resource_type: plugin for plugin in plugins}
-    if len(by_type) < len(plugins):
-        raise ValueError("two plugins claim one resource type")
-    return by_type
+class Plugins(dict[str, ResourcePlugin]):
+    """Plugins by resource type; Conflict for a type whose plugin is not loaded, of which there are leases still."""
+
+    def __missing__(self, resource_type: str) -> ResourcePlugin:
+        raise Conflict(not_loaded(resource_type))
+
+
+def not_loaded(resource_type: str) -> str:
+    """Say that a plugin is needed, and how to get it."""
+    return (
+        f"The plugin of resource type {resource_type} is not loaded: an operator has to install it, "
+        "or to add the type to CLIMATE_RESOURCE_PLUGINS"
+    )
+
+
+def load(chosen: str = "") -> Plugins:
+    """Return the installed plugins by resource type; ours are found in no other way than a stranger's.
+
+    `chosen` names resource types, separated by commas; empty: all that are installed.
+    SettingError for a type that is not installed, and for a plugin that cannot be imported.
+    """
+    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
+    names = [name for word in chosen.split(",") if (name := word.strip())] or list(installed)
+    missing = ", ".join(sorted(set(names) - set(installed)))
+    if missing:
+        known = ", ".join(sorted(installed))
+        raise SettingError(
+            f"CLIMATE_RESOURCE_PLUGINS={chosen!r}: no plugin is installed for {missing}; installed are: {known}"
+        )
+    return Plugins({name: _loaded(installed[name]) for name in names})
+
+
+def _loaded(entry: EntryPoint) -> ResourcePlugin:
+    try:
+        plugin: ResourcePlugin = entry.load()()
+    except (ImportError, AttributeError) as error:
+        raise SettingError(
+            f"The plugin of resource type {entry.name} cannot be loaded from {entry.value}: {error}; "
+            "mend it, or leave it out of CLIMATE_RESOURCE_PLUGINS"
+        ) from error
+    if plugin.resource_type != entry.name:
+        raise SettingError(
+            f"The plugin {entry.value} has the resource type {plugin.resource_type}, and its entry point "
+            f"is named {entry.name}: name it {plugin.resource_type}"
+        )
+    return plugin

@@ -93,6 +93,9 @@ class Settings:
     minutes_before_end: int = _setting(
         60, "Default distance of before_end_lease from the end, in minutes; 0: no event."
     )
+    resource_plugins: str = _setting(
+        "", "Resource types whose plugins are loaded, separated by commas; when empty, all that are installed."
+    )
     max_lease_days: int = _setting(730, "Longest lease, in days.", 1, 36500)
     hold_seconds: int = _setting(
         600, "Longest time that a lease can be held for, in seconds; 0: holds are refused.", 0, 86400

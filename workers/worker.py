@@ -23,7 +23,9 @@ def main(settings: Settings) -> int:
     register(app, Desk(settings))
     hosts = doorbell.Hosts(settings.service_host, settings.network_host or settings.service_host)
     has_nodes = not cell_settings.options(settings).is_api
-    queues = doorbell.queues(sorted(plugin.load()), hosts, settings.worker_queues, has_nodes=has_nodes)
+    queues = doorbell.queues(
+        sorted(plugin.load(settings.resource_plugins)), hosts, settings.worker_queues, has_nodes=has_nodes
+    )
     names = [queue.name for queue in queues]
     app.conf.task_queues = queues
 

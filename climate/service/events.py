@@ -18,7 +18,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.pools import LENT, HostPlace, Pool, Turn
 from climate.domain.schedule import AdditionalEvent, Verdict
 from climate.domain.status import EventKind, HoldState
-from climate.plugin import Lent, ResourcePlugin
+from climate.plugin import Lent, ResourcePlugin, not_loaded
 from climate.service import lease_parts, lifecycle, moves, notices, preparing, readiness, telling
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
@@ -194,9 +194,11 @@ def _act(begun: _Run, steps: Steps) -> Outcome:
 
 def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace]:
     """Let the plugin do what the event asks for; the hosts that could not be handed over and were left out."""
-    plugin, kind = begun.climate.plugins[reservation.resource_type], begun.event.kind
+    plugin, kind = begun.climate.plugins.get(reservation.resource_type), begun.event.kind
     if reservation.lies_elsewhere or kind is EventKind.SYNC:
         return []
+    if plugin is None:
+        raise CloudError(not_loaded(reservation.resource_type))
     held = [begun.places[host] for host in reservation.hosts]
     if kind is EventKind.ADDITIONAL:
         _on_event(plugin, steps, _lent(begun, reservation, tuple(place.name for place in held)), begun.event)
