@@ -70,7 +70,7 @@ def _await_web(settings: Settings, children: "list[subprocess.Popen[bytes]]") ->
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            urllib.request.urlopen(f"{settings.base_url}/healthz", timeout=5).close()
+            urllib.request.urlopen(f"{settings.base_url}/healthz", timeout=PATIENCE).close()
             return
         except (urllib.error.URLError, OSError):
             if time.monotonic() > deadline or any(child.poll() is not None for child in children):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climate.compute.errors import NoValidHost
 from climate.compute.request import Spec
@@ -23,8 +24,12 @@ from climate.compute.scheduler.plan import Plan, Schedule
 from climate.compute.scheduler.rules import Options, Rules
 from climate.compute.scheduler.simple import simple
 
-CostAt = Callable[[Hosts, int, Spec, Options], float]
-"""The cost of one more server on the node in a row."""
+Rows = NDArray[np.int64]
+Costs = NDArray[np.float64]
+Asked = tuple[Spec, Options]
+
+CostOf = Callable[[Hosts, Rows, Rows, Asked], Costs]
+"""The costs of servers on the nodes in these rows, and of how many others on the same nodes before."""
 
 
 def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
@@ -38,9 +43,7 @@ def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Ru
         return least_cost.select(hosts.copy(), spec, count, rules)
     if schedule is least_cost.host_filter:
         return least_cost.select(hosts.copy(), spec, count, replace(rules, costs=(NOOP,)))
-    return _priced(
-        _placed(schedule, hosts, spec, count, rules), hosts.copy(), spec, (COSTS.get(schedule, memory), rules)
-    )
+    return _priced(_placed(schedule, hosts, spec, count, rules), hosts, spec, (COSTS.get(schedule, memory), rules))
 
 
 def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
@@ -52,29 +55,41 @@ def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rul
         return Plan(schedule(hosts.copy(), spec, reason.found, rules).picks, reason.trail)
 
 
-def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostAt, Rules]) -> Plan:
+def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostOf, Rules]) -> Plan:
     cost, rules = by
-    picks = []
-    for pick in plan.picks:
-        place = int(np.searchsorted(hosts.ids, pick.node_id))
-        picks.append(replace(pick, weight=cost(hosts, place, spec, rules.options)))
-        hosts.consume(place, spec)
+    nodes = np.array([pick.node_id for pick in plan.picks], dtype=hosts.ids.dtype)
+    places = np.searchsorted(hosts.ids, nodes)
+    weights = cost(hosts, places, _before(places), (spec, rules.options)).tolist()
+    picks = [replace(pick, weight=weight) for pick, weight in zip(plan.picks, weights, strict=True)]
     return replace(plan, picks=tuple(sorted(picks, key=lambda pick: pick.weight)))
 
 
-def memory(hosts: Hosts, place: int, spec: Spec, options: Options) -> float:
+def _before(places: Rows) -> Rows:
+    """For each pick, the number of earlier picks of the same node."""
+    order = np.argsort(places, kind="stable")
+    begins = np.flatnonzero(np.diff(places[order], prepend=-1))
+    counts = np.diff(np.append(begins, len(places)))
+    found = np.empty(len(places), dtype=np.int64)
+    found[order] = np.arange(len(places)) - np.repeat(begins, counts)
+    return found
+
+
+def memory(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:
     """The part of a node's memory that is promised with this server, or what is left of it."""
-    most = float(hosts.ram_mb[place] * hosts.ram_ratio[place])
-    part = float(hosts.used_ram_mb[place] + spec.ram_mb) / most if most > 0 else 1.0
+    spec, options = asked
+    most = hosts.ram_mb[places] * hosts.ram_ratio[places]
+    used = hosts.used_ram_mb[places] + spec.ram_mb * (before + 1)
+    part = np.divide(used, most, out=np.ones(len(places)), where=most > 0)
     return part if options.ram_multiplier >= 0 else 1.0 - part
 
 
-def _cores(hosts: Hosts, place: int, spec: Spec, options: Options) -> float:
-    return float(hosts.used_vcpus[place])
+def _cores(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:
+    spec, _ = asked
+    return (hosts.used_vcpus[places] + spec.vcpus * before).astype(float)
 
 
-def _one(hosts: Hosts, place: int, spec: Spec, options: Options) -> float:
-    return 1.0
+def _one(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:
+    return np.ones(len(places))
 
 
-COSTS: Mapping[Schedule, CostAt] = {simple: _cores, chance: _one, availability_zone: _one}
+COSTS: Mapping[Schedule, CostOf] = {simple: _cores, chance: _one, availability_zone: _one}
