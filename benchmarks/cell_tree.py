@@ -23,7 +23,7 @@ from climate.settings import Settings
 
 NAMES = ("top", "right", "leaf")
 PROJECT = "bench-project"
-PATIENCE = 120.0
+PATIENCE = 300.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 _SERVERS = text("""

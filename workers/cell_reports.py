@@ -9,9 +9,13 @@ from typing import Any
 from climate.compute import Compute
 from climate.compute.cells import healing, neighbours, server_methods, server_sync
 from climate.compute.cells.healing import Healer
+from climate.compute.store import cell_changes
 
-LOOK_AGAIN = 1.0
-"""Seconds after which the database is looked at although nothing was heard."""
+FOLLOW_SECONDS = 1.0
+"""Time in which a parent that was added or deleted is seen."""
+
+LOOK_AGAIN = 5.0
+"""Seconds after which changes are looked for although nothing was heard: another process may have died."""
 
 GATHER, GATHER_EACH = 0.02, 0.002
 """Seconds for which changes are gathered at most, and for each that came last: many that come together are one
@@ -36,29 +40,36 @@ class ServerReports:
 
     def run(self, guarded: Callable[[str, Callable[[], Any]], Any]) -> None:
         """Report until `stopping` is set; `guarded` survives the errors of what it is handed."""
+        heard = True
         while not self.stopping.is_set():
             self.changed.clear()
-            if count := guarded("reporting servers", self.report):
+            act = self.report if heard or self._is_due("look", LOOK_AGAIN) else self.tend
+            count = guarded("reporting servers", act)
+            if count:
                 self.stopping.wait(min(GATHER, count * GATHER_EACH))
-            else:
-                self.changed.wait(LOOK_AGAIN)
+            # After an error, what was heard is still to be reported.
+            heard = count != 0 or self.changed.wait(FOLLOW_SECONDS)
 
     def report(self) -> int:
         """Report what has changed, and what is to be healed; the number of changes."""
-        compute = self.compute
-        if self._is_due("follow", LOOK_AGAIN):
+        self.tend()
+        return server_methods.report_changes(self.compute)
+
+    def tend(self) -> int:
+        """Note changes when there is a parent, and report what is to be healed; 0 changes."""
+        if self._is_due("follow", FOLLOW_SECONDS):
             self._follow()
-        done = server_methods.report_changes(compute)
         if self._is_due("heal", HEAL_SECONDS):
-            self.healer.run(compute, server_methods.teller(compute))
+            self.healer.run(self.compute, server_methods.teller(self.compute))
         if self._is_due("forget", FORGET_SECONDS):
-            healing.forget(compute)
-        return done
+            healing.forget(self.compute)
+        return 0
 
     def _follow(self) -> None:
         with self.compute.engine.connect() as conn:
-            wanted = bool(neighbours.around(conn).parents)
-        server_sync.follow(self.compute, wanted=wanted)
+            wanted, tracked = bool(neighbours.links(self.compute, conn).around.parents), cell_changes.is_tracked(conn)
+        if wanted != tracked:
+            server_sync.follow(self.compute, wanted=wanted)
 
     def _is_due(self, what: str, seconds: float) -> bool:
         now = time.monotonic()

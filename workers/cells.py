@@ -170,6 +170,7 @@ class CellsProcess:
             try:
                 with psycopg.connect(url, autocommit=True, application_name="climate-cells-listen") as conn:
                     conn.execute(f"LISTEN {cell_messages.CHANNEL}")
+                    self.to_report.set()  # what was said meanwhile was not heard
                     self._hear(conn)
             except psycopg.Error as error:
                 log.warning("not listening: the database is away", error=type(error).__name__)

@@ -1,7 +1,7 @@
 """Receiving: messages are checked, stored, confirmed, and then processed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -55,20 +55,22 @@ class _Post:
     context: CellContext
     links: Links
     pipeline: Pipeline | None
-    arrivals: list[_Arrival] = field(default_factory=list)
+    arrivals: dict[Key, _Arrival] = field(default_factory=dict)
     confirmed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     deleted: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     taken: Counter[str] = field(default_factory=Counter)
     """By type, the messages that this process goes on with."""
 
     def add(self, sender: str, letter: Letter, message: Message) -> None:
-        """Add a message that is in order."""
+        """Add a message that is in order, once."""
+        if (sender, letter.delivery) in self.arrivals:
+            return
         outcome, runs = arrive(self.context, message)
         arrived = Arrived(sender, letter.delivery, letter.kind, letter.body, waits=0.0 if runs else None)
         if runs and self.pipeline is not None and self.taken[letter.kind] < self.pipeline.room(letter.kind):
             self.taken[letter.kind] += 1
             arrived = replace(arrived, attempts=1, waits=LEASE)
-        self.arrivals.append(_Arrival(arrived, message, outcome))
+        self.arrivals[sender, letter.delivery] = _Arrival(arrived, message, outcome)
 
 
 def receive(
@@ -88,7 +90,7 @@ def receive(
             _open(compute, post, envelope, now)
         for sender, deliveries in post.deleted.items():
             cell_messages.confirm(conn, sender, deliveries)
-        _answer(conn, [one.outcome for one in post.arrivals], now)
+        _answer(conn, [one.outcome for one in post.arrivals.values()], now)
         kept = _store(conn, post, now)
         new = list(_new(post.arrivals, kept.new))
         if pipeline is None:
@@ -153,14 +155,13 @@ def _context(compute: Compute, handlers: Handlers, links: Links) -> CellContext:
     return CellContext(compute, name, handlers, around.parents, around.children, most)
 
 
-def _new(arrivals: Sequence[_Arrival], stored: dict[tuple[str, str], int]) -> Iterator[_Arrival]:
-    """Yield those that were not here before, each once."""
-    for one in arrivals:
-        number = stored.pop((one.arrived.sender, one.arrived.delivery), None)
-        if number is None:
-            log.info("a message of a cell came twice", cell=one.arrived.sender, delivery=one.arrived.delivery)
+def _new(arrivals: Mapping[Key, _Arrival], stored: Container[Key]) -> Iterator[_Arrival]:
+    """Yield those that were not here before."""
+    for key, one in arrivals.items():
+        if key in stored:
+            yield one
         else:
-            yield replace(one, arrived=replace(one.arrived, id=number))
+            log.info("a message of a cell came twice", cell=key[0], delivery=key[1])
 
 
 def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline) -> None:
@@ -221,9 +222,10 @@ def _deliveries(letter: Letter) -> list[str]:
 
 def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
     outgoing: list[Outgoing] = []
-    for one in post.arrivals:
-        outgoing += _outgoing(post.links, (one.arrived.sender, one.arrived.delivery), one.outcome, post.pipeline)
-    return cell_handover.store(conn, [one.arrived for one in post.arrivals], outgoing, now) if post.arrivals else Kept()
+    for key, one in post.arrivals.items():
+        outgoing += _outgoing(post.links, key, one.outcome, post.pipeline)
+    arrived = [one.arrived for one in post.arrivals.values()]
+    return cell_handover.store(conn, arrived, outgoing, now) if arrived else Kept()
 
 
 def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:

@@ -198,5 +198,5 @@ HANDLERS = Handlers(
         SYNC: sync_instances,
     },
     upward=frozenset({server_sync.UPDATE, server_sync.DESTROY, server_sync.FAULT, REFUSED}),
-    at_top=frozenset({server_sync.UPDATE, server_sync.DESTROY, server_sync.FAULT}),
+    at_top=frozenset({server_sync.UPDATE, server_sync.DESTROY, server_sync.FAULT, REFUSED}),
 )

@@ -23,7 +23,7 @@ _STORE = text("""
                     CAST(:arrival_bodies AS text[]), CAST(:attempts AS int[]), CAST(:seconds AS float[]))
              AS a(sender, delivery, kind, body, attempts, seconds)
         ON CONFLICT (sender, delivery) DO NOTHING
-        RETURNING sender, delivery, id),
+        RETURNING sender, delivery),
     done AS (
         UPDATE compute_cell_inbox SET due_at = NULL, body = ''
         WHERE sender = :done_sender AND delivery = CAST(:done_delivery AS uuid)
@@ -43,7 +43,8 @@ _STORE = text("""
                 SELECT FROM compute_cell_outbox f WHERE f.cell = g.cell AND f.tries > 0 LIMIT :most) l) < :most
                 THEN 1 ELSE 0 END AS open) o
         RETURNING id, delivery, kind, body, cell, tries)
-    SELECT 'arrived' AS what, id, delivery::text, NULL AS kind, NULL AS body, sender AS cell, 0 AS tries FROM arrived
+    SELECT 'arrived' AS what, CAST(NULL AS bigint) AS id, delivery::text, NULL AS kind, NULL AS body, sender AS cell,
+           0 AS tries FROM arrived
     UNION ALL SELECT 'sent', id, delivery::text, kind, body, cell, tries FROM sent
 """)
 
@@ -78,8 +79,8 @@ class Outgoing:
 class Kept:
     """The outcome of `store`."""
 
-    new: dict[Key, int] = field(default_factory=dict)
-    """Messages that were not here before, and their ids."""
+    new: set[Key] = field(default_factory=set)
+    """Messages that were not here before."""
     mine: dict[str, list[Sent]] = field(default_factory=dict)
     """By neighbour, the messages that this process has to send."""
 
@@ -100,7 +101,7 @@ def store(
     kept, waiting = Kept(), set()
     for row in conn.execute(_STORE, values):
         if row.what == "arrived":
-            kept.new[row.cell, row.delivery] = row.id
+            kept.new.add((row.cell, row.delivery))
         elif row.tries:
             kept.mine.setdefault(row.cell, []).append(Sent(row.id, row.delivery, row.kind, row.body))
         else:
