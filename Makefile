@@ -28,15 +28,18 @@ demo: $(VENV)/installed ## show leases from end to end, recycling and power savi
 # Whole modules go to each of two processes, the longest first.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
+# Each worker collects all modules; those that only have slow tests import and generate the most.
+ORDINARY := -m 'not slow and not campaign' -p no:schemathesis --ignore-glob='tests/slow/test_schemathesis*'
+
 test: $(VENV)/installed-dev ## run the tests
-	$(BIN)/python -m pytest $(TWO) -m 'not slow and not campaign' $(ARGS)
+	$(BIN)/python -m pytest $(TWO) $(ORDINARY) $(ARGS)
 
 # What depends on the version of the server most: statements, locks, claims, migrations.
 BY_URL := tests/store tests/migrations tests/runner/test_by_url.py $(patsubst %,tests/service/test_%.py,races order \
 	events late_workers doubled replay statements create capacity_races floatingip_races)
 
 test-by-url: $(VENV)/installed-dev ## run the tests of the stores on CLIMATE_TEST_DATABASE_URL and CLIMATE_TEST_REDIS_URL
-	$(BIN)/python -m pytest $(TWO) -m 'not slow and not campaign' $(BY_URL) $(ARGS)
+	$(BIN)/python -m pytest $(TWO) $(ORDINARY) $(BY_URL) $(ARGS)
 
 test-slow: $(VENV)/installed-dev ## run the tests that take minutes, each for a short while
 	$(BIN)/python -m pytest $(TWO) -m 'slow and not campaign' $(ARGS)

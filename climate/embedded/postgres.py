@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-import psycopg
-from psycopg import sql
-
 from climate.embedded import binaries
 from climate.embedded.account import Account
 from climate.embedded.errors import StoreError
@@ -80,6 +77,9 @@ class Postgres:
 
     def settle(self) -> None:
         """Make our database if it is not there; the server has to answer."""
+        import psycopg  # here, since each command of `climate` would wait for it otherwise
+        from psycopg import sql
+
         try:
             with psycopg.connect(self.url, dbname="postgres", autocommit=True, connect_timeout=10) as conn:
                 there = conn.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
