@@ -48,6 +48,6 @@ OPERATIONS = {
     ),
     ("GET", CELL): Operation({200: answer("cell")}),
     ("PUT", CELL): Operation({200: answer("cell")}, below("cell", thing(**LINK))),
-    ("DELETE", CELL): Operation({204: None}),
+    ("DELETE", CELL): Operation({204: None}, query={"force": flag()}, refuses=(409,)),
     ("GET", f"{CELL}/capacities"): Operation({200: CAPACITIES}),
 }
