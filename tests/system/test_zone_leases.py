@@ -245,7 +245,7 @@ def test_who_is_killed_while_the_lease_is_active_loses_nothing(tree: ZoneTree, v
 
 def test_the_command_of_the_page_makes_a_spread_lease(tree: ZoneTree) -> None:
     page = (ROOT / "docs" / "zone-leases.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"^```\n(curl .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^```\n(END=.*?)^```$", page, re.MULTILINE | re.DOTALL)
     member = tree.api("parent", "climate-demo")
     environ = {**tree.environ, "CLIMATE": f"http://127.0.0.1:{tree.port}", "TOKEN": member.sign_in()}
     ran = subprocess.run(["bash", "-c", command], env=environ, capture_output=True, text=True, timeout=300, check=False)
