@@ -141,15 +141,17 @@ def placed(tree: ZoneTree) -> set[str]:
 
 
 def is_settled(tree: ZoneTree) -> bool:
-    """Return whether nothing is at work or late in any zone."""
-    for zone in ZONES:
-        try:
-            with psycopg.connect(plain_url(tree.database_url(zone))) as conn:
-                if conn.execute(OPEN).fetchall():
-                    return False
-        except (OSError, psycopg.Error):
-            return False
-    return True
+    """Whether nothing is at work or late in any zone."""
+    return not any(unfinished(tree, zone) for zone in ZONES)
+
+
+def unfinished(tree: ZoneTree, zone: str) -> list[Any]:
+    """Events of a zone that are at work, or late; its database, while that is away."""
+    try:
+        with psycopg.connect(plain_url(tree.database_url(zone))) as conn:
+            return conn.execute(OPEN).fetchall()
+    except (OSError, psycopg.Error) as error:
+        return [error]
 
 
 def check(tree: ZoneTree) -> None:
