@@ -106,7 +106,6 @@ def _look(machine: type[Machine], number: int, examples: int, steps: int) -> Non
     )
 
 
-@pytest.mark.timeout(300)
 def test_no_order_of_events_breaks_a_promise_about_hosts(machine: type[Machine]) -> None:
     _look(machine, 1, examples=6, steps=30)
 

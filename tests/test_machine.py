@@ -322,7 +322,6 @@ def _look(machine: type[Machine], examples: int, steps: int) -> None:
     )
 
 
-@pytest.mark.timeout(300)
 def test_no_order_of_events_breaks_a_promise(machine: type[Machine]) -> None:
     _look(machine, examples=12, steps=40)
 
