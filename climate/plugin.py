@@ -201,10 +201,11 @@ def load(chosen: str = "") -> Plugins:
         raise SettingError(
             f"CLIMATE_RESOURCE_PLUGINS={chosen!r}: no plugin is installed for {missing}; installed are: {known}"
         )
-    return Plugins({name: _loaded(installed[name]) for name in names})
+    return Plugins({name: loaded(installed[name]) for name in names})
 
 
-def _loaded(entry: EntryPoint) -> ResourcePlugin:
+def loaded(entry: EntryPoint) -> ResourcePlugin:
+    """Return the plugin of an entry point; SettingError when it cannot be imported, or has another resource type."""
     try:
         plugin: ResourcePlugin = entry.load()()
     except (ImportError, AttributeError) as error:

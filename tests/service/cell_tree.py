@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from climate import plugin
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.children import Child, Outcome, PartRequest
@@ -28,6 +27,7 @@ from tests.apps import app_of
 from tests.compute.cells.tree import CellDatabases, Tree, stepping, tree
 from tests.compute.place import Place, node
 from tests.conftest import ADMIN
+from tests.installed import installed_plugins
 from tests.service.deployments import Deployments, Dying
 from workers import cell_boots, cell_leases
 
@@ -186,7 +186,7 @@ def _climate(compute: Compute, name: str, family_clock: Any, home: Path) -> Clim
     return Climate(
         compute.engine,
         BundledCloud(compute),
-        plugin.load(),
+        installed_plugins(),
         settings,
         now=family_clock,
         chance=lambda: 0.5,

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event
 
-from api import create_app
 from climate.compute.services import IMAGE_ID
 from climate.compute.zones import builds, registry
 from climate.compute.zones.options import Zones
+from tests.apps import app_of
 from tests.compute.zones.conftest import lone, standing, zone_template
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.identity.place import Asker
@@ -43,7 +43,7 @@ def counted(zone: Zone) -> Iterator[list[str]]:
 
 def without_zones(zone: Zone, user: str) -> Asker:
     """A user of the same deployment, in which nothing is known of zones."""
-    return Asker(create_app(replace(zone.deployment, compute=replace(zone.compute, zones=Zones()))), zone.token(user))
+    return Asker(app_of(replace(zone.deployment, compute=replace(zone.compute, zones=Zones()))), zone.token(user))
 
 
 @pytest.mark.parametrize("user", ["admin", "demo"])
