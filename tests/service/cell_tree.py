@@ -41,6 +41,8 @@ ORDINARY = "leaf-ordinary"
 LEFT, RIGHT, LEAF = PATHS["left"], PATHS["right"], PATHS["leaf"]
 PATIENT = 120.0
 """Seconds that a call may take, so that a busy machine makes no test red."""
+PATIENT_SERVICE = 3600.0
+"""Seconds after which a compute service that was not heard of is down, for the same reason."""
 
 Args = dict[str, Any]
 Spoil = Callable[[Args, Callable[[], Any]], Any]
@@ -218,6 +220,7 @@ def cell_family(databases: CellDatabases, home: Path) -> Iterator[CellFamily]:
     with tree(databases, home, CHILDREN, nodes, call_timeout=PATIENT) as cells:
         family = CellFamily(cells, {})
         for name, place in cells.places.items():
+            place.compute = replace(place.compute, down_seconds=PATIENT_SERVICE)
             forget(place.compute.engine)
             services.furnish(place.compute)
             family.climates[name] = _climate(place.compute, name, family.clock, home / name)
