@@ -45,17 +45,17 @@ def test_a_server_is_booted_in_the_cell_of_the_part(cells: CellFamily) -> None:
 
 
 def test_servers_go_where_the_lease_has_room(cells: CellFamily) -> None:
-    """Each of its two hosts has room for two servers of 4 GB."""
+    """Each of its two hosts of 8 GB promises half as much again: room for three servers of 4 GB."""
     cells.take("leaf", 3, start=None)
     cells.take("left", 1, start=None)
     answer = cells.app()("POST", "/reservation/v1/leases", cells.wire_order(least=2, across=True))
     assert answer.status_code == 201, answer.get_data(as_text=True)
     (one,) = answer.get_json()["lease"]["reservations"]
     assert [part["cell"] for part in one["parts"]] == [LEFT, RIGHT]
-    for _ in range(4):
+    for _ in range(6):
         at_top(cells, boot(cells, one["id"], flavorRef="h"), "ACTIVE")
     counts = {name: cells.site(name).count("compute_servers", "status = 'ACTIVE'") for name in PATHS}
-    assert counts == {"left": 2, "right": 2, "leaf": 0}
+    assert counts == {"left": 3, "right": 3, "leaf": 0}
     with cells.running():
         refused = cells.app().boot({"reservation": one["id"]}, flavorRef="h")
     assert refused.status_code == 409
