@@ -34,12 +34,12 @@ def test_a_type_that_is_not_installed_stops_the_start_with_its_name() -> None:
 
 @pytest.mark.parametrize("value", ["climate.nowhere:Plugin", "climate.plugin:Nothing"])
 def test_a_plugin_that_cannot_be_imported_is_named(value: str) -> None:
-    with pytest.raises(SettingError, match=f"test:broken cannot be loaded from {value}"):
+    with pytest.raises(SettingError, match=rf"test:broken cannot be loaded from {value}"):
         plugin.loaded(EntryPoint("test:broken", value, plugin.GROUP))
 
 
 def test_a_plugin_under_the_name_of_another_type_is_named() -> None:
-    with pytest.raises(SettingError, match="has the resource type physical:host.*: name it physical:host"):
+    with pytest.raises(SettingError, match=r"has the resource type physical:host.*: name it physical:host"):
         plugin.loaded(EntryPoint("test:tape", "plugins.physical_host:PhysicalHost", plugin.GROUP))
 
 

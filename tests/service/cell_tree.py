@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,17 @@ from climate.compute.cells.messages import Message
 from climate.compute.cells.scheduler import CellScheduler
 from climate.context import Climate
 from climate.domain.lease import Lease
-from climate.service import hosts
+from climate.service import hosts, tree_leases
+from climate.service.changes import Changes
 from climate.settings import Settings
 from tests.api.compute.world import Person, forget
 from tests.api.reservation.face import Deployment, Doorkeeper
 from tests.apps import app_of
 from tests.compute.cells.tree import CellDatabases, Tree, stepping, tree
 from tests.compute.place import Place, node
-from tests.conftest import ADMIN
+from tests.conftest import ADMIN, MEMBER
 from tests.installed import installed_plugins
-from tests.service.deployments import Deployments, Dying
+from tests.service.deployments import Deployments, Dying, hosts_wanted
 from workers import cell_boots, cell_leases
 
 CHILDREN: Mapping[str, Sequence[str]] = {"top": ("left", "right"), "left": (), "right": ("leaf",), "leaf": ()}
@@ -36,8 +38,11 @@ PATHS = {"left": "top!left", "right": "top!right", "leaf": "top!right!leaf"}
 HOSTS = {"left": 2, "right": 1, "leaf": 3}
 ORDINARY = "leaf-ordinary"
 """A node that takes servers without a lease."""
+LEFT, RIGHT, LEAF = PATHS["left"], PATHS["right"], PATHS["leaf"]
 PATIENT = 120.0
 """Seconds that a call may take, so that a busy machine makes no test red."""
+PATIENT_SERVICE = 3600.0
+"""Seconds after which a compute service that was not heard of is down, for the same reason."""
 
 Args = dict[str, Any]
 Spoil = Callable[[Args, Callable[[], Any]], Any]
@@ -130,6 +135,19 @@ class CellFamily(Deployments):
 
         return Handlers(targeted={METHOD: lease_part})
 
+    def change(self, lease: Lease, **wanted: Any) -> Lease:
+        return tree_leases.update(self.parent, MEMBER, lease.id, Changes(**wanted))
+
+    def ends(self) -> set[Any]:
+        """The ends of all leases of all cells."""
+        return {lease.period.end for name in self.sites for lease in self.of(name)}
+
+    def wire_order(self, **wanted: Any) -> dict[str, Any]:
+        """The body of a lease that starts at once."""
+        end = self.now() + timedelta(hours=2)
+        one = hosts_wanted(wanted.pop("least", 2), **wanted)
+        return {"name": "l", "start_date": "now", "end_date": f"{end:%Y-%m-%d %H:%M}", "reservations": [one]}
+
     def parts(self, lease: Lease) -> list[tuple[str, int, str]]:
         return sorted((part.cell, part.hosts, str(part.state)) for part in lease.parts)
 
@@ -202,6 +220,7 @@ def cell_family(databases: CellDatabases, home: Path) -> Iterator[CellFamily]:
     with tree(databases, home, CHILDREN, nodes, call_timeout=PATIENT) as cells:
         family = CellFamily(cells, {})
         for name, place in cells.places.items():
+            place.compute = replace(place.compute, down_seconds=PATIENT_SERVICE)
             forget(place.compute.engine)
             services.furnish(place.compute)
             family.climates[name] = _climate(place.compute, name, family.clock, home / name)

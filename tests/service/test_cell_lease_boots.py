@@ -1,0 +1,94 @@
+"""Servers on leases over cells: each goes to the cell that has the part of its reservation."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from climate.service import tree_leases
+from tests.conftest import MEMBER
+from tests.service.cell_tree import LEFT, ORDINARY, PATHS, RIGHT, CellFamily
+from tests.service.deployments import hosts_wanted
+
+
+def boot(cells: CellFamily, reservation: str, **changes: Any) -> str:
+    cells.settle()
+    with cells.running():
+        return cells.app().booted({"reservation": reservation}, **changes)
+
+
+def at_top(cells: CellFamily, server_id: str, status: str) -> dict[str, Any]:
+    """The server as the top shows it, once it has this status."""
+    cells.flow()
+    while True:
+        shown: dict[str, Any] = cells.app().get(f"/compute/v2.1/servers/{server_id}")["server"]
+        if shown["status"] == status:
+            return shown
+        assert shown["status"] in ("BUILD", "RESERVED"), shown
+        cells.settle()
+        cells.flow()
+
+
+def test_a_server_is_booted_in_the_cell_of_the_part(cells: CellFamily) -> None:
+    answer = cells.app()("POST", "/reservation/v1/leases", cells.wire_order(least=1, cell="right"))
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    (one,) = answer.get_json()["lease"]["reservations"]
+    assert [(part["cell"], part["state"], part["hosts"]) for part in one["parts"]] == [(RIGHT, "confirmed", 1)]
+    assert "zone" not in one["parts"][0]
+    server_id = boot(cells, one["id"])
+    at_top(cells, server_id, "ACTIVE")
+    assert cells.site("right").look(server_id).node == "right-n1"
+    assert cells.app()("DELETE", f"/reservation/v1/leases/{one['lease_id']}").status_code == 204
+    cells.settle(60)
+    assert cells.app()("GET", f"/reservation/v1/leases/{one['lease_id']}").status_code == 404
+    assert cells.free("right")
+    assert cells.site("right").count("compute_servers") == 0
+
+
+def test_servers_go_where_the_lease_has_room(cells: CellFamily) -> None:
+    """Each of its two hosts of 8 GB promises half as much again: room for three servers of 4 GB."""
+    cells.take("leaf", 3, start=None)
+    cells.take("left", 1, start=None)
+    answer = cells.app()("POST", "/reservation/v1/leases", cells.wire_order(least=2, across=True))
+    assert answer.status_code == 201, answer.get_data(as_text=True)
+    (one,) = answer.get_json()["lease"]["reservations"]
+    assert [part["cell"] for part in one["parts"]] == [LEFT, RIGHT]
+    for _ in range(6):
+        at_top(cells, boot(cells, one["id"], flavorRef="h"), "ACTIVE")
+    counts = {name: cells.site(name).count("compute_servers", "status = 'ACTIVE'") for name in PATHS}
+    assert counts == {"left": 3, "right": 3, "leaf": 0}
+    with cells.running():
+        refused = cells.app().boot({"reservation": one["id"]}, flavorRef="h")
+    assert refused.status_code == 409
+    assert "No cell of the lease has room" in refused.get_data(as_text=True)
+
+
+def test_a_lease_that_has_not_started_is_refused_at_the_top(cells: CellFamily) -> None:
+    lease = cells.make(hosts_wanted(1), start=1)
+    answer = cells.app().boot({"reservation": str(lease.reservations[0].id)})
+    assert answer.status_code == 409
+    assert "starts at" in answer.get_data(as_text=True)
+
+
+def test_another_project_cannot_boot_on_the_part(cells: CellFamily) -> None:
+    order = cells.order(hosts_wanted(1, cell="right"), start=None)
+    (part,) = tree_leases.create(cells.parent, replace(MEMBER, project_id="another"), order).parts
+    cells.settle()
+    cells.report()
+    server_id = cells.app().booted({"reservation": str(part.reservation_id)})
+    fault = at_top(cells, server_id, "ERROR")["fault"]["message"]
+    assert "not found" in fault
+    assert cells.site("right").count("compute_servers") == 0
+
+
+def test_a_server_that_sleeps_does_so_in_the_cell_that_was_chosen(cells: CellFamily) -> None:
+    start, end = cells.now() + timedelta(hours=1), cells.now() + timedelta(hours=2)
+    params = {"name": "nap", "start": f"{start:%Y-%m-%d %H:%M}", "end": f"{end:%Y-%m-%d %H:%M}"}
+    server_id = cells.app().booted({"reserved": True, "lease_params": params})
+    at_top(cells, server_id, "RESERVED")
+    assert cells.site("leaf").look(server_id).node == ORDINARY
+    (lease,) = cells.of("leaf")
+    assert (lease.project_id, lease.reservations[0].resource_id) == (MEMBER.project_id, server_id)
+    assert cells.of("top") == []
+    cells.clock.forward(hours=1)
+    cells.settle(60)
+    at_top(cells, server_id, "ACTIVE")
