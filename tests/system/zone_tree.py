@@ -91,7 +91,7 @@ class ZoneTree:
         for process in family:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(family, 60)
+        await_so(lambda: all(_is_dead(process) for process in family), 60, f"the end of {zone}")
         return environ
 
     def begin(self, environ: Mapping[str, str]) -> None:
@@ -124,6 +124,14 @@ class ZoneTree:
     def left(self) -> list[psutil.Process]:
         """Processes of the deployments that there are."""
         return [one for one in psutil.process_iter() if _home(one).startswith(str(self.home / self.folder))]
+
+
+def _is_dead(process: psutil.Process) -> bool:
+    """Return whether a process is gone; one that its parent has not asked for does nothing any more."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _home(process: psutil.Process) -> str:
