@@ -39,16 +39,35 @@ def lease_body(lease: Lease) -> Body:
     return body if reason is None else {**body, "status_reason": reason}
 
 
-def entry_body(entry: Entry) -> Body:
-    """One line of a lease's history."""
+INVENTORY = frozenset({"host", "number", "zone_id"})
+"""Keys of facts that number hosts, addresses and child zones of the deployment."""
+
+
+def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
+    """Return one line of the history of a lease or host.
+
+    Without `inventory`, as owners of leases read it, the numbers of hosts, addresses and child zones are left out.
+    """
+    body = codec.encode(entry.fact)
     return {
         "version": entry.version,
         "kind": type(entry.fact).__name__,
         "at": date(entry.fact.at),
         "actor": entry.actor,
         "request_id": entry.request_id,
-        "body": codec.encode(entry.fact),
+        "body": body if inventory else _without_inventory(body),
     }
+
+
+def _without_inventory(body: Any) -> Any:
+    if isinstance(body, dict):
+        # What the owner asked for is his own, whatever its keys are called.
+        return {
+            key: value if key == "spec" else _without_inventory(value)
+            for key, value in body.items()
+            if key not in INVENTORY
+        }
+    return [_without_inventory(one) for one in body] if isinstance(body, list) else body
 
 
 def _reason(lease: Lease) -> str | None:

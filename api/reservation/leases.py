@@ -165,7 +165,8 @@ def confirm_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnVa
 @serve(blueprint, "GET", "/leases/<lease_id>/history", Operation("leases:get", {200: HistoryAnswer}, refuses=(404,)))
 def lease_history(lease_id: str, query: Read) -> ResponseReturnValue:
     """Tell everything that ever happened to a lease, also to one that is gone."""
-    return {"history": [entry_body(entry) for entry in leases.history(climate(), caller(), _id(lease_id))]}
+    entries = leases.history(climate(), caller(), _id(lease_id))
+    return {"history": [entry_body(entry, inventory=caller().is_admin) for entry in entries]}
 
 
 def _shown(lease: Lease) -> ResponseReturnValue:

@@ -1,7 +1,7 @@
 """What happened to a lease, and how it was at any moment."""
 
 from climate.context import Climate
-from tests.api.reservation.face import Person, run_due
+from tests.api.reservation.face import Person, reservation, run_due
 from tests.conftest import Clock
 
 
@@ -56,3 +56,13 @@ def test_as_it_was_now_is_as_it_is(member: Person, climate: Climate) -> None:
     then, now = member("GET", f"{path}?at=2030-01-01 12:00"), member("GET", path)
     assert then.json == now.json
     assert then.headers["ETag"] == now.headers["ETag"]
+
+
+def test_owners_read_how_many_hosts_they_have_and_not_which(member: Person, admin: Person) -> None:
+    made = member.lease("two", reservations=[reservation(min=2, max=2)])
+    path = f"/leases/{made['id']}/history"
+    planned = member.get(path)["history"][0]["body"]["reservations"][0]
+    assert planned["spec"]["min"] == 2
+    assert [set(hold) for hold in planned["holds"]] == [{"during", "slots"}] * 2
+    known = admin.get(path)["history"][0]["body"]["reservations"][0]
+    assert [set(hold) for hold in known["holds"]] == [{"host", "during", "slots"}] * 2
