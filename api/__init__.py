@@ -55,7 +55,7 @@ def bound(app: Flask, deployment: "Deployment") -> Flask:
     """Return an application with the routes of `app` that serves `deployment`; `app` goes on serving its own.
 
     Registering the routes takes half a second, and depends on the names of
-    plugins and power drivers alone.
+    plugins and power drivers, and on whether administrators are served.
     """
     made = copy(app)
     made.config = copy(app.config)

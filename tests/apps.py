@@ -13,7 +13,7 @@ def app_of(deployment: Any) -> Flask:
     """Return the application of a deployment, as `create_app` does, without registering its routes anew."""
     climate = deployment.climate
     named = [*sorted(climate.plugins.items()), *sorted(climate.power.items())]
-    key = tuple((name, type(one)) for name, one in named)
+    key = (deployment.settings.allow_admin_api, *((name, type(one)) for name, one in named))
     if key not in _KNOWN:
         _KNOWN[key] = create_app(deployment)
     return bound(_KNOWN[key], deployment)

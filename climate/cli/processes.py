@@ -77,6 +77,8 @@ def web() -> None:
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
     arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "gthread"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
+    # Longer than clients and proxies keep an idle connection: else they send on one that is just being closed.
+    arguments += ["--keep-alive", "75"]
     arguments += ["--graceful-timeout", "10", "--log-level", settings.log_level.lower(), "--no-control-socket"]
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *arguments, "api.wsgi:application()"])  # noqa: S606
 

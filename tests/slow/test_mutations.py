@@ -168,8 +168,8 @@ MUTANTS = (
         [
             (
                 "climate/domain/schedule.py",
-                "first = next((event for event in lease.events if event.status is UNDONE), None)",
-                "first = min((e for e in lease.events if e.status is UNDONE), key=lambda e: e.run_at, default=None)",
+                "first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
+                "first = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
             )
         ],
         ["tests/domain/test_schedule.py"],
@@ -221,8 +221,8 @@ MUTANTS = (
             ),
             (
                 "climate/domain/schedule.py",
-                "first = next((event for event in lease.events if event.status is UNDONE), None)",
-                "first = min((e for e in lease.events if e.status is UNDONE), key=lambda e: e.run_at, default=None)",
+                "first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
+                "first = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
             ),
         ],
         [f"{HOLDS}::test_what_is_held_is_kept_and_nothing_of_it_starts"],
