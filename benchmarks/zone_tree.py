@@ -20,7 +20,7 @@ from climate.bootstrap import Deployment
 from climate.compute import services
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
-from climate.compute.zones.http_connection import HttpAnswer, HttpRequest
+from climate.compute.zones.http_messages import HttpAnswer, HttpRequest
 from climate.compute.zones.http_transport import Outcome, Talk
 from climate.settings import Settings
 

@@ -27,7 +27,7 @@ from climate.compute.zones.client import (
     ChildUnreachable,
     Service,
 )
-from climate.compute.zones.http_connection import (
+from climate.compute.zones.http_messages import (
     MOST_BYTES,
     PORTS,
     BrokenOff,

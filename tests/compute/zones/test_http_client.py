@@ -11,7 +11,7 @@ from flask import Flask, Response, jsonify, redirect, request
 
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.http_client import HttpChildClient
-from climate.compute.zones.http_connection import MOST_BYTES
+from climate.compute.zones.http_messages import MOST_BYTES
 from climate.compute.zones.models import ChildZone, ZoneChain
 from tests.compute.zones.wires import Wires
 from tests.identity.place import served

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-from climate.compute.zones.http_connection import MOST_BYTES, HttpAnswer, HttpRequest, Origin, TooLong, Unreachable
+from climate.compute.zones.http_messages import MOST_BYTES, HttpAnswer, HttpRequest, Origin, TooLong, Unreachable
 from climate.compute.zones.http_transport import Outcome, SocketTransport, Talk
 
 Application = Callable[..., Any]
@@ -41,7 +41,7 @@ class Wires:
                 request = talk.send(self._answer(request))
         except StopIteration as end:
             outcomes[number] = end.value
-        except Exception as error:
+        except BaseException as error:
             outcomes[number] = error
 
     def _answer(self, request: HttpRequest) -> HttpAnswer:
