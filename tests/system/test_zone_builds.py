@@ -105,6 +105,7 @@ def test_a_zone_that_is_killed_in_the_middle_loses_and_doubles_nothing(tree: Zon
         return answer.status_code == 200 and answer.json()["build"]["state"] == "done"
 
     await_so(lambda: tree.is_ready("parent") and is_done(), 600, "the end of the build")
+    await_so(lambda: tree.is_ready(victim), 600, f"the return of {victim}")
     await_so(lambda: len(tree.active()) == 2, 600, "both children")
     check(tree, reservation)
     clear(tree, reservation)
