@@ -10,7 +10,7 @@ from sqlalchemy import text
 from benchmarks.cell_tree import FLAVOR, NAMES, PATIENCE, PROJECT, Cells, Processor, cells
 from benchmarks.figures import Spread, head, line, spread, step
 from climate.compute import addressing, asking, boot
-from climate.compute.cells import build_start, messaging, server_methods, server_sync, top_builds
+from climate.compute.cells import build_start, messaging, server_methods, server_sync
 from climate.compute.flavor import Flavor
 from climate.compute.request import BootRequest
 from climate.compute.store import cell_servers
@@ -125,7 +125,7 @@ def _boot_at_home(found: Cells) -> None:
 
 
 def _boot_through(found: Cells) -> None:
-    server_id = build_start.start(found.top, _request(), begun=top_builds.begun).server_ids[0]
+    server_id = build_start.start(found.top, _request()).server_ids[0]
 
     def status() -> str:
         with found.top.engine.connect() as conn:
