@@ -150,8 +150,12 @@ def environ_of(home: Path, port: int) -> dict[str, str]:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many free ports in a row."""
-    for first in range(21000, 60000, 10):
+    """The first of so many free ports in a row.
+
+    Each process of a test run looks among ports of its own: a tree takes its ports one by one while it starts.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for first in range(21000 + 1000 * worker, 22000 + 1000 * worker, 10):
         with suppress(OSError):
             for port in range(first, first + count):
                 socket.create_server(("127.0.0.1", port)).close()
