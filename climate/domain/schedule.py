@@ -159,11 +159,6 @@ def additional(
     return tuple(one for one in named if one.name not in set(EventKind))
 
 
-def next_due(lease: Lease, now: datetime) -> Event | None:
-    """The most urgent event of the lease that may be claimed now, or None."""
-    return next(iter(due(lease, now)), None)
-
-
 def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.EventClaimed:
     _allow(lease.event(event_id), IN_PROGRESS)
     return facts.EventClaimed(event_id, now, token)

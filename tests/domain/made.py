@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from climate.domain import facts, schedule
 from climate.domain.facts import Fact, Hold, PlannedPart, PlannedReservation
-from climate.domain.lease import Lease, evolve, fold
+from climate.domain.lease import Event, Lease, evolve, fold
 from climate.domain.period import Period
 from climate.domain.schedule import Times
 
@@ -67,3 +67,8 @@ def failed(known: Lease, kind: str, now: datetime, token: int = 1) -> Lease:
 
 def _id(known: Lease, kind: str) -> UUID:
     return next(event.id for event in known.events if event.kind == kind)
+
+
+def next_due(known: Lease, now: datetime) -> Event | None:
+    """The most urgent event of the lease that may be claimed now, or None."""
+    return next(iter(schedule.due(known, now)), None)

@@ -25,7 +25,7 @@ from climate.domain.status import (
     PartState,
     ReservationStatus,
 )
-from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease
+from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease, next_due
 
 Move = Callable[[Lease, datetime], "Fact | tuple[Fact, ...] | None"]
 GRACE = timedelta(minutes=20)
@@ -91,7 +91,7 @@ def _grown(held: Lease, now: datetime) -> Fact | None:
 
 
 def _claim(held: Lease, event_id: object, now: datetime) -> Fact | None:
-    ready = schedule.next_due(held, now)
+    ready = next_due(held, now)
     return schedule.claim(held, ready.id, held.version, now) if ready and ready.id == event_id else None
 
 
@@ -158,7 +158,7 @@ def test_a_lease_is_held_until_its_hold_is_over_and_nothing_else_of_it_runs_befo
             assert not known.gone
             assert known.hold_state is HoldState.HELD
             assert {event.status for event in known.events[1:]} == {UNDONE}, "something began before the confirmation"
-            ready = schedule.next_due(known, PERIOD.end + 99 * HOUR)
+            ready = next_due(known, PERIOD.end + 99 * HOUR)
             assert ready in (None, expiry)
         if expiry.outcome in ("OK", "LATE"):
             assert known.gone or known.deleting, "a hold expired and its lease stayed"
@@ -233,7 +233,7 @@ def test_events_run_in_the_order_of_their_kinds(reachable: dict[object, Lease]) 
     order = list(EventKind)
     for known in reachable.values():
         assert [e.kind for e in known.events] == sorted((e.kind for e in known.events), key=order.index)
-        ready = schedule.next_due(known, PERIOD.end + 99 * HOUR)
+        ready = next_due(known, PERIOD.end + 99 * HOUR)
         before = known.events[: known.events.index(ready)] if ready else ()
         assert all(event.status in (DONE, ERROR) for event in before), _shape(known)
 
@@ -247,7 +247,7 @@ def test_the_end_always_comes_and_as_long_after_the_close_as_was_agreed(reachabl
             assert close.token or close.due_at == known.period.end
         if end.status is UNDONE and not known.gone:
             far = PERIOD.end + 99 * HOUR
-            ready = schedule.next_due(known, far)
+            ready = next_due(known, far)
             assert ready is not None or any(event.status is IN_PROGRESS for event in known.events)
 
 

@@ -13,7 +13,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.schedule import LONGEST_DELAY, MAX_ATTEMPTS, Times, Verdict
 from climate.domain.status import DONE, ERROR, UNDONE, EventKind, EventStatus
-from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, done, failed, lease
+from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, done, failed, lease, next_due
 
 START, BEFORE_END, END = EventKind.START, EventKind.BEFORE_END, EventKind.END
 MINUTE = timedelta(minutes=1)
@@ -48,22 +48,22 @@ def test_before_end_time() -> None:
 
 def test_events_come_one_at_a_time_in_the_order_of_their_kinds() -> None:
     known = lease(before_end=WITH_BEFORE_END)
-    assert schedule.next_due(known, PERIOD.start - MINUTE) is None
-    assert schedule.next_due(known, PERIOD.end + HOUR) == known.event(START)
+    assert next_due(known, PERIOD.start - MINUTE) is None
+    assert next_due(known, PERIOD.end + HOUR) == known.event(START)
     running = claimed(known, START, PERIOD.end + HOUR)
-    assert schedule.next_due(running, PERIOD.end + HOUR) is None
+    assert next_due(running, PERIOD.end + HOUR) is None
     started = done(known, START, PERIOD.end)
-    assert schedule.next_due(started, PERIOD.end) == started.event(BEFORE_END)
+    assert next_due(started, PERIOD.end) == started.event(BEFORE_END)
 
 
 def test_an_end_does_not_overtake_a_start_that_was_put_back() -> None:
     late = PERIOD.end - timedelta(seconds=1)
     known = _fall_short(lease(), START, late)
-    assert schedule.next_due(known, PERIOD.end) == known.event(START)
+    assert next_due(known, PERIOD.end) == known.event(START)
     too_late = PERIOD.end + timedelta(seconds=5)
     running = claimed(lease(), START, late)
     known = after(running, schedule.fall_short(running, running.event(START).id, too_late, "slow and flaky", 0))
-    assert schedule.next_due(known, too_late) == known.event(START)
+    assert next_due(known, too_late) == known.event(START)
 
 
 @pytest.mark.parametrize(
