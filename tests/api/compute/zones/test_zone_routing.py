@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from climate import zoning
-from climate.compute.zones import registry
+from climate.compute.zones import polling, registry
 from tests.apps import app_of
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.identity.place import Asker
@@ -38,6 +38,24 @@ def test_administrator_reaches_a_server_two_zones_below(family: Tree) -> None:
     assert parent.ask("DELETE", f"/servers/{server_id}").status_code == 204
     grandchild.settle()
     assert shown(parent, server_id).status_code == 404
+
+
+def test_zone_may_have_two_parents_and_serves_both(family: Tree) -> None:
+    parents = family["left"], family["right"]
+    grandchild = family["grandchild"]
+    family["right"].adopt(grandchild)
+    for zone in parents:
+        polling.poll(zone.compute)
+        assert [child.name for child in registry.listed(zone.compute)] == ["grandchild"]
+    assert registry.listed(grandchild.compute) == [], "a zone does not know its parents"
+    server_id = grandchild.boot()
+    for zone in (*parents, family["parent"]):
+        assert shown(zone, server_id).get_json()["server"]["id"] == server_id
+    listed = family["parent"].ask("GET", "/servers?recurse_zones=1&all_tenants=1").get_json()["servers"]
+    assert [server["id"] for server in listed].count(server_id) == 1, "two ways lead to it"
+    assert act(family["right"], server_id, "os-stop") == 202
+    grandchild.settle()
+    assert shown(family["left"], server_id).get_json()["server"]["status"] == "SHUTOFF"
 
 
 def test_other_operations_reach_the_server(family: Tree) -> None:
