@@ -1,23 +1,19 @@
 """What docs/pools.md tells is so."""
 
 import re
-import shlex
 from pathlib import Path
 
-import click
 import pytest
 from flask import Flask
 
 from api.reservation import NOUNS
 from api.reservation.operations import PREFIX
-from climate.cli.program import root
-from climate.cli.session import Session
 from climate.domain.pools import MOVES, OnEnd, Pool
 from climate.plugin import CLOUD_POOLS
-from climate.settings import Settings
+from tests.pages import broken_links, check_command, text_of, unknown_settings
 
 HERE = Path(__file__).parent.parent
-PAGE = (HERE / "docs" / "pools.md").read_text(encoding="utf-8")
+PAGE = text_of("pools")
 BLOCKS = "".join(re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)).replace("\\\n", " ")
 COMMANDS = [line.strip() for line in re.findall(r"^climate (?:[^'\n#]|'[^']*')+", BLOCKS, re.MULTILINE)]
 CALLS = re.findall(r"^curl -s (?:-X (\w+) )?\$URL/v1(/[^ ?]*)", BLOCKS, re.MULTILINE)
@@ -45,8 +41,7 @@ def test_every_policy_is_told() -> None:
 
 
 def test_the_settings_it_names_exist() -> None:
-    named = set(re.findall(r"CLIMATE_([A-Z_]+)", PAGE))
-    assert {name.lower() for name in named} <= set(Settings.__dataclass_fields__)
+    assert unknown_settings(PAGE) == set()
 
 
 def test_every_kind_of_notice_that_people_get_is_told() -> None:
@@ -60,13 +55,7 @@ def test_every_kind_of_notice_that_people_get_is_told() -> None:
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_the_command_line_is_understood(line: str) -> None:
-    words = shlex.split(line)[1:]
-    context = click.Context(root, info_name="climate", obj=Session({}))
-    command: click.Command | None = root
-    while isinstance(command, click.Group):
-        command = command.get_command(context, words.pop(0))
-    assert command is not None
-    command.make_context(None, words, parent=context)
+    check_command(line)
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
@@ -78,4 +67,4 @@ def test_the_route_exists(method: str, path: str) -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    assert all((HERE / "docs" / name).is_file() for name in re.findall(r"\]\(([^)]+)\)", PAGE))
+    assert broken_links(PAGE) == set()
