@@ -75,3 +75,20 @@ def test_nine_in_ten_source_files_are_short() -> None:
 def test_tests_put_fakes_at_ports_and_patch_nothing() -> None:
     patching = re.compile(r"\b(monkeypatch|mocker|mock)\b")
     assert [name(path) for path in TESTS if path != Path(__file__) and patching.search(path.read_text("utf-8"))] == []
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a source file imports, and what it imports from them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_drivers_know_neither_networks_nor_the_database() -> None:
+    foreign = ("climate.compute.network.", "climate.compute.store.", "sqlalchemy", "psycopg")
+    drivers = [path for path in SOURCES if name(path).startswith("climate/compute/virt/")]
+    assert len(drivers) > 10
+    used = {f"{name(path)}: {module}" for path in drivers for module in imported(path)}
+    assert [one for one in sorted(used) if f"{one.partition(': ')[2]}.".startswith(foreign)] == []

@@ -52,6 +52,7 @@ def test_a_server_that_sleeps_until_its_lease(there: World, member: Person) -> N
     there.here.settle()
     shown = member.get(f"{SERVERS}/{server_id}")["server"]
     assert (shown["status"], shown["OS-EXT-STS:vm_state"]) == ("RESERVED", "reserved")
+    assert (shown["OS-EXT-STS:task_state"], shown["OS-EXT-STS:power_state"]) == (None, 0)
     assert shown["addresses"]["private"]
     assert message(member.act(server_id, "os-start"), 409, "conflictingRequest")
     leases = member.get("/reservation/v1/leases")["leases"]
