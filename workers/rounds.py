@@ -29,6 +29,9 @@ ROUNDS: Sequence[Round] = (
 )
 """In the order in which they are made."""
 
+OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
+"""By each worker, for what is on its own machine."""
+
 OUTSIDE_ROUNDS: Sequence[Round] = (powering.tend, notices.deliver)
 """By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
 

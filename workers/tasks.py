@@ -67,6 +67,7 @@ class Desk:
 
     def tend_pools(self) -> None:
         """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""
+        rounds.make(self.deployment.climate, rounds.OWN_ROUNDS)
         with rounds.alone(self.settings) as mine:
             if mine:
                 rounds.make(self.deployment.climate)

@@ -4,25 +4,30 @@ The hook is the operator's command.  It gets the host's name as its last
 argument and nothing of this process's environment.  It is run once for each
 cleaning, again where it fails, and at most three times: then the host has
 failed.  A run that is not heard of, as its worker died, counts as one.
+
+No run begins, and no host goes home, while an earlier run of it may live.
+The processes of a run are killed where they were started.  A run on a machine
+of which no worker is left makes its host fail, for an administrator to look.
 """
 
-import shlex
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from threading import Thread
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
 
+from climate import process_supervisor
 from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
 from climate.context import Climate
 from climate.domain import pools
 from climate.domain.facts import HostMoved
 from climate.domain.notices import Notice
 from climate.domain.pools import CLEANING, FAILED, RESERVATION, HostPlace
-from climate.service import drift, notices
+from climate.service import cleaning_hook, drift, notices
+from climate.service.cleaning_hook import LOST, HookProcess, HookRun, Machine
 from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.store import claims, cleaning, places
@@ -40,7 +45,10 @@ PAUSE = timedelta(seconds=30)
 SLACK = timedelta(seconds=30)
 """How much longer than its limit a run of the hook may not be heard of."""
 
-ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+UNVERIFIED = timedelta(minutes=10)
+"""How long after that the workers of its machine have to settle the run, before the host has failed."""
+
+KILL_SECONDS = 5.0
 
 Start = Callable[[Callable[[], None]], None]
 
@@ -54,8 +62,8 @@ def tend(climate: Climate, start: Start = in_the_background) -> int:
     """Look after every host that is cleaned: run the hook, let it go home, or fail it; how many left the pool."""
     found = work(climate, lambda conn, patient: _cases(climate, conn))
     try:
-        for place in found.to_begin:
-            start(lambda place=place: _clean(climate, place))  # type: ignore[misc]
+        for turn in found.to_begin:
+            start(lambda turn=turn: _clean(climate, turn))  # type: ignore[misc]
         home = [case for case in found.clean if _placed(climate, case)]
         gone = [*home, *found.hopeless]
         return _record(climate, gone) if gone else 0
@@ -72,11 +80,20 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
+class _Turn:
+    """A run of the hook that begins."""
+
+    place: HostPlace
+    run: UUID
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """Hosts that are cleaned, and this worker's to look after."""
 
     mine: frozenset[int] = frozenset()
-    to_begin: Sequence[HostPlace] = ()
+    to_begin: Sequence[_Turn] = ()
     """Those for which the hook is to run now."""
     clean: Sequence[_Case] = ()
     hopeless: Sequence[_Case] = ()
@@ -88,25 +105,29 @@ def _cases(climate: Climate, conn: Connection) -> _Found:
         return _Found()
     mine = places.tend(conn, [place.host for place in found], now, HANDS_ON)
     found = [place for place in found if place.host in mine]
-    known = cleaning.known(conn, mine) if climate.settings.cleaning_hook else {}
+    known = cleaning.known(conn, mine)
     cases = [_Case(p, token) for p, token in zip(found, claims.tokens(conn, len(found)), strict=True)]
     hopeless = [_Case(c.place, c.token, said) for c in cases if (said := _hopeless(c.place, known, now))]
     out = {case.place.host for case in hopeless}
-    to_begin: Sequence[HostPlace] = ()
-    if climate.settings.cleaning_hook:
-        limit = timedelta(seconds=climate.settings.cleaning_hook_seconds) + SLACK
-        begun = cleaning.begin(conn, [p for p in found if p.host not in out], now, now + limit)
-        to_begin = [place for place in found if place.host in begun]
+    to_begin = _begun(climate, conn, [case for case in cases if case.place.host not in out], now)
     clean = [case for case in cases if _is_clean(climate, case.place, known, now)]
     return _Found(mine, to_begin, clean, hopeless)
 
 
-def _is_clean(climate: Climate, place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> bool:
-    over = place.until is None or place.until <= now
+def _begun(climate: Climate, conn: Connection, cases: Sequence[_Case], now: datetime) -> Sequence[_Turn]:
     if not climate.settings.cleaning_hook:
-        return over
-    run = _run(place, known)
-    return over and run is not None and run.state == cleaning.DONE
+        return ()
+    limit = timedelta(seconds=climate.settings.cleaning_hook_seconds) + SLACK
+    runs = cleaning.begin(conn, [case.place for case in cases], now, now + limit)
+    return [_Turn(c.place, runs[c.place.host], c.token) for c in cases if c.place.host in runs]
+
+
+def _is_clean(climate: Climate, place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> bool:
+    last, run = known.get(place.host), _run(place, known)
+    if last is not None and last.may_live:
+        return False
+    over = place.until is None or place.until <= now
+    return over and (not climate.settings.cleaning_hook or (run is not None and run.state == cleaning.DONE))
 
 
 def _run(place: HostPlace, known: Mapping[int, Cleaning]) -> Cleaning | None:
@@ -116,50 +137,58 @@ def _run(place: HostPlace, known: Mapping[int, Cleaning]) -> Cleaning | None:
 
 def _hopeless(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> str:
     """What the last of all tries came to; empty while there are others."""
+    last = known.get(place.host)
+    if last is not None and last.may_live and last.next_at + UNVERIFIED <= now:
+        return f"nobody knows whether its run on {last.worker}, process {last.pid}, is over"
     run = _run(place, known)
     if run is None or run.attempts < MOST_TRIES or run.state == cleaning.DONE or run.next_at > now:
         return ""
-    return run.error if run.state == cleaning.FAILED else "the hook was not heard of any more"
+    if run.state == cleaning.FAILED:
+        return run.error
+    return LOST if run.machine is None else ""
 
 
-def _clean(climate: Climate, place: HostPlace) -> None:
+def _clean(climate: Climate, turn: _Turn) -> None:
     """Run the hook for a host, and remember what came of it."""
-    settings = climate.settings
-    error = run_hook(settings.cleaning_hook, place.name, settings.cleaning_hook_seconds)
+    settings, host = climate.settings, turn.place.host
 
-    def act(conn: Connection, patient: bool) -> None:
-        now = climate.now(conn)
-        cleaning.settle(conn, place, error, now + PAUSE if error else now)
+    def record(process: HookProcess) -> bool:
+        return work(climate, lambda conn, patient: cleaning.record_process(conn, host, turn.run, asdict(process)))
 
-    work(climate, act)
+    run = HookRun(settings.cleaning_hook, turn.place.name, settings.cleaning_hook_seconds, turn.run, turn.token)
+    error = cleaning_hook.execute(run, record)
+    _settle(climate, host, turn.run, error)
     if error:
-        log.warning("a host was not cleaned", host=place.name, error=error)
+        log.warning("a host was not cleaned", host=turn.place.name, error=error)
     else:
-        log.info("a host was cleaned by the hook", host=place.name)
+        log.info("a host was cleaned by the hook", host=turn.place.name)
 
 
-def run_hook(hook: str, host: str, seconds: float) -> str:
-    """Why the command did not clean the host; empty where it did.
+def _settle(climate: Climate, host: int, run: UUID | None, error: str) -> bool:
+    def act(conn: Connection, patient: bool) -> bool:
+        now = climate.now(conn)
+        return cleaning.settle(conn, host, run, error, now + PAUSE if error else now)
 
-    What it prints is for its own log: it may be secret, and owners read why they have to wait.
+    return work(climate, act)
+
+
+def end_lost_runs(climate: Climate) -> int:
+    """End the runs on this machine whose worker is gone; return how many of them are over.
+
+    A worker of each machine has to do this: no other one can see its processes.
     """
-    try:
-        argv = [*shlex.split(hook), host]
-        ended = subprocess.run(  # noqa: S603
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=seconds,
-            check=False,
-            env=ENVIRON,
-            cwd="/",
-        )
-    except subprocess.TimeoutExpired:
-        return f"the hook took longer than {seconds:g} seconds"
-    except (OSError, ValueError) as error:
-        return f"the hook cannot be run: {type(error).__name__}"
-    return f"the hook ended with status {ended.returncode}" if ended.returncode else ""
+    machine = cleaning_hook.this_machine()
+    lost = work(climate, lambda conn, patient: cleaning.overdue(conn, machine.identity, climate.now(conn)))
+    return sum(_settle(climate, host, run.run, LOST) for host, run in lost.items() if _is_over(machine, run))
+
+
+def _is_over(machine: Machine, run: Cleaning) -> bool:
+    if machine.outlives(run.machine or ""):
+        return True
+    over = machine.sees(run.machine or "") and process_supervisor.kill_run(str(run.run), KILL_SECONDS)
+    if not over:
+        log.warning("a run of the cleaning hook cannot be ended", run=str(run.run), worker=run.worker, pid=run.pid)
+    return over
 
 
 def _placed(climate: Climate, case: _Case) -> bool:

@@ -22,7 +22,7 @@ from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
 from climate.settings import Settings
-from climate.store import ailing, claims, hosts, places
+from climate.store import ailing, claims, cleaning, hosts, places
 from climate.store.ailing import Health
 
 WELL = "declared well"
@@ -152,6 +152,7 @@ def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fals
             raise Conflict(f"Host {place.name} is unwell: {said}")
         fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until)
         after = places.record(conn, caller, [(place, [fact])])[0]
+        cleaning.presume_over(conn, place.host, now)
         ailing.doubt(conn, {place.host: now - timedelta(seconds=climate.settings.failed_after)})
         return after
 

@@ -10,7 +10,7 @@ from climate.domain.policy import Caller
 from climate.domain.pools import HostPlace, Pool
 from climate.domain.status import EventStatus
 from climate.power import OFF
-from climate.store import drift, pools, power, windows
+from climate.store import cleaning, drift, pools, power, windows
 from climate.store.pools import Promise
 
 MOST_TOLD = 20
@@ -80,6 +80,7 @@ def refuse_plainly(conn: Connection, asked: Asked) -> None:
     refuse(asked, lost_by(conn, asked))
     refuse_busy(conn, asked.numbers)
     refuse_maintained(conn, asked)
+    refuse_cleaned(conn, asked)
     if asked.order.to is Pool.MULTI_TENANT:
         refuse_asleep(conn, asked.moving)
 
@@ -117,6 +118,23 @@ def refuse_maintained(conn: Connection, asked: Asked) -> None:
     if worked_on:
         told = ", ".join(place.name for place in asked.moving if place.host in worked_on)
         raise Conflict(f"Hosts are worked on: {told}; end their maintenance, and they come back by themselves")
+
+
+def refuse_cleaned(conn: Connection, asked: Asked) -> None:
+    """Conflict where the cleaning hook may run on a host that is to be used by others."""
+    if asked.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT):
+        return
+    runs = cleaning.alive(conn, asked.numbers)
+    found = [
+        f"{place.name} (process {runs[place.host].pid} on {runs[place.host].worker})"
+        for place in asked.moving
+        if place.host in runs
+    ]
+    if found:
+        raise Conflict(
+            f"The cleaning hook runs for hosts: {', '.join(found[:MOST_TOLD])}; move them when it has ended,"
+            f" or into the pool {Pool.MAINTENANCE}"
+        )
 
 
 def refuse_asleep(conn: Connection, leaving: Sequence[HostPlace]) -> None:

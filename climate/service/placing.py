@@ -147,6 +147,7 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
     if left and order.to is not Pool.FAILED:
         raise Busy("A host is being booked right now; try again shortly")
     objections.refuse_maintained(conn, asked)
+    objections.refuse_cleaned(conn, asked)
     if order.to is Pool.MULTI_TENANT:
         objections.refuse_asleep(conn, [locked[number] for number in asked.numbers])
     changes = [(place, [checked(place, _fact(asked, place, now))]) for place in locked.values()]

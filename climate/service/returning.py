@@ -20,7 +20,7 @@ from climate.domain.status import IN_PROGRESS, EventKind
 from climate.service import drift, moves, notices
 from climate.service.rounds import HANDS_ON
 from climate.service.unit import work
-from climate.store import ailing, claims, leases, places, windows
+from climate.store import ailing, claims, cleaning, leases, places, windows
 from climate.store.ailing import Running
 
 log = structlog.get_logger(__name__)
@@ -52,8 +52,9 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
 
     To the lease that counts on them now; else, where servers are left on them
     or they are cleaned after each lease, to the recycling pool; else home.  Those
-    that are worked on stay where they are until the window is over.  What
-    the cloud cannot do now is tried again by the next round.
+    that are worked on stay where they are until the window is over, those on
+    which the cleaning hook runs until it has ended.  What the cloud cannot do
+    now is tried again by the next round.
     """
     ways = work(climate, lambda conn, patient: _ways(climate, conn, hosts))
     try:
@@ -63,7 +64,9 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
 
 
 def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Way]:
-    free = frozenset(hosts) - windows.active_on(conn, hosts) if hosts else frozenset()
+    free = (
+        frozenset(hosts) - windows.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys() if hosts else frozenset()
+    )
     mine = places.tend(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
     present = [p for p in places.of(conn, mine).values() if p.pool in (Pool.MAINTENANCE, Pool.FAILED) and not p.removed]
     running = ailing.running_on(conn, mine) if mine else {}

@@ -67,9 +67,17 @@ cleanings = Table(
     Column("attempts", Integer, nullable=False),
     Column("error", Text, nullable=False, server_default=""),
     Column("next_at", Time, nullable=False),
+    Column("run", Uuid),
+    Column("machine", Text),
+    Column("worker", Text),
+    Column("pid", BigInteger),
+    Column("started", Text),
     CheckConstraint("state IN ('running', 'done', 'failed')", name="state_known"),
 )
-"""How the hook gets on with a host in the cleaning whose time is over at `ends_at`; tried again at `next_at`."""
+"""How the hook gets on with a host in the cleaning whose time is over at `ends_at`; tried again at `next_at`.
+
+`machine`, `worker`, `pid` and `started` are those of the supervisor of its last run; NULL until that has started.
+"""
 
 pool_terms = Table(
     "pool_terms",

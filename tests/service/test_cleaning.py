@@ -158,21 +158,6 @@ def test_a_hook_that_fails_once_only_does_no_harm(hooked: Climate, clock: Clock,
     assert cleaning.tend(hooked, at_once) == 1
 
 
-@pytest.mark.parametrize(
-    ("hook", "seconds", "said"),
-    [
-        ("/nowhere/clean", 5, "the hook cannot be run: FileNotFoundError"),
-        ("sh -c 'exit 7' x", 5, "the hook ended with status 7"),
-        ("sleep 60 &&", 5, "the hook ended with status 1"),
-        ("sh -c 'exec sleep 60' x", 0.1, "the hook took longer than 0.1 seconds"),
-        ("'", 5, "the hook cannot be run: ValueError"),
-        ("true", 5, ""),
-    ],
-)
-def test_what_came_of_a_hook(hook: str, seconds: float, said: str) -> None:
-    assert cleaning.run_hook(hook, "h1", seconds) == said
-
-
 def test_in_the_background(hooked: Climate, clock: Clock, hook: Path) -> None:
     """The round does not wait; the host goes home in a later one."""
     ended(hooked, clock)

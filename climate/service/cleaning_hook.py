@@ -1,0 +1,138 @@
+"""The operator's command that cleans a host: run under a supervisor, so that no process of it outlives its run."""
+
+import os
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from uuid import UUID
+
+from climate import process_supervisor
+from climate.process_supervisor import RUN_ID
+
+TOKEN = "CLIMATE_CLEANING_TOKEN"  # noqa: S105 - the name of a variable
+"""The variable with the number of a run: each run of any host has a higher one than those before it."""
+
+ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+KILL_SECONDS = 5.0
+LOST = "the hook was not heard of any more"
+UNRECORDED = "the hook was not started, as its run could not be recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """One run of the hook for a host, at most `seconds` long."""
+
+    command: str
+    host: str
+    seconds: float
+    id: UUID
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class HookProcess:
+    """The supervisor of a run: where it runs, its number there, and when it began in clock ticks since boot."""
+
+    machine: str
+    """As `Machine` writes itself."""
+    worker: str
+    """The name of the machine, for people."""
+    pid: int
+    started: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One boot of a machine, and one set of process numbers in it."""
+
+    identity: str
+    boot: str
+    numbers: str
+
+    def __str__(self) -> str:
+        return f"{self.identity} {self.boot} {self.numbers}"
+
+    def sees(self, recorded: str) -> bool:
+        """Return whether the processes that were recorded there have their numbers here."""
+        return recorded == str(self)
+
+    def outlives(self, recorded: str) -> bool:
+        """Return whether the machine has been booted since, so that nothing is left of what ran before."""
+        identity, boot, _ = recorded.rsplit(" ", 2)
+        return identity == self.identity and boot != self.boot
+
+
+@cache
+def this_machine() -> Machine:
+    """Return the machine of this process."""
+    return Machine(
+        f"{socket.gethostname()}/{_read('/etc/machine-id')}",
+        _read("/proc/sys/kernel/random/boot_id"),
+        os.readlink("/proc/self/ns/pid") if Path("/proc/self/ns/pid").is_symlink() else "-",
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip() or "-"
+    except OSError:
+        return "-"
+
+
+def execute(run: HookRun, record: Callable[[HookProcess], bool]) -> str:
+    """Run the command with the host's name as its last argument; return why it did not clean the host, or "".
+
+    `record` gets the process before the command starts, and answers whether it may start. Nothing of the run is
+    left at the return. The command's output is dropped: it may be secret, and owners read why they have to wait.
+    """
+    try:
+        words = [*shlex.split(run.command), run.host]
+    except ValueError:
+        return "the hook cannot be run: ValueError"
+    supervisor = subprocess.Popen(  # noqa: S603 - there is no shell
+        [sys.executable, "-I", process_supervisor.__file__, str(run.id), str(run.seconds), *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**ENVIRON, RUN_ID: str(run.id), TOKEN: str(run.token)},
+        cwd="/",
+        bufsize=0,
+    )
+    with supervisor:
+        began = process_supervisor.started_at(supervisor.pid)
+        if not record(HookProcess(str(this_machine()), socket.gethostname(), supervisor.pid, began)):
+            return UNRECORDED
+        return _meaning(run, _outcome(supervisor))
+
+
+def _outcome(supervisor: "subprocess.Popen[bytes]") -> list[str]:
+    if supervisor.stdin is None or supervisor.stdout is None:
+        raise RuntimeError("the supervisor has no pipes")
+    try:
+        supervisor.stdin.write(b"\n")
+    except BrokenPipeError:
+        return []
+    return supervisor.stdout.readline().decode().split()
+
+
+def _meaning(run: HookRun, outcome: list[str]) -> str:
+    match outcome:
+        case ["ended", "0"]:
+            return ""
+        case ["ended", status]:
+            return f"the hook ended with status {status}"
+        case ["timeout"]:
+            return f"the hook took longer than {run.seconds:g} seconds"
+        case ["failed", reason]:
+            return f"the hook cannot be run: {reason}"
+    # Somebody has killed the supervisor alone.
+    while not process_supervisor.kill_run(str(run.id), KILL_SECONDS):
+        continue
+    return LOST

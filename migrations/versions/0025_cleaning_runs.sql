@@ -1,0 +1,9 @@
+ALTER TABLE cleanings ADD COLUMN run UUID;
+
+ALTER TABLE cleanings ADD COLUMN machine TEXT;
+
+ALTER TABLE cleanings ADD COLUMN worker TEXT;
+
+ALTER TABLE cleanings ADD COLUMN pid BIGINT;
+
+ALTER TABLE cleanings ADD COLUMN started TEXT;
