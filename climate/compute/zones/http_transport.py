@@ -1,9 +1,9 @@
-"""HTTP talks with many servers at once: each ends at its deadline and delays no other."""
+"""HTTP talks with servers: one in the thread that asks, many at once; each ends at its deadline and delays no other."""
 
 import asyncio
 import os
 import ssl
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,34 +14,22 @@ from weakref import finalize
 import httpcore
 import httpx
 
-from climate import causes
-from climate.compute.zones.http_messages import (
-    MOST_BYTES,
-    BrokenOff,
-    HttpAnswer,
-    HttpRequest,
-    Origin,
-    TooLong,
-    Unreachable,
-)
+from climate.compute.zones.http_blocking import BlockingPool
+from climate.compute.zones.http_exchange import FAILED, MOST_KEPT, POOL, Body, answer_of, fail, request_to
+from climate.compute.zones.http_messages import BrokenOff, HttpAnswer, HttpRequest, Origin
 
-MOST_KEPT = 64
-"""Connections that are kept at most, over all servers."""
-
-KEPT_SECONDS = 15.0
-"""Seconds for which a connection is kept without use."""
+__all__ = ["MOST_KEPT", "Network", "Outcome", "SocketTransport", "Talk", "Transport"]
 
 LOOKUPS = 32
 """Names that are looked up at once; a name server that hangs keeps one thread of these."""
-
-UNREACHABLE = (httpcore.ConnectError, httpcore.ConnectTimeout)
-BROKEN = (httpcore.ProtocolError, httpcore.NetworkError)
 
 Talk = Generator[HttpRequest, HttpAnswer, Any]
 """Yields requests, is sent their answers, and returns its outcome."""
 
 Outcome = Any
 """The value that a talk returned, or the exception that ended it: TimeoutError at its deadline."""
+
+Exchange = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 T = TypeVar("T")
 
@@ -64,18 +52,15 @@ def authorities() -> ssl.SSLContext:
 
 
 class Network:
-    """An event loop in a thread of its own, and the connections that it keeps."""
+    """The connections of one process: those of its threads, and those of an event loop in a thread of its own."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         self.process = os.getpid()
-        self.pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls,
-            max_connections=None,
-            max_keepalive_connections=MOST_KEPT,
-            keepalive_expiry=KEPT_SECONDS,
-        )
+        lookups = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="climate-names")
+        self.blocking = BlockingPool(tls, lookups)
+        self.pool = httpcore.AsyncConnectionPool(ssl_context=tls, **POOL)
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(ThreadPoolExecutor(LOOKUPS, thread_name_prefix="climate-names"))
+        self._loop.set_default_executor(lookups)
         Thread(target=self._loop.run_forever, daemon=True, name="climate-zones").start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -85,6 +70,7 @@ class Network:
     def close(self) -> None:
         """Close the connections and end the thread, unless they are those of the process that forked this one."""
         if self.process == os.getpid() and self._loop.is_running():
+            self.blocking.connections.close()
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
 
     async def _end(self) -> None:
@@ -104,8 +90,20 @@ class SocketTransport:
     _lock: Lock = field(default_factory=Lock)
 
     def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
-        """Hold all talks at once."""
+        """Hold all talks at once.  One alone stays in this thread, which is by far cheaper."""
+        if len(talks) == 1:
+            return [self.alone(*talks[0])]
         return self.network.run(self._together(talks))
+
+    def alone(self, talk: Talk, seconds: float) -> Outcome:
+        """Hold one talk in this thread."""
+        pool = self.network.blocking
+        pool.deadline.set(seconds)
+
+        async def exchange(request: HttpRequest) -> HttpAnswer:
+            return pool.exchange(request, self.address(request.origin))
+
+        return _finished(_outcome(talk, exchange))
 
     @property
     def network(self) -> Network:
@@ -119,69 +117,59 @@ class SocketTransport:
         return self._networks[process]
 
     async def _together(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
-        return list(await asyncio.gather(*(self._outcome(talk, seconds) for talk, seconds in talks)))
+        return list(await asyncio.gather(*(self._timed(talk, seconds) for talk, seconds in talks)))
 
-    async def _outcome(self, talk: Talk, seconds: float) -> Outcome:
+    async def _timed(self, talk: Talk, seconds: float) -> Outcome:
         try:
             # The time-outs of the pool are for each read: an answer that drips would never be late.
             async with asyncio.timeout(seconds):
-                return await self._carried(talk)
-        except Exception as error:  # noqa: BLE001 - the caller gets it as the outcome
+                return await _outcome(talk, self._exchange)
+        except TimeoutError as error:
             return error
-        finally:
-            talk.close()
-
-    async def _carried(self, talk: Talk) -> Outcome:
-        try:
-            request = next(talk)
-            while True:
-                request = talk.send(await self._answer(request))
-        except StopIteration as end:
-            return end.value
-
-    async def _answer(self, request: HttpRequest) -> HttpAnswer:
-        """Send a request; a safe one once more when a kept connection may have ended meanwhile."""
-        if request.is_safe:
-            try:
-                return await self._exchange(request)
-            except BrokenOff:
-                pass
-        return await self._exchange(request)
 
     async def _exchange(self, request: HttpRequest) -> HttpAnswer:
-        origin = request.origin
-        name, port = self.address(origin)
-        host = name if name.isascii() else name.encode("idna")
-        headers = [("Host", origin.authority), *request.headers]
-        if request.content:
-            headers.append(("Content-Length", str(len(request.content))))
+        body = Body()
         try:
-            async with self.network.pool.stream(
-                request.method,
-                httpcore.URL(scheme=origin.scheme, host=host, port=port, target=request.target),
-                headers=headers,
-                content=request.content,
-                extensions={"sni_hostname": origin.host},
-            ) as answer:
-                content = await _read(answer)
-        except UNREACHABLE as error:
-            raise Unreachable from _reason(error)
-        except BROKEN as error:
-            raise BrokenOff from error
-        known = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
-        return HttpAnswer(answer.status, known, content)
+            response = await self.network.pool.handle_async_request(request_to(self.address(request.origin), request))
+            try:
+                async for piece in response.aiter_stream():
+                    body.add(piece)
+            finally:
+                await response.aclose()
+        except FAILED as error:
+            fail(error)
+        return answer_of(response, body)
 
 
-async def _read(answer: httpcore.Response) -> bytes:
-    read = bytearray()
-    async for piece in answer.aiter_stream():
-        read += piece
-        if len(read) > MOST_BYTES:
-            raise TooLong
-    return bytes(read)
+async def _outcome(talk: Talk, exchange: Exchange) -> Outcome:
+    """Carry a talk to its end."""
+    try:
+        request = next(talk)
+        while True:
+            request = talk.send(await _answer(request, exchange))
+    except StopIteration as end:
+        return end.value
+    except Exception as error:  # noqa: BLE001 - the caller gets it as the outcome
+        return error
+    finally:
+        talk.close()
 
 
-def _reason(error: Exception) -> BaseException:
-    """Return the error of the system that an error comes of, or else the error."""
-    found = [cause for cause in causes.of(error) if isinstance(cause, OSError) and (cause.strerror or cause.errno)]
-    return found[-1] if found else error
+async def _answer(request: HttpRequest, exchange: Exchange) -> HttpAnswer:
+    """Send a request; a safe one once more when a kept connection may have ended meanwhile."""
+    if request.is_safe:
+        try:
+            return await exchange(request)
+        except BrokenOff:
+            pass
+    return await exchange(request)
+
+
+def _finished(work: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns that waits for nothing in an event loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("a blocking exchange has waited for an event loop")
