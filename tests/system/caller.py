@@ -33,7 +33,7 @@ class Api:
         self._auth = entry["auth"]
         url = re.sub(r"/identity.*", "", self._auth["auth_url"])
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
-        self.http = httpx.Client(base_url=url, timeout=60, trust_env=False, limits=limits)
+        self.http = httpx.Client(base_url=url, timeout=300, trust_env=False, limits=limits)
 
     def sign_in(self) -> str:
         """A token of our own, kept until it is refused."""
