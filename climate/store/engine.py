@@ -1,7 +1,11 @@
 """Connections to Postgres, and its clock."""
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Any, overload
 
+import psycopg
+from psycopg import Column
 from sqlalchemy import Connection, Engine, create_engine, func, select
 
 OPTIONS = (
@@ -28,6 +32,7 @@ def connect(url: str, *, pool_size: int = 10, application: str = "climate", opti
         hide_parameters=True,
         connect_args={
             "application_name": application,
+            "cursor_factory": Cursor,
             "options": f"{OPTIONS} {options}".strip(),
             "prepare_threshold": 0,
             "connect_timeout": 5,
@@ -48,3 +53,41 @@ def database_time(conn: Connection) -> datetime:
 
 def _never() -> datetime:
     raise AssertionError("the database has a clock")
+
+
+class Cursor(psycopg.Cursor[Any]):
+    """A cursor that describes the columns of its result when somebody looks at them.
+
+    SQLAlchemy asks each result whether it has a description, and reads it for
+    the first one of a statement only.
+    """
+
+    @property
+    def description(self) -> Any:
+        """The columns of the result; None when it has none."""
+        result = self.pgresult
+        return Columns(self) if result is not None and result.nfields else super().description
+
+    def described(self) -> list[Column]:
+        """Return the columns of the result as psycopg makes them."""
+        return super().description or []
+
+
+class Columns(Sequence[Column]):
+    """The columns of the result that a cursor has now."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+
+    def __len__(self) -> int:
+        return len(self._cursor.described())
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self._cursor.described())
+
+    @overload
+    def __getitem__(self, index: int) -> Column: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Column]: ...
+    def __getitem__(self, index: int | slice) -> Column | list[Column]:
+        return self._cursor.described()[index]
