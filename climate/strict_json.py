@@ -35,9 +35,19 @@ def parse(data: bytes | str, deepest: int = DEEPEST) -> Any:
         raise BadJson(f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise _too_deep(deepest) from None
-    for text in _texts(value, deepest):
+    for text in _texts(value, deepest) if _may_be_refused(data, deepest) else ():
         _check_text(text)
     return value
+
+
+def _may_be_refused(data: bytes | str, deepest: int) -> bool:
+    """Return whether JSON may have a bad text or too many levels; False for most, without a look at each value.
+
+    Bytes are UTF-8 by now, and control characters are not JSON: a bad character can only be written as an escape.
+    """
+    if isinstance(data, str):
+        return True
+    return b"\\u" in data or data.count(b"{") + data.count(b"[") > deepest
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
