@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from cryptography.fernet import MultiFernet
 from sqlalchemy import Engine
 
 from climate.compute.errors import BadRequest, ComputeError
@@ -15,6 +16,9 @@ from climate.settings import SettingError, Settings
 from climate.vault import Unreadable, Vault
 
 PASSWORD = "password"  # noqa: S105
+
+MOST_PASSWORDS = 1024
+"""Passwords that are remembered."""
 
 
 def options(settings: Settings, engine: Engine, vault: Vault, transport: Transport | None = None) -> Zones:
@@ -31,7 +35,7 @@ def options(settings: Settings, engine: Engine, vault: Vault, transport: Transpo
         client=HttpChildClient(own_id, settings.zone_timeout_seconds, transport or SocketTransport()),
         own_id=own_id,
         seal=lambda password: vault.seal({PASSWORD: password}),
-        unseal=lambda sealed: _opened(vault, sealed),
+        unseal=Passwords(vault),
         blobs=_blob_keys(settings),
     )
 
@@ -60,6 +64,36 @@ class _OwnId:
         return self._known
 
 
+class Passwords:
+    """Opens sealed passwords, and remembers them for as long as the keys of the vault are the same.
+
+    Each forwarded request needs one, and opening it costs as much as checking a token.
+    """
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._keys: MultiFernet | None = None
+        self.known: dict[str, str] = {}
+        """Sealed passwords in plain text."""
+
+    def __call__(self, sealed: str) -> str:
+        """The password; ComputeError when its key is gone."""
+        keys = self._vault.fernet()
+        if self._keys is not keys or len(self.known) >= MOST_PASSWORDS:
+            self.known, self._keys = {}, keys
+        password = self.known.get(sealed)
+        if password is None:
+            password = self.known[sealed] = _opened(self._vault, sealed)
+        return password
+
+
+def _opened(vault: Vault, sealed: str) -> str:
+    try:
+        return str(vault.open(sealed)[PASSWORD])
+    except Unreadable:
+        raise ComputeError("The password of a child zone was sealed with a key that is gone; set it again") from None
+
+
 def _capabilities(settings: Settings) -> Mapping[str, str]:
     try:
         return capabilities.parse(settings.zone_capabilities)
@@ -72,10 +106,3 @@ def _blob_keys(settings: Settings) -> BlobKeys:
         return BlobKeys.read(settings.build_plan_encryption_key, settings.blob_seconds)
     except BadRequest as error:
         raise SettingError(f"CLIMATE_BUILD_PLAN_ENCRYPTION_KEY: {error}") from None
-
-
-def _opened(vault: Vault, sealed: str) -> str:
-    try:
-        return str(vault.open(sealed)[PASSWORD])
-    except Unreadable:
-        raise ComputeError("The password of a child zone was sealed with a key that is gone; set it again") from None

@@ -7,6 +7,7 @@ from sqlalchemy import create_engine
 
 from climate import bootstrap, zoning
 from climate.compute.errors import ComputeError
+from climate.identity.keys import KEPT, KeyRing
 from climate.settings import SettingError, Settings
 from climate.vault import Vault
 
@@ -46,3 +47,23 @@ def test_password_is_sealed_and_opened_by_the_vault() -> None:
     assert options.unseal(sealed) == "correct horse"
     with pytest.raises(ComputeError, match="set it again"):
         zoning.options(Settings(), NOWHERE, Vault.of_this_process()).unseal(sealed)
+
+
+def test_password_is_forgotten_with_its_key(tmp_path: Path) -> None:
+    seconds = [0.0]
+    keys = KeyRing(tmp_path, lambda: seconds[0], "secret")
+    options = zoning.options(Settings(), NOWHERE, Vault(keys.fernet))
+    sealed = options.seal("correct horse")
+    for _ in range(KEPT):
+        assert options.unseal(sealed) == options.unseal(sealed) == "correct horse"
+        keys.rotate()
+    with pytest.raises(ComputeError, match="set it again"):
+        options.unseal(sealed)
+    assert options.unseal(options.seal("another")) == "another"
+
+
+def test_passwords_that_are_remembered_are_limited() -> None:
+    options = zoning.options(Settings(), NOWHERE, Vault.of_this_process())
+    for number in range(zoning.MOST_PASSWORDS + 2):
+        assert options.unseal(options.seal(str(number))) == str(number)
+    assert len(options.unseal.known) <= zoning.MOST_PASSWORDS  # type: ignore[attr-defined]

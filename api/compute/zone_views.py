@@ -16,7 +16,7 @@ def own(body: Any) -> Any:
     """The body of a child's answer with the public URL of this zone in its links; others are left out."""
     if isinstance(body, list):
         return [own(entry) for entry in body]
-    if isinstance(body, Mapping):
+    if isinstance(body, dict):
         return {key: _links(value) if key == "links" else own(value) for key, value in body.items()}
     return body
 
