@@ -7,26 +7,13 @@ from typing import TypeVar
 
 from climate.compute.errors import ComputeError
 from climate.compute.scheduler import costs, host_filters, load
-from climate.compute.scheduler.chance import availability_zone, chance
-from climate.compute.scheduler.least_cost import host_filter, least_cost
-from climate.compute.scheduler.plan import Schedule
-from climate.compute.scheduler.rules import Cost, Options, Rules
-from climate.compute.scheduler.select import select
-from climate.compute.scheduler.simple import simple
+from climate.compute.scheduler.plan import Schedule, Scheduler
+from climate.compute.scheduler.rules import Cost, Filter, Options, Rules
 from climate.compute.scheduler.standing import STANDING
 from climate.settings import SettingError, Settings
 
-FILTER = "filter"
-
-SCHEDULES: Mapping[str, Schedule] = {
-    FILTER: select,
-    "least_cost": least_cost,
-    "host_filter": host_filter,
-    "chance": chance,
-    "availability_zone": availability_zone,
-    "simple": simple,
-}
-"""By the value of CLIMATE_SCHEDULER."""
+BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple")
+"""The values of CLIMATE_SCHEDULER that need no other package."""
 
 T = TypeVar("T")
 
@@ -40,10 +27,17 @@ def chosen(settings: Settings) -> tuple[Schedule, Rules]:
     options = _options(settings)
     filters = _read(settings, "scheduler_filters", lambda text: load.rules(_words(text), (), options).filters)
     weighers = _read(settings, "scheduler_weighers", lambda text: load.rules((), _words(text), options).weighers)
-    rules = Rules(filters, weighers, options, _read(settings, "least_cost_functions", _costs))
-    if settings.scheduler != FILTER:
+    known = _read(settings, "scheduler_host_filters", lambda text: host_filters.load(_words(text)))
+    options = replace(options, host_filter=_read(settings, "default_host_filter", lambda name: _known(name, known)))
+    rules = Rules(filters, weighers, options, _read(settings, "least_cost_functions", _costs), host_filters=known)
+    return _bound(_read(settings, "scheduler", load.scheduler), rules)
+
+
+def _bound(scheduler: Scheduler, rules: Rules) -> tuple[Schedule, Rules]:
+    """Return a scheduler with the rules that it goes by."""
+    if not scheduler.filters:
         rules = replace(rules, filters=STANDING, weighers=())
-    return SCHEDULES[settings.scheduler], rules
+    return scheduler.schedule, replace(rules, sees=scheduler.sees)
 
 
 def _read(settings: Settings, name: str, understood: Callable[[str], T]) -> T:
@@ -74,7 +68,6 @@ def _options(settings: Settings) -> Options:
         default_zone=settings.default_availability_zone,
         image_namespace=settings.aggregate_image_properties_isolation_namespace,
         image_separator=settings.aggregate_image_properties_isolation_separator,
-        host_filter=_read(settings, "default_host_filter", _host_filter),
         max_cores=settings.simple_max_cores,
     )
 
@@ -84,8 +77,9 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
-def _host_filter(name: str) -> str:
-    return host_filters.named(name).name
+def _known(name: str, known: Mapping[str, Filter]) -> str:
+    host_filters.named(name, known)
+    return name
 
 
 def _costs(text: str) -> tuple[Cost, ...]:

@@ -120,11 +120,7 @@ class Settings:
     wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.", 1)
     token_seconds: int = _setting(3600, "Life of a token, in seconds.", 1)
     compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
-    scheduler: str = _setting(
-        "filter",
-        "How the bundled cloud chooses nodes.",
-        words=("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple"),
-    )
+    scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")
     scheduler_filters: str = _setting(
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
     )
@@ -162,6 +158,9 @@ class Settings:
     )
     aggregate_image_properties_isolation_separator: str = _setting(".", "What stands between that prefix and the key.")
     default_availability_zone: str = _setting("nova", "Zone of the nodes that name none.")
+    scheduler_host_filters: str = _setting(
+        "", "Host filters that requests may name, by commas; when empty, the bundled ones."
+    )
     default_host_filter: str = _setting("AllHostsFilter", "Host filter of the schedulers least_cost and host_filter.")
     least_cost_functions: str = _setting(
         "noop_cost_fn=1", "name=weight of the cost functions of the scheduler least_cost, by commas."

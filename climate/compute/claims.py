@@ -8,13 +8,15 @@ from typing import TypeVar
 import numpy as np
 from sqlalchemy import Connection
 
-from climate.compute import granting
+from climate.compute import granting, lookup
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, ClaimLost, NoValidHost
 from climate.compute.host import FREEPOOL
 from climate.compute.request import Spec
+from climate.compute.scheduler import selection
 from climate.compute.scheduler.hosts import Hosts
 from climate.compute.scheduler.plan import Plan
+from climate.compute.scheduler.rules import Sees
 from climate.compute.server import Room, Server
 from climate.compute.store import room as rows
 from climate.compute.store.failures import DATABASE_ERRORS, deadlocked
@@ -83,6 +85,7 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
         short = shortages(_used(node), each, counts[node.id], limits[node.id], node.used_servers)
         reasons += [f"{node.name}: {short}"] if short else []
     reasons += granting.lacking(attempt.conn, spec, counts)
+    reasons += _joined(compute, attempt.conn, spec, counts)
     if reasons or len(found) < len(counts):
         raise ClaimLost(reasons or ["a chosen host is gone"])
     rows.take(attempt.conn, counts, each)
@@ -120,11 +123,20 @@ def _plan(compute: Compute, hosts: Hosts, spec: Spec, count: int, least: int) ->
     wanted = count
     while True:
         try:
-            return compute.schedule(hosts.copy(), spec, wanted, compute.rules)
+            return selection.run(compute.schedule, hosts.copy(), spec, wanted, compute.rules)
         except NoValidHost as reason:
             if not least <= reason.found < wanted:
                 raise
             wanted = reason.found
+
+
+def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int, int]) -> list[str]:
+    """Return a reason for each node to which other servers came that a filter would have seen."""
+    seen, kept = spec.occupants, compute.rules.kept()
+    if seen is None or kept is Sees.NOTHING or spec.forced:
+        return []
+    now = lookup.occupied(conn, compute.rules.seen(), spec, list(counts))
+    return [f"node {node}: other servers have come" for node in (seen.fewer_than(now) if now else ())]
 
 
 def _used(node: Standing) -> Room:

@@ -1,6 +1,6 @@
 """What the scheduler needs to know of a request beyond what it says itself: looked up, where it is asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +9,10 @@ from sqlalchemy import Connection
 from climate.compute import groups
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
+from climate.compute.occupants import Occupants
 from climate.compute.request import Spec, read_destination
-from climate.compute.scheduler.rules import Rules
-from climate.compute.store import builds, images, zones
+from climate.compute.scheduler.rules import Rules, Sees
+from climate.compute.store import builds, images, occupants, zones
 
 TYPE_AFFINITY = "TypeAffinityFilter"
 """The filter that wants to know where servers of other flavors are."""
@@ -29,8 +30,20 @@ def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
         image=image.properties if image else {},
         same_host=_nodes(conn, spec, "same_host"),
         different_host=_nodes(conn, spec, "different_host"),
+        occupants=occupied(conn, rules.seen(), spec),
         other_flavors=builds.nodes_of_other_flavors(conn, spec.flavor.id) if spec.flavor and by_type else frozenset(),
     )
+
+
+def occupied(conn: Connection, sees: Sees, spec: Spec, nodes: Sequence[int] | None = None) -> Occupants | None:
+    """Return whose servers are on the nodes, or on these, without those that the request itself is about.
+
+    None when nothing is to be seen.
+    """
+    if sees is Sees.NOTHING:
+        return None
+    own = (spec.project_id, spec.user_id) if sees is Sees.OWN else None
+    return Occupants(occupants.of(conn, own, spec.server_ids, nodes))
 
 
 def check_image(conn: Connection, image_id: str | None, flavor: Flavor) -> None:

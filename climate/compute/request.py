@@ -7,6 +7,7 @@ from typing import Any
 
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
+from climate.compute.occupants import Occupants
 from climate.compute.server import ERROR, Server
 
 
@@ -77,6 +78,17 @@ class Spec:
     """Where there is room for servers of a reservation's flavor; None: they may go wherever others may."""
     host_filter: str | None = None
     """The host filter of the distributed scheduler that this request names (cloud.md B.10); None: the configured."""
+    user_id: str = ""
+    occupants: Occupants | None = None
+    """Whose servers are on the nodes; looked up only when a rule declares that it sees them."""
+
+    def joined_by(self, node_id: int) -> "Spec":
+        """Return the spec with one more of its servers on that node."""
+        if self.group is None and self.occupants is None:
+            return self
+        group = self.group and self.group.joined_by(node_id)
+        occupants = self.occupants and self.occupants.joined_by(node_id, (self.project_id, self.user_id))
+        return replace(self, group=group, occupants=occupants)
 
     @property
     def forced(self) -> bool:
@@ -176,6 +188,7 @@ def _spec(asked: BootRequest | Server, tried: tuple[int, ...] = ()) -> Spec:
         image_id=asked.image_id,
         hints=asked.hints,
         host_filter=_host_filter(asked.hints),
+        user_id=asked.user_id,
     )
 
 

@@ -84,6 +84,7 @@ def _claim(compute: Compute, attempt: Attempt, server: Server, flavor: Flavor, l
     node_id = server.node_id or 0
     spec = Spec(
         project_id=server.project_id,
+        user_id=server.user_id,
         vcpus=lacking.vcpus,
         ram_mb=lacking.ram_mb,
         disk_mb=lacking.disk_mb,

@@ -12,11 +12,11 @@ from climate.cloud.bundled import BundledCloud
 from climate.compute import decisions, groups, lending
 from climate.compute.errors import BadRequest
 from climate.compute.server import ACTIVE, ERROR
-from climate.scheduling import SCHEDULES, chosen
+from climate.scheduling import BUNDLED, chosen
 from climate.settings import Settings
 from tests.compute.place import HALF, SERVICE, Place
 
-OTHERS = sorted(SCHEDULES.keys() - {"filter"})
+OTHERS = sorted({*BUNDLED} - {"filter"})
 NODES = ["n1", "n2", "n3", "n4"]
 
 

@@ -5,7 +5,7 @@ scheduler `least_cost` has costs of its own, which are 1 for all nodes under
 `host_filter`, `chance` and `availability_zone`.  Under `simple` a node costs the
 cores that are in use on it.  Under `filter` it costs the part of its memory that
 is promised with the new server, from 0 to 1, or what is left of it where the
-RAM weigher stacks servers.
+RAM weigher stacks servers; so it does under a scheduler of another package.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from climate.compute.errors import NoValidHost
 from climate.compute.request import Spec
-from climate.compute.scheduler import least_cost
+from climate.compute.scheduler import least_cost, selection
 from climate.compute.scheduler.chance import availability_zone, chance
 from climate.compute.scheduler.costs import NOOP
 from climate.compute.scheduler.hosts import Hosts
@@ -40,19 +40,19 @@ def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Ru
     understand.
     """
     if schedule is least_cost.least_cost:
-        return least_cost.select(hosts.copy(), spec, count, rules)
+        return _placed(least_cost.select, hosts, spec, count, rules)
     if schedule is least_cost.host_filter:
-        return least_cost.select(hosts.copy(), spec, count, replace(rules, costs=(NOOP,)))
+        return _placed(least_cost.select, hosts, spec, count, replace(rules, costs=(NOOP,)))
     return _priced(_placed(schedule, hosts, spec, count, rules), hosts, spec, (COSTS.get(schedule, memory), rules))
 
 
 def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
     try:
-        return schedule(hosts.copy(), spec, count, rules)
+        return selection.run(schedule, hosts.copy(), spec, count, rules)
     except NoValidHost as reason:
-        if not reason.found:
+        if not 0 < reason.found < count:
             return Plan((), reason.trail)
-        return Plan(schedule(hosts.copy(), spec, reason.found, rules).picks, reason.trail)
+        return Plan(selection.run(schedule, hosts.copy(), spec, reason.found, rules).picks, reason.trail)
 
 
 def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostOf, Rules]) -> Plan:

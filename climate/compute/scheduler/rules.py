@@ -3,8 +3,8 @@
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
 
 from climate.compute.host import DEFAULT_ZONE
 from climate.compute.request import Spec
@@ -20,6 +20,15 @@ class Again(Enum):
     """The answer for that node."""
     ALL = "all"
     """Every answer: it depends on the nodes that were chosen already."""
+
+
+class Sees(IntEnum):
+    """The servers of which a rule reads the owners in `spec.occupants`; what no rule sees is not looked up."""
+
+    NOTHING = 0
+    OWN = 1
+    """Those of the request's project, and those of its user in other projects."""
+    ALL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,7 @@ class Filter:
     check: Check | None = None
     when: Callable[[Spec], bool] | None = None
     """The requests that `again` holds for; None: all."""
+    sees: Sees = Sees.NOTHING
 
     def changes(self, spec: Spec) -> bool:
         """Whether anything of its answer must be asked for anew when a server of a build has found its node."""
@@ -98,6 +108,7 @@ class Weigher:
     again: Again = Again.ROW
     when: Callable[[Spec], bool] | None = None
     """The requests that it has a say in; None: all."""
+    sees: Sees = Sees.NOTHING
 
 
 def limits(filters: Sequence[Filter], row: Hosts, spec: Spec, options: Options) -> Mapping[str, float]:
@@ -118,6 +129,7 @@ class Cost:
     name: str
     of: CostOf
     weight: float = 1.0
+    sees: Sees = Sees.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +143,19 @@ class Rules:
     """Of the scheduler `least_cost`, which has costs where the filter scheduler has weighers."""
     chance: Callable[[int], int] = secrets.randbelow
     """One of the numbers from 0 up to the one given, without it; each as likely as the others."""
+    host_filters: Mapping[str, Filter] = field(default_factory=dict)
+    """The host filters of the schedulers that have one, by name; empty: the bundled ones."""
+    sees: Sees = Sees.NOTHING
+    """The servers whose owners the scheduler itself reads."""
+
+    def seen(self) -> Sees:
+        """Return the servers whose owners the scheduler or one of its rules reads."""
+        weighing = [self.sees, *(rule.sees for rule in self.weighers), *(cost.sees for cost in self.costs)]
+        return max([self.kept(), *weighing])
+
+    def kept(self) -> Sees:
+        """Return the servers by whose owners a filter removes nodes; others coming there make a choice void."""
+        return max((rule.sees for rule in (*self.filters, *self.host_filters.values())), default=Sees.NOTHING)
 
     def applied(self, spec: Spec) -> "Rules":
         """The same without the weighers that have no say in this request."""

@@ -1,0 +1,30 @@
+"""Whose servers are on which nodes."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, text
+
+_OF = """
+    SELECT node_id, project_id, user_id, count(*) AS servers FROM compute_servers
+    WHERE node_id IS NOT NULL AND id <> ALL(CAST(:without AS uuid[])) {where}
+    GROUP BY node_id, project_id, user_id
+"""
+# There is an index for each of the two.
+_OWN = "AND (project_id = :project_id OR user_id = :user_id)"
+_ON = "AND node_id = ANY(CAST(:nodes AS int[]))"
+
+
+def of(
+    conn: Connection, own: tuple[str, str] | None, without: Sequence[str], nodes: Sequence[int] | None = None
+) -> Mapping[int, Mapping[tuple[str, str], int]]:
+    """Return node id -> (project id, user id) -> number of servers, without these servers.
+
+    `own`: only servers of this (project id, user id), of either.  `nodes`: only those on these nodes.
+    """
+    where = f"{_OWN if own else ''} {_ON if nodes is not None else ''}"
+    project_id, user_id = own or ("", "")
+    asked = {"without": list(without), "nodes": list(nodes or ()), "project_id": project_id, "user_id": user_id}
+    found: dict[int, dict[tuple[str, str], int]] = {}
+    for node, project, user, servers in conn.execute(text(_OF.format(where=where)), asked):
+        found.setdefault(node, {})[project, user] = servers
+    return found
