@@ -7,12 +7,13 @@ from typing import TypeVar
 
 from climate.compute.errors import ComputeError
 from climate.compute.scheduler import costs, host_filters, load
+from climate.compute.scheduler.multi import BOOT, KINDS, Multi
 from climate.compute.scheduler.plan import Schedule, Scheduler
 from climate.compute.scheduler.rules import Cost, Filter, Options, Rules
 from climate.compute.scheduler.standing import STANDING
 from climate.settings import SettingError, Settings
 
-BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple")
+BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple", "multi")
 """The values of CLIMATE_SCHEDULER that need no other package."""
 
 T = TypeVar("T")
@@ -30,7 +31,22 @@ def chosen(settings: Settings) -> tuple[Schedule, Rules]:
     known = _read(settings, "scheduler_host_filters", lambda text: host_filters.load(_words(text)))
     options = replace(options, host_filter=_read(settings, "default_host_filter", lambda name: _known(name, known)))
     rules = Rules(filters, weighers, options, _read(settings, "least_cost_functions", _costs), host_filters=known)
-    return _bound(_read(settings, "scheduler", load.scheduler), rules)
+    named = {kind: _bound(part, rules) for kind, part in _read(settings, "multi_schedulers", _by_kind).items()}
+    scheduler = _read(settings, "scheduler", load.scheduler)
+    return (Multi(named), named[BOOT][1]) if isinstance(scheduler.schedule, Multi) else _bound(scheduler, rules)
+
+
+def _by_kind(text: str) -> Mapping[str, Scheduler]:
+    """Return the scheduler of each kind of request, from `kind=name` entries; unnamed kinds have `filter`."""
+    named = dict.fromkeys(KINDS, BUNDLED[0])
+    for entry in _words(text):
+        kind, _, name = (part.strip() for part in entry.partition("="))
+        if kind not in KINDS or not name:
+            raise ComputeError(f"{entry!r} must be one of {', '.join(KINDS)} and its scheduler, like boot=least_cost")
+        if name == "multi":
+            raise ComputeError(f"{entry!r}: the scheduler multi cannot be one of its own schedulers")
+        named[kind] = name
+    return {kind: load.scheduler(name) for kind, name in named.items()}
 
 
 def _bound(scheduler: Scheduler, rules: Rules) -> tuple[Schedule, Rules]:

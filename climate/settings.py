@@ -121,6 +121,10 @@ class Settings:
     token_seconds: int = _setting(3600, "Life of a token, in seconds.", 1)
     compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
     scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")
+    multi_schedulers: str = _setting(
+        "",
+        "kind=scheduler by commas for the scheduler multi; kinds: boot, reserve, resize, unshelve. Others have filter.",
+    )
     scheduler_filters: str = _setting(
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
     )

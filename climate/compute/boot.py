@@ -18,6 +18,7 @@ from climate.compute.network import fixed, floating
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
 from climate.compute.request import BootRequest, Spec, drafts, spec_of
+from climate.compute.scheduler.multi import BOOT, RESERVE
 from climate.compute.scheduler.plan import Pick, Trail
 from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
 from climate.compute.store import builds, cell_messages
@@ -118,6 +119,7 @@ def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Serv
 
 
 def _settle(compute: Compute, build: _Build) -> list[Server]:
+    compute = compute.scheduling(RESERVE if build.task == HOLD else BOOT)
     spec = replace(spec_of(build.request), build_id=build.id)
     if build.offered is not None and build.offered.destination is not None:
         spec = replace(spec, destination=build.offered.destination)

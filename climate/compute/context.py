@@ -1,7 +1,7 @@
 """`Compute`: what the verbs of the bundled cloud work with; handed in, never looked up."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,7 @@ from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.wires import Wires
 from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.multi import scheduler_of
 from climate.compute.scheduler.plan import Schedule
 from climate.compute.scheduler.roster import Roster
 from climate.compute.scheduler.rules import Rules
@@ -61,6 +62,11 @@ class Compute:
 
     cells: CellOptions = field(default_factory=CellOptions)
     """This deployment as a cell in a tree of several."""
+
+    def scheduling(self, kind: str) -> "Compute":
+        """Return the cloud with the scheduler for one kind of request, see climate.compute.scheduler.multi."""
+        schedule, rules = scheduler_of(kind, self.schedule, self.rules)
+        return self if schedule is self.schedule else replace(self, schedule=schedule, rules=rules)
 
     @property
     def network_host(self) -> str:

@@ -17,6 +17,7 @@ from climate.compute.errors import BadRequest, Conflict, NoValidHost, QuotaExcee
 from climate.compute.flavor import Flavor
 from climate.compute.request import Spec, pools_of
 from climate.compute.scheduler.hosts import Hosts
+from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.plan import Plan, Schedule
 from climate.compute.scheduler.rules import Rules
 from climate.compute.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room, Server
@@ -34,6 +35,7 @@ def resize(
     has, that is too small for its image or of a reservation, and NoValidHost
     when its node has no room: then nothing has changed.
     """
+    compute = compute.scheduling(AS_RESIZED)
     server = asking.get(compute, server_id, project_id)
     claims.settle(compute, lambda attempt: _claimed(compute, attempt, (server, project_id, flavor), by))
     compute.cast(server.service_host or "", server_id)

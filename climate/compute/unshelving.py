@@ -10,6 +10,7 @@ from climate.compute.claims import Attempt
 from climate.compute.context import Compute
 from climate.compute.decisions import Decision
 from climate.compute.request import Group, replacement
+from climate.compute.scheduler.multi import UNSHELVE as AS_UNSHELVED
 from climate.compute.scheduler.plan import Pick
 from climate.compute.server import UNSHELVE, Server
 from climate.compute.store import servers, sizes
@@ -23,6 +24,7 @@ def unshelve(
     Raises NotFound, Conflict, also when its image is gone, and NoValidHost when there is no room for it now:
     then it stays shelved.
     """
+    compute = compute.scheduling(AS_UNSHELVED)
     asked = (server_id, project_id, zone)
     pick = claims.settle(compute, lambda attempt: _placed(compute, attempt, asked, by))
     compute.cast(pick.service_host, server_id)

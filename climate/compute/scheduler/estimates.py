@@ -6,6 +6,7 @@ scheduler `least_cost` has costs of its own, which are 1 for all nodes under
 cores that are in use on it.  Under `filter` it costs the part of its memory that
 is promised with the new server, from 0 to 1, or what is left of it where the
 RAM weigher stacks servers; so it does under a scheduler of another package.
+Under `multi` it costs what it does under the scheduler for new servers.
 """
 
 from collections.abc import Callable, Mapping

@@ -12,6 +12,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, ComputeError
 from climate.compute.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.multi import BOOT
 from climate.compute.scheduler.plan import Trail
 from climate.compute.store import child_zones
 from climate.compute.zones import request_spec, routing
@@ -170,6 +171,7 @@ def _read_only(compute: Compute) -> Connection:
 
 def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], ZoneReport, Trail]:
     """Return the offers of this zone itself, its report, and the trail of its scheduler."""
+    compute = compute.scheduling(BOOT)
     try:
         with _read_only(compute) as conn:
             spec = spec_of(request)
