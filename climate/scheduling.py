@@ -82,6 +82,7 @@ def _options(settings: Settings) -> Options:
         metrics_required=settings.metrics_required,
         weight_of_unavailable=settings.metrics_weight_of_unavailable,
         default_zone=settings.default_availability_zone,
+        schedule_zone=settings.default_schedule_zone or None,
         image_namespace=settings.aggregate_image_properties_isolation_namespace,
         image_separator=settings.aggregate_image_properties_isolation_separator,
         max_cores=settings.simple_max_cores,

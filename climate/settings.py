@@ -162,6 +162,7 @@ class Settings:
     )
     aggregate_image_properties_isolation_separator: str = _setting(".", "What stands between that prefix and the key.")
     default_availability_zone: str = _setting("nova", "Zone of the nodes that name none.")
+    default_schedule_zone: str = _setting("", "Zone of new servers that are asked for without one; when empty, any.")
     scheduler_host_filters: str = _setting(
         "", "Host filters that requests may name, by commas; when empty, the bundled ones."
     )
@@ -195,6 +196,15 @@ class Settings:
     network_host: str = _setting("", "Name of the network service that this worker is; when empty, as compute.")
     network_netns: str = _setting("", "Network namespace in which that one serves; when empty, the machine's own.")
     network_seconds: float = _setting(3.0, "Time between two beats of the network services, in seconds.", 0.1, 60)
+    network_placement: str = _setting(
+        "scheduler",
+        "Host that claims a network: the first to ask, one with the fewest networks, or as the scheduler has it: "
+        "fewest under simple, else first.",
+        words=("scheduler", "first", "fewest"),
+    )
+    simple_max_networks: int = _setting(
+        1000, "Networks that a host claims when they are placed on the host with the fewest.", 1
+    )
     network_down_seconds: int = _setting(60, "Networks of a host not heard of for so long are claimed by others.", 1)
     network_segments: str = _setting(
         "auto",

@@ -17,7 +17,7 @@ from climate.compute.errors import BadRequest, NoMoreAddresses, NoValidHost
 from climate.compute.network import fixed, floating
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
-from climate.compute.request import BootRequest, Spec, drafts, spec_of
+from climate.compute.request import BootRequest, Spec, drafts, spec_of, zoned
 from climate.compute.scheduler.multi import BOOT, RESERVE
 from climate.compute.scheduler.plan import Pick, Trail
 from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
@@ -120,6 +120,7 @@ def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Serv
 
 def _settle(compute: Compute, build: _Build) -> list[Server]:
     compute = compute.scheduling(RESERVE if build.task == HOLD else BOOT)
+    build = replace(build, request=zoned(build.request, compute.rules.options.schedule_zone))
     spec = replace(spec_of(build.request), build_id=build.id)
     if build.offered is not None and build.offered.destination is not None:
         spec = replace(spec, destination=build.offered.destination)

@@ -158,6 +158,12 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
     ]
 
 
+def zoned(request: BootRequest, zone: str | None) -> BootRequest:
+    """Return the request with this availability zone if it names none; a reservation has places of its own."""
+    named = request.zone or request.destination or pools_of(request.hints) or request.flavor.reservation
+    return request if zone is None or named else replace(request, zone=zone)
+
+
 def spec_of(request: BootRequest) -> Spec:
     """The part of a request that decides where its servers may go."""
     spec = _spec(request)

@@ -14,6 +14,7 @@ from climate.compute import boot, decisions, groups, lending, resizing, unshelvi
 from climate.compute.asking import shelve
 from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.server import ACTIVE, ERROR
+from climate.compute.zones.selection import room
 from climate.scheduling import BUNDLED, chosen
 from climate.settings import Settings
 from tests.compute.place import HALF, HUGE, SERVICE, Place, request
@@ -167,3 +168,27 @@ def test_multi_keeps_the_groups_that_the_scheduler_of_a_kind_keeps(here: Place) 
     assert len({server.node for server in boot.boot(cloud.compute, replace(asked, count=3, least=3))}) == 3
     with pytest.raises(BadRequest, match="anti-affinity"):
         boot.reserve(cloud.compute, asked, str(uuid4()))
+
+
+def test_a_server_without_a_zone_goes_to_the_one_of_the_settings(here: Place) -> None:
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_nodes SET zone = 'west' WHERE name = 'n3'"))
+    cloud = under(here, "filter", default_schedule_zone="west")
+    first = cloud.boot_one(networks=())
+    assert (first.node, first.zone) == ("n3", "west")
+    assert cloud.boot_one(networks=(), zone="nova").node != "n3"
+    assert cloud.boot_one(networks=(), zone=":n1", admin=True).node == "n1"
+    shelve(cloud.compute, first.id)
+    cloud.settle()
+    unshelving.unshelve(cloud.compute, first.id)
+    assert cloud.look(first.id).node == "n3"
+    assert room(cloud.compute, request(HALF, count=9)) == 2, "estimates are of that zone too"
+
+
+def test_a_reservation_is_in_no_default_zone(here: Place) -> None:
+    lending.enrol(here.compute, "n2")
+    lending.lend(here.compute, "r1", "demo", ["n2"], 1)
+    cloud = under(here, "filter", default_schedule_zone="west")
+    assert cloud.boot_one(hints={"reservation": "r1"}).node == "n2"
+    with pytest.raises(BadRequest, match="availability zone is not available"):
+        cloud.boot()

@@ -57,6 +57,8 @@ class Options:
     metrics_required: bool = True
     weight_of_unavailable: float = -10000.0
     default_zone: str = DEFAULT_ZONE
+    schedule_zone: str | None = None
+    """Availability zone of servers that are asked for without one; None: any."""
     image_namespace: str = ""
     """Only aggregate keys with this prefix isolate images; empty: all."""
     image_separator: str = "."

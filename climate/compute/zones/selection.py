@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.compute import granting, lookup
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, ComputeError
-from climate.compute.request import BootRequest, spec_of
+from climate.compute.request import BootRequest, spec_of, zoned
 from climate.compute.scheduler.estimates import estimate
 from climate.compute.scheduler.multi import BOOT
 from climate.compute.scheduler.plan import Trail
@@ -174,7 +174,7 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
     compute = compute.scheduling(BOOT)
     try:
         with _read_only(compute) as conn:
-            spec = spec_of(request)
+            spec = spec_of(zoned(request, compute.rules.options.schedule_zone))
             lookup.check_image(conn, request.image_id, request.flavor)
             granting.check_hints(conn, spec)
             lookup.check_place(conn, spec, compute.rules.options.default_zone)
