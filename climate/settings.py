@@ -129,6 +129,9 @@ class Settings:
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
     )
     scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all of the bundled ones.")
+    scheduler_notices: bool = _setting(
+        False, "Give administrators a notice at the start and the end of each selection of nodes."
+    )
     scheduler_host_subset_size: int = _setting(1, "A server goes to one of so many best nodes, by chance.", 1)
     scheduler_max_attempts: int = _setting(3, "Nodes on which making a server is tried.", 1, 100)
     ram_allocation_ratio: float = _setting(1.5, "How often a node's memory may be promised.", 0.01, 1000)

@@ -123,7 +123,7 @@ def _plan(compute: Compute, hosts: Hosts, spec: Spec, count: int, least: int) ->
     wanted = count
     while True:
         try:
-            return selection.run(compute.schedule, hosts.copy(), spec, wanted, compute.rules)
+            return selection.run(compute.schedule, hosts.copy(), spec, (wanted, compute.rules), compute.tell)
         except NoValidHost as reason:
             if not least <= reason.found < wanted:
                 raise

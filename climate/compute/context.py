@@ -18,6 +18,7 @@ from climate.compute.scheduler.plan import Schedule
 from climate.compute.scheduler.roster import Roster
 from climate.compute.scheduler.rules import Rules
 from climate.compute.scheduler.select import select
+from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
@@ -46,6 +47,8 @@ class Compute:
     now: Callable[[Connection], datetime] = database_time
     schedule: Schedule = select
     rules: Rules = DEFAULT_RULES
+    tell: Tell = silent
+    """Told of the start and the end of each selection of nodes."""
     defaults: NodeDefaults = DEFAULTS
     down_seconds: float = SERVICE_DOWN_SECONDS
     """A service that was not heard of for so long is down."""

@@ -23,6 +23,7 @@ from climate.compute.scheduler.costs import NOOP
 from climate.compute.scheduler.hosts import Hosts
 from climate.compute.scheduler.plan import Plan, Schedule
 from climate.compute.scheduler.rules import Options, Rules
+from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.scheduler.simple import simple
 
 Rows = NDArray[np.int64]
@@ -33,7 +34,7 @@ CostOf = Callable[[Hosts, Rows, Rows, Asked], Costs]
 """The costs of servers on the nodes in these rows, and of how many others on the same nodes before."""
 
 
-def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules, tell: Tell = silent) -> Plan:
     """The picks for `count` servers or for as many as there is room for, cheapest first; `weight` is the cost.
 
     Each server is counted on its node before the next one is placed.  `hosts`
@@ -41,19 +42,22 @@ def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Ru
     understand.
     """
     if schedule is least_cost.least_cost:
-        return _placed(least_cost.select, hosts, spec, count, rules)
+        return _placed(least_cost.select, hosts, spec, (count, rules), tell)
     if schedule is least_cost.host_filter:
-        return _placed(least_cost.select, hosts, spec, count, replace(rules, costs=(NOOP,)))
-    return _priced(_placed(schedule, hosts, spec, count, rules), hosts, spec, (COSTS.get(schedule, memory), rules))
+        return _placed(least_cost.select, hosts, spec, (count, replace(rules, costs=(NOOP,))), tell)
+    return _priced(
+        _placed(schedule, hosts, spec, (count, rules), tell), hosts, spec, (COSTS.get(schedule, memory), rules)
+    )
 
 
-def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], tell: Tell) -> Plan:
+    count, rules = asked
     try:
-        return selection.run(schedule, hosts.copy(), spec, count, rules)
+        return selection.run(schedule, hosts.copy(), spec, asked, tell)
     except NoValidHost as reason:
         if not 0 < reason.found < count:
             return Plan((), reason.trail)
-        return Plan(selection.run(schedule, hosts.copy(), spec, reason.found, rules).picks, reason.trail)
+        return Plan(selection.run(schedule, hosts.copy(), spec, (reason.found, rules), tell).picks, reason.trail)
 
 
 def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostOf, Rules]) -> Plan:

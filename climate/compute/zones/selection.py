@@ -181,7 +181,7 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
             hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
             completed = lookup.completed(conn, compute.rules, spec)
             spec = replace(completed, slots=granting.slots(conn, hosts, spec))
-        plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules)
+        plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules, compute.tell)
     except BadRequest as refused:
         return [], ZoneReport(reason=str(refused)), {}
     items = [LocalItem(pick.weight, pick.service_host, pick.node) for pick in plan.picks]

@@ -73,7 +73,7 @@ def test_it_may_ask_the_filter_scheduler() -> None:
 )
 def test_a_wrong_answer_is_no_valid_host(plan: Any, says: str) -> None:
     with pytest.raises(NoValidHost, match=says) as refused:
-        selection.run(Foreign("own", lambda *_: plan), hosts({}, {"pool": "freepool"}), SPEC, 1, RULES)
+        selection.run(Foreign("own", lambda *_: plan), hosts({}, {"pool": "freepool"}), SPEC, (1, RULES))
     assert refused.value.trail["scheduler"] == "own"
 
 
@@ -105,4 +105,4 @@ def test_a_trail_that_is_not_json_is_dropped() -> None:
 def test_a_filter_that_fails_refuses_the_request() -> None:
     broken = replace(STANDING[1], keep=lambda *_: [True, False, True])
     with pytest.raises(NoValidHost, match="A part of the scheduler failed"):
-        selection.run(select, hosts({}, {}), SPEC, 1, Rules((broken,), ()))
+        selection.run(select, hosts({}, {}), SPEC, (1, Rules((broken,), ())))
