@@ -129,6 +129,11 @@ class Settings:
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
     )
     scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all of the bundled ones.")
+    reservation_id_format: str = _setting(
+        "short",
+        "Ids of requests for servers: short, r- and eight letters or digits, or uuid.",
+        words=("short", "uuid"),
+    )
     scheduler_notices: bool = _setting(
         False, "Give administrators a notice at the start and the end of each selection of nodes."
     )

@@ -167,3 +167,8 @@ def test_what_cannot_be_used_is_named_whichever_scheduler_is_chosen(
     variables = {"CLIMATE_SCHEDULER": scheduler, "CLIMATE_DATABASE_URL": NOWHERE, f"CLIMATE_{variable}": text}
     with pytest.raises(SettingError, match=f"CLIMATE_{variable}='{text}'.*{says}"):
         build(Settings.from_env(variables))
+
+
+def test_requests_have_uuids_where_the_settings_say_so() -> None:
+    assert not build(settings(database_url=NOWHERE)).compute.uuid_builds
+    assert build(settings(database_url=NOWHERE, reservation_id_format="uuid")).compute.uuid_builds

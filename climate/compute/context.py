@@ -47,6 +47,8 @@ class Compute:
     now: Callable[[Connection], datetime] = database_time
     schedule: Schedule = select
     rules: Rules = DEFAULT_RULES
+    uuid_builds: bool = False
+    """Requests for servers get a UUID as their reservation id, not `r-` and eight letters or digits."""
     tell: Tell = silent
     """Told of the start and the end of each selection of nodes."""
     defaults: NodeDefaults = DEFAULTS

@@ -107,6 +107,8 @@ class Weigher:
     multiplier: Callable[[Options], float]
     floor: float | None = None
     """The lowest value that is brought to 0, when none is lower; None: the lowest there is."""
+    ceiling: float | None = None
+    """The highest value that is brought to 1, when none is higher; None: the highest there is."""
     again: Again = Again.ROW
     when: Callable[[Spec], bool] | None = None
     """The requests that it has a say in; None: all."""

@@ -279,3 +279,23 @@ def test_what_cannot_be_understood_is_refused_as_such_whatever_the_hosts(
 ) -> None:
     with pytest.raises(BadRequest):
         select(hosts(*rows), replace(SMALL, **asked), 1, replace(RULES, filters=(*FILTERS, JSON, CIDR)))
+
+
+@pytest.mark.parametrize(
+    ("floor", "ceiling", "weights"),
+    [
+        (None, None, [0, 1, 0.5]),
+        (None, 800, [0, 0.5, 0.25]),
+        (0, 800, [0.5, 0.75, 0.625]),
+        (None, 500, [0, 1, 0.5]),
+        (None, 600, [0, 1, 0.5]),
+    ],
+)
+def test_a_weigher_may_fix_the_lowest_and_the_highest_value(
+    floor: float | None, ceiling: float | None, weights: list[float]
+) -> None:
+    found = Weigher("Own", lambda table, spec, options: table.vcpus, lambda options: 1.0, floor, ceiling)
+    table = hosts({"vcpus": 400}, {"vcpus": 600}, {"vcpus": 500})
+    told = select(table, SMALL, 1, Rules((ALL_HOSTS,), (found,))).trail["weighed"]
+    found_of = {entry["node"]: entry["normalised"][0] for entry in told}
+    assert [found_of[node] for node in ("n1", "n2", "n3")] == weights
