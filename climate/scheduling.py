@@ -1,6 +1,7 @@
 """The scheduler that the settings ask for; a SettingError says what cannot be used, and what could be."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -86,7 +87,18 @@ def _options(settings: Settings) -> Options:
         image_namespace=settings.aggregate_image_properties_isolation_namespace,
         image_separator=settings.aggregate_image_properties_isolation_separator,
         max_cores=settings.simple_max_cores,
+        pci_aliases=_read(settings, "pci_aliases", _pci_aliases),
     )
+
+
+def _pci_aliases(text: str) -> tuple[tuple[str, tuple[str, str]], ...]:
+    found: dict[str, tuple[str, str]] = {}
+    for entry in _words(text):
+        product = re.fullmatch(r"([\w-]{1,64})\s*=\s*([0-9a-fA-F]{4}):([0-9a-fA-F]{4})", entry)
+        if product is None or product[1] in found:
+            raise ComputeError(f"{entry!r} must be an alias, once, and the device that it is, like gpu=10de:20b0")
+        found[product[1]] = product[2].lower(), product[3].lower()
+    return tuple(found.items())
 
 
 def _words(text: str) -> tuple[str, ...]:

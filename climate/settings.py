@@ -178,6 +178,9 @@ class Settings:
     least_cost_functions: str = _setting(
         "noop_cost_fn=1", "name=weight of the cost functions of the scheduler least_cost, by commas."
     )
+    pci_aliases: str = _setting(
+        "", "alias=vendor:product of the PCI devices that flavors can ask for, by commas: gpu=10de:20b0."
+    )
     simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
     service_down_seconds: int = _setting(60, "A compute service that was not heard of for so long is down.", 1)
     nodes_file: str = _setting("nodes.yaml", "Nodes of this compute service; a path below CLIMATE_HOME, or from /.")

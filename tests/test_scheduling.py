@@ -90,6 +90,7 @@ def test_each_setting_is_an_option() -> None:
         aggregate_image_properties_isolation_separator="_",
         default_host_filter="JsonFilter",
         simple_max_cores="9",
+        pci_aliases="gpu=10DE:20b0, nic = 8086:1572",
     )
     assert found.options == Options(
         host_subset_size=2,
@@ -113,6 +114,7 @@ def test_each_setting_is_an_option() -> None:
         image_separator="_",
         host_filter="JsonFilter",
         max_cores=9,
+        pci_aliases=(("gpu", ("10de", "20b0")), ("nic", ("8086", "1572"))),
     )
 
 
@@ -157,6 +159,8 @@ def test_costs_have_their_weights() -> None:
         ("LEAST_COST_FUNCTIONS", "noop_cost_fn=nan", "a cost function and its weight"),
         ("LEAST_COST_FUNCTIONS", "=1", "a cost function and its weight"),
         ("LEAST_COST_FUNCTIONS", ",", "at least one"),
+        ("PCI_ALIASES", "gpu", "like gpu=10de:20b0"),
+        ("PCI_ALIASES", "gpu=10de:20b0,gpu=10de:20b1", "once"),
         ("SIMPLE_MAX_CORES", "0", "between 1 and"),
     ],
 )

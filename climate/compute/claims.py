@@ -132,11 +132,17 @@ def _plan(compute: Compute, hosts: Hosts, spec: Spec, count: int, least: int) ->
 
 def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int, int]) -> list[str]:
     """Return a reason for each node to which other servers came that a filter would have seen."""
-    seen, kept = spec.occupants, compute.rules.kept()
-    if seen is None or kept is Sees.NOTHING or spec.forced:
+    if spec.forced:
         return []
-    now = lookup.occupied(conn, compute.rules.seen(), spec, list(counts))
-    return [f"node {node}: other servers have come" for node in (seen.fewer_than(now) if now else ())]
+    seen, nodes = spec.occupants, list(counts)
+    came: list[int] = []
+    if seen is not None and compute.rules.kept() is not Sees.NOTHING:
+        now = lookup.occupied(conn, compute.rules.seen(), spec, nodes)
+        came += seen.fewer_than(now) if now else []
+    if spec.demands is not None:
+        demands = lookup.demanded(conn, spec, nodes)
+        came += [node for node in demands if Counter(demands[node]) - Counter(spec.demands.get(node, ()))]
+    return [f"node {node}: other servers have come" for node in came]
 
 
 def _used(node: Standing) -> Room:

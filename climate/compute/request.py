@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from climate.compute.demands import Demand, demand_of
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
 from climate.compute.occupants import Occupants
@@ -82,13 +83,21 @@ class Spec:
     occupants: Occupants | None = None
     """Whose servers are on the nodes; looked up only when a rule declares that it sees them."""
 
+    demands: Mapping[int, tuple[Demand, ...]] | None = None
+    """Node id -> what servers there were promised of its NUMA cells and PCI devices, oldest first; looked up only when
+    this request asks for some and a filter counts them."""
+
     def joined_by(self, node_id: int) -> "Spec":
         """Return the spec with one more of its servers on that node."""
-        if self.group is None and self.occupants is None:
+        if self.group is None and self.occupants is None and self.demands is None:
             return self
+        demands = self.demands
+        if demands is not None and self.flavor is not None:
+            own = demand_of(self.flavor.extra_specs, self.flavor.vcpus, self.flavor.ram_mb)
+            demands = {**demands, node_id: (*demands.get(node_id, ()), own)}
         group = self.group and self.group.joined_by(node_id)
         occupants = self.occupants and self.occupants.joined_by(node_id, (self.project_id, self.user_id))
-        return replace(self, group=group, occupants=occupants)
+        return replace(self, group=group, occupants=occupants, demands=demands)
 
     @property
     def forced(self) -> bool:

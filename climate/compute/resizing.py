@@ -13,6 +13,7 @@ from climate.compute import asking, claims, granting, lookup
 from climate.compute.asking import Asked, By
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
+from climate.compute.demands import KEYS
 from climate.compute.errors import BadRequest, Conflict, NoValidHost, QuotaExceeded
 from climate.compute.flavor import Flavor
 from climate.compute.request import Spec, pools_of
@@ -75,7 +76,7 @@ def _claimed(compute: Compute, attempt: Attempt, asked: tuple[Server, str | None
     larger = Room(*map(max, _sizes(size(flavor)), _sizes(server.held)))
     lacking = Room(*(wanted - held for wanted, held in zip(_sizes(larger), _sizes(server.held), strict=True)))
     check_quota(limits, servers.used(conn, server.project_id), lacking)
-    if lacking != Room():
+    if lacking != Room() or any(key in flavor.extra_specs for key in KEYS):
         _claim(compute, attempt, server, flavor, lacking)
     sizes.hold(conn, server.id, larger)
     asking.record(conn, compute, server, Asked(RESIZE, details={"flavor": asdict(flavor)}), by)

@@ -64,6 +64,8 @@ class Options:
     image_separator: str = "."
     host_filter: str = "AllHostsFilter"
     """Of the distributed scheduler, for requests that name none (cloud.md B.10)."""
+    pci_aliases: tuple[tuple[str, tuple[str, str]], ...] = ()
+    """(alias, (vendor id, product id)) of the PCI devices that flavors can ask for."""
     max_cores: int = 16
     """Cores that the simple scheduler puts on a node."""
 
