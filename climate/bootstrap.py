@@ -117,6 +117,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         built,
         schedule=schedule,
         rules=rules,
+        trust=scheduling.trust(settings),
         uuid_builds=settings.reservation_id_format == "uuid",
         tell=_teller(settings),
         defaults=_node_defaults(settings),

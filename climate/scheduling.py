@@ -2,16 +2,19 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from climate import courier
+from climate.compute.context import TRUSTED
 from climate.compute.errors import ComputeError
 from climate.compute.scheduler import costs, host_filters, load
 from climate.compute.scheduler.multi import BOOT, KINDS, Multi
 from climate.compute.scheduler.plan import Schedule, Scheduler
 from climate.compute.scheduler.rules import Cost, Filter, Options, Rules
 from climate.compute.scheduler.standing import STANDING
+from climate.compute.trust import AttestationService, Trust
 from climate.settings import SettingError, Settings
 
 BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple", "multi")
@@ -29,12 +32,28 @@ def chosen(settings: Settings) -> tuple[Schedule, Rules]:
     options = _options(settings)
     filters = _read(settings, "scheduler_filters", lambda text: load.rules(_words(text), (), options).filters)
     weighers = _read(settings, "scheduler_weighers", lambda text: load.rules((), _words(text), options).weighers)
+    _check_attestation(settings, filters)
     known = _read(settings, "scheduler_host_filters", lambda text: host_filters.load(_words(text)))
     options = replace(options, host_filter=_read(settings, "default_host_filter", lambda name: _known(name, known)))
     rules = Rules(filters, weighers, options, _read(settings, "least_cost_functions", _costs), host_filters=known)
     named = {kind: _bound(part, rules) for kind, part in _read(settings, "multi_schedulers", _by_kind).items()}
     scheduler = _read(settings, "scheduler", load.scheduler)
     return (Multi(named), named[BOOT][1]) if isinstance(scheduler.schedule, Multi) else _bound(scheduler, rules)
+
+
+def trust(settings: Settings) -> Trust:
+    """Return what an attestation service says of the compute services, by the settings."""
+    url, blob = settings.attestation_url, settings.attestation_auth_blob
+    service = AttestationService(url, blob, settings.attestation_seconds) if url else None
+    return Trust(service, settings.attestation_auth_timeout)
+
+
+def _check_attestation(settings: Settings, filters: Sequence[Filter]) -> None:
+    url = settings.attestation_url
+    if url and not courier.usable(url):
+        raise SettingError(f"CLIMATE_ATTESTATION_URL={url!r}: it must be an http or https URL without a password in it")
+    if not url and any(rule.name == TRUSTED for rule in filters):
+        raise SettingError("CLIMATE_SCHEDULER_FILTERS: TrustedFilter needs CLIMATE_ATTESTATION_URL")
 
 
 def _by_kind(text: str) -> Mapping[str, Scheduler]:

@@ -178,6 +178,12 @@ class Settings:
     least_cost_functions: str = _setting(
         "noop_cost_fn=1", "name=weight of the cost functions of the scheduler least_cost, by commas."
     )
+    attestation_url: str = _setting(
+        "", "Attestation service of TrustedFilter, which is asked by POST to its PollHosts; when empty, none."
+    )
+    attestation_auth_blob: str = _secret("Sent to it as x-auth-blob.")
+    attestation_auth_timeout: int = _setting(60, "Seconds for which what it says of a host is kept.", 1)
+    attestation_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
     pci_aliases: str = _setting(
         "", "alias=vendor:product of the PCI devices that flavors can ask for, by commas: gpu=10de:20b0."
     )

@@ -121,7 +121,7 @@ def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Serv
 def _settle(compute: Compute, build: _Build) -> list[Server]:
     compute = compute.scheduling(RESERVE if build.task == HOLD else BOOT)
     build = replace(build, request=zoned(build.request, compute.rules.options.schedule_zone))
-    spec = replace(spec_of(build.request), build_id=build.id)
+    spec = replace(spec_of(build.request), build_id=build.id, trust=compute.attested(build.request.flavor))
     if build.offered is not None and build.offered.destination is not None:
         spec = replace(spec, destination=build.offered.destination)
     try:

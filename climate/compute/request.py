@@ -87,6 +87,9 @@ class Spec:
     """Node id -> what servers there were promised of its NUMA cells and PCI devices, oldest first; looked up only when
     this request asks for some and a filter counts them."""
 
+    trust: Mapping[str, str] = field(default_factory=dict)
+    """Service host -> its level, as an attestation service says; looked up only when the flavor asks for one."""
+
     def joined_by(self, node_id: int) -> "Spec":
         """Return the spec with one more of its servers on that node."""
         if self.group is None and self.occupants is None and self.demands is None:

@@ -43,6 +43,7 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
         plugging.unplug(compute, server)
     compute = compute.scheduling(KINDS.get(server.task or "", BOOT))
     spec = replacement(server, (*server.tried, server.node_id or 0))
+    spec = replace(spec, trust=compute.attested(server.flavor))
     most = compute.rules.options.max_attempts
     told = fault.readable(server, reason)
     log.error("Error from last host: %s (node %s): %s", server.service_host, server.node, reason)

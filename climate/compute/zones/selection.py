@@ -172,6 +172,7 @@ def _read_only(compute: Compute) -> Connection:
 def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], ZoneReport, Trail]:
     """Return the offers of this zone itself, its report, and the trail of its scheduler."""
     compute = compute.scheduling(BOOT)
+    trust = compute.attested(request.flavor)
     try:
         with _read_only(compute) as conn:
             spec = spec_of(zoned(request, compute.rules.options.schedule_zone))
@@ -180,7 +181,7 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
             lookup.check_place(conn, spec, compute.rules.options.default_zone)
             hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
             completed = lookup.completed(conn, compute.rules, spec)
-            spec = replace(completed, slots=granting.slots(conn, hosts, spec))
+            spec = replace(completed, trust=trust, slots=granting.slots(conn, hosts, spec))
         plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules, compute.tell)
     except BadRequest as refused:
         return [], ZoneReport(reason=str(refused)), {}

@@ -1,4 +1,4 @@
-"""Filters by what a node has inside: NUMA cells and PCI devices, as it reports them."""
+"""Filters by what a node is: its NUMA cells and PCI devices as it reports them, and its trust as others attest it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from climate.compute import trust
 from climate.compute.demands import Demand, demand_of
 from climate.compute.errors import BadRequest
 from climate.compute.request import Spec
@@ -113,6 +114,21 @@ def _asks_for_devices(spec: Spec) -> bool:
     return bool(demanded(spec).devices)
 
 
+def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """Its service has the level of trust that the flavor asks for."""
+    level = trust.wanted(spec.flavor)
+    if level is None:
+        return everywhere(hosts)
+    fits = (spec.trust.get(host, trust.UNKNOWN) == level for host in hosts.service_hosts)
+    return np.fromiter(fits, np.bool_, len(hosts))
+
+
+def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    told = spec.trust.get(hosts.service_hosts[place], trust.UNKNOWN)
+    return f"is {told} by the attestation service; {trust.wanted(spec.flavor)} is asked for."
+
+
+TRUSTED = Filter("TrustedFilter", trusted, why=_why_not_trusted, check=lambda hosts, spec: trust.wanted(spec.flavor))
 NUMA = Filter(
     "NUMATopologyFilter",
     cells_fit,
