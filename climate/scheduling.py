@@ -30,7 +30,11 @@ def chosen(settings: Settings) -> tuple[Schedule, Rules]:
     is wrong comes to light at start-up, and not when the scheduler is changed.
     """
     options = _options(settings)
-    filters = _read(settings, "scheduler_filters", lambda text: load.rules(_words(text), (), options).filters)
+    filters = _read(
+        settings,
+        "scheduler_filters",
+        lambda text: load.rules(_words(text), (), options, cores=settings.scheduler_core_filter).filters,
+    )
     weighers = _read(settings, "scheduler_weighers", lambda text: load.rules((), _words(text), options).weighers)
     _check_attestation(settings, filters)
     known = _read(settings, "scheduler_host_filters", lambda text: host_filters.load(_words(text)))

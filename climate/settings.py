@@ -128,6 +128,9 @@ class Settings:
     scheduler_filters: str = _setting(
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
     )
+    scheduler_core_filter: bool = _setting(
+        False, "Add CoreFilter to the default filters: CLIMATE_CPU_ALLOCATION_RATIO is held then."
+    )
     scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all of the bundled ones.")
     reservation_id_format: str = _setting(
         "short",

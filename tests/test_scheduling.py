@@ -9,6 +9,7 @@ from climate.bootstrap import build
 from climate.compute.scheduler import chance, host_filters, least_cost, load, simple
 from climate.compute.scheduler.costs import compute_fill_first_cost_fn
 from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.filters.capacity import CORE
 from climate.compute.scheduler.host_filters import HOST_FILTERS
 from climate.compute.scheduler.rules import Cost, Options, Rules
 from climate.compute.scheduler.select import select
@@ -59,6 +60,13 @@ def test_each_bundled_part_is_installed() -> None:
         "JsonFilter",
         "AllHostsFilter",
     }
+
+
+def test_the_core_filter_is_a_default_one_where_the_settings_say_so() -> None:
+    assert "CoreFilter" not in [rule.name for rule in rules().filters]
+    assert rules(scheduler_core_filter="true").filters == (*FILTERS, CORE)
+    named = rules(scheduler_core_filter="true", scheduler_filters="RamFilter").filters
+    assert [rule.name for rule in named] == ["ReservationFilter", "RamFilter"]
 
 
 def test_filters_and_weighers_come_in_the_order_of_the_settings() -> None:

@@ -19,7 +19,7 @@ from climate.compute.errors import (
     SchedulerWeigherNotFound,
 )
 from climate.compute.scheduler import parts
-from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.filters import FILTERS, WITH_CORES
 from climate.compute.scheduler.filters.reservation import RESERVATION
 from climate.compute.scheduler.foreign import Foreign
 from climate.compute.scheduler.plan import Scheduler
@@ -32,8 +32,10 @@ FILTER_GROUP, WEIGHER_GROUP = "climate.scheduler_filters", "climate.scheduler_we
 log = logging.getLogger(__name__)
 
 
-def rules(filters: Sequence[str], weighers: Sequence[str], options: Options) -> Rules:
+def rules(filters: Sequence[str], weighers: Sequence[str], options: Options, *, cores: bool = False) -> Rules:
     """A filter scheduler of these filters and weighers, in this order; with none named, of the default ones.
+
+    `cores`: CoreFilter is one of the default filters.
 
     ReservationFilter is always there, in front where it is not named: without
     it lent nodes were anybody's.  Raises SchedulerHostFilterNotFound and
@@ -42,7 +44,8 @@ def rules(filters: Sequence[str], weighers: Sequence[str], options: Options) -> 
     """
     if options.max_attempts < 1:
         raise ComputeError("Invalid value for 'scheduler_max_attempts', must be >= 1")
-    chosen = _named(FILTER_GROUP, Filter, filters, SchedulerHostFilterNotFound) if filters else FILTERS
+    default = WITH_CORES if cores else FILTERS
+    chosen = _named(FILTER_GROUP, Filter, filters, SchedulerHostFilterNotFound) if filters else default
     if RESERVATION.name not in [rule.name for rule in chosen]:
         chosen = (RESERVATION, *chosen)
     weighing = _named(WEIGHER_GROUP, Weigher, weighers, SchedulerWeigherNotFound) if weighers else WEIGHERS

@@ -9,7 +9,7 @@ import pytest
 from climate.compute.errors import BadRequest, ComputeHostMetricNotFound, NoValidHost
 from climate.compute.flavor import Flavor
 from climate.compute.request import Group, Spec
-from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.filters import FILTERS, WITH_CORES
 from climate.compute.scheduler.filters.capabilities import JSON
 from climate.compute.scheduler.filters.capacity import AGGREGATE_CORE
 from climate.compute.scheduler.filters.place import ALL_HOSTS, CIDR
@@ -125,7 +125,7 @@ def test_the_claim_must_keep_what_the_filters_promised() -> None:
     pick = select(hosts({"vcpus": 0}), SMALL, 1, RULES).picks[0]
     assert pick.limits == {"memory_mb": 8192 * 1.5, "disk_gb": 100.0}
     row = labels({"cpu_allocation_ratio": "2"})
-    pick = select(hosts(row), SMALL, 1, Rules((*FILTERS, AGGREGATE_CORE), WEIGHERS)).picks[0]
+    pick = select(hosts(row), SMALL, 1, Rules((*WITH_CORES, AGGREGATE_CORE), WEIGHERS)).picks[0]
     assert pick.limits == {"memory_mb": 8192 * 1.5, "disk_gb": 100.0, "vcpu": 16.0}
 
 
@@ -189,7 +189,7 @@ def test_forced_hosts_and_nodes_skip_all_filters_but_that_of_reservations() -> N
 
 
 def test_of_several_limits_the_least_is_to_be_kept() -> None:
-    rules = replace(RULES, filters=(*FILTERS, AGGREGATE_CORE))
+    rules = replace(RULES, filters=(*WITH_CORES, AGGREGATE_CORE))
     more, less = labels({"cpu_allocation_ratio": "20"}), labels({"cpu_allocation_ratio": "2"})
     for row, vcpus in ((more, 8 * 16), (less, 8 * 2)):
         limits = select(hosts(row), SMALL, 1, rules).picks[0].limits
