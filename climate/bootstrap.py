@@ -9,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, func, select
 
-from climate import cell_settings, compute, identity, networking, plugin, power, scheduling, zoning
+from climate import cell_settings, compute, identity, networking, plugin, power, scheduler_notices, scheduling, zoning
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
@@ -17,6 +17,7 @@ from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute, nodes, services
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeDefaults
+from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.store import cell_changes
 from climate.compute.virt.cluster import ClusterDriver
 from climate.context import Climate
@@ -116,6 +117,9 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         built,
         schedule=schedule,
         rules=rules,
+        trust=scheduling.trust(settings),
+        uuid_builds=settings.reservation_id_format == "uuid",
+        tell=_teller(settings),
         defaults=_node_defaults(settings),
         down_seconds=settings.service_down_seconds,
         network=networking.options(settings),
@@ -123,6 +127,15 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
         zones=zoning.options(settings, engine, vault),
+    )
+
+
+def _teller(settings: Settings) -> Tell:
+    """Return what is told of selections; its connections are its own, so that no request waits for another."""
+    if not settings.scheduler_notices:
+        return silent
+    return scheduler_notices.teller(
+        connect(_database(settings), pool_size=2, application="climate-notices", options=UNSYNCED)
     )
 
 

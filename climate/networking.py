@@ -9,7 +9,7 @@ from climate.compute.errors import NetworkError
 from climate.compute.network import floating, vlan
 from climate.compute.network.driver import NetworkDriver
 from climate.compute.network.model import VLAN
-from climate.compute.network.options import NetworkOptions
+from climate.compute.network.options import FEWEST, FIRST, NetworkOptions
 from climate.compute.network.recording import RecordingNetwork
 from climate.compute.network.render import names
 from climate.compute.network.wires import Wires
@@ -59,7 +59,15 @@ def options(settings: Settings) -> NetworkOptions:
         route_between_projects=settings.route_between_projects,
         mtu=settings.network_mtu,
         down_seconds=settings.network_down_seconds,
+        placement=_placement(settings),
+        max_networks=settings.simple_max_networks,
     )
+
+
+def _placement(settings: Settings) -> str:
+    if settings.network_placement != "scheduler":
+        return settings.network_placement
+    return FEWEST if settings.scheduler == "simple" else FIRST
 
 
 def wires(settings: Settings) -> Wires:

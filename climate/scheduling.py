@@ -1,32 +1,24 @@
 """The scheduler that the settings ask for; a SettingError says what cannot be used, and what could be."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from climate import courier
+from climate.compute.context import TRUSTED
 from climate.compute.errors import ComputeError
 from climate.compute.scheduler import costs, host_filters, load
-from climate.compute.scheduler.chance import availability_zone, chance
-from climate.compute.scheduler.least_cost import host_filter, least_cost
-from climate.compute.scheduler.plan import Schedule
-from climate.compute.scheduler.rules import Cost, Options, Rules
-from climate.compute.scheduler.select import select
-from climate.compute.scheduler.simple import simple
+from climate.compute.scheduler.multi import BOOT, KINDS, Multi
+from climate.compute.scheduler.plan import Schedule, Scheduler
+from climate.compute.scheduler.rules import Cost, Filter, Options, Rules
 from climate.compute.scheduler.standing import STANDING
+from climate.compute.trust import AttestationService, Trust
 from climate.settings import SettingError, Settings
 
-FILTER = "filter"
-
-SCHEDULES: Mapping[str, Schedule] = {
-    FILTER: select,
-    "least_cost": least_cost,
-    "host_filter": host_filter,
-    "chance": chance,
-    "availability_zone": availability_zone,
-    "simple": simple,
-}
-"""By the value of CLIMATE_SCHEDULER."""
+BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple", "multi")
+"""The values of CLIMATE_SCHEDULER that need no other package."""
 
 T = TypeVar("T")
 
@@ -38,12 +30,54 @@ def chosen(settings: Settings) -> tuple[Schedule, Rules]:
     is wrong comes to light at start-up, and not when the scheduler is changed.
     """
     options = _options(settings)
-    filters = _read(settings, "scheduler_filters", lambda text: load.rules(_words(text), (), options).filters)
+    filters = _read(
+        settings,
+        "scheduler_filters",
+        lambda text: load.rules(_words(text), (), options, cores=settings.scheduler_core_filter).filters,
+    )
     weighers = _read(settings, "scheduler_weighers", lambda text: load.rules((), _words(text), options).weighers)
-    rules = Rules(filters, weighers, options, _read(settings, "least_cost_functions", _costs))
-    if settings.scheduler != FILTER:
+    _check_attestation(settings, filters)
+    known = _read(settings, "scheduler_host_filters", lambda text: host_filters.load(_words(text)))
+    options = replace(options, host_filter=_read(settings, "default_host_filter", lambda name: _known(name, known)))
+    rules = Rules(filters, weighers, options, _read(settings, "least_cost_functions", _costs), host_filters=known)
+    named = {kind: _bound(part, rules) for kind, part in _read(settings, "multi_schedulers", _by_kind).items()}
+    scheduler = _read(settings, "scheduler", load.scheduler)
+    return (Multi(named), named[BOOT][1]) if isinstance(scheduler.schedule, Multi) else _bound(scheduler, rules)
+
+
+def trust(settings: Settings) -> Trust:
+    """Return what an attestation service says of the compute services, by the settings."""
+    url, blob = settings.attestation_url, settings.attestation_auth_blob
+    service = AttestationService(url, blob, settings.attestation_seconds) if url else None
+    return Trust(service, settings.attestation_auth_timeout)
+
+
+def _check_attestation(settings: Settings, filters: Sequence[Filter]) -> None:
+    url = settings.attestation_url
+    if url and not courier.usable(url):
+        raise SettingError(f"CLIMATE_ATTESTATION_URL={url!r}: it must be an http or https URL without a password in it")
+    if not url and any(rule.name == TRUSTED for rule in filters):
+        raise SettingError("CLIMATE_SCHEDULER_FILTERS: TrustedFilter needs CLIMATE_ATTESTATION_URL")
+
+
+def _by_kind(text: str) -> Mapping[str, Scheduler]:
+    """Return the scheduler of each kind of request, from `kind=name` entries; unnamed kinds have `filter`."""
+    named = dict.fromkeys(KINDS, BUNDLED[0])
+    for entry in _words(text):
+        kind, _, name = (part.strip() for part in entry.partition("="))
+        if kind not in KINDS or not name:
+            raise ComputeError(f"{entry!r} must be one of {', '.join(KINDS)} and its scheduler, like boot=least_cost")
+        if name == "multi":
+            raise ComputeError(f"{entry!r}: the scheduler multi cannot be one of its own schedulers")
+        named[kind] = name
+    return {kind: load.scheduler(name) for kind, name in named.items()}
+
+
+def _bound(scheduler: Scheduler, rules: Rules) -> tuple[Schedule, Rules]:
+    """Return a scheduler with the rules that it goes by."""
+    if not scheduler.filters:
         rules = replace(rules, filters=STANDING, weighers=())
-    return SCHEDULES[settings.scheduler], rules
+    return scheduler.schedule, replace(rules, sees=scheduler.sees)
 
 
 def _read(settings: Settings, name: str, understood: Callable[[str], T]) -> T:
@@ -72,11 +106,22 @@ def _options(settings: Settings) -> Options:
         metrics_required=settings.metrics_required,
         weight_of_unavailable=settings.metrics_weight_of_unavailable,
         default_zone=settings.default_availability_zone,
+        schedule_zone=settings.default_schedule_zone or None,
         image_namespace=settings.aggregate_image_properties_isolation_namespace,
         image_separator=settings.aggregate_image_properties_isolation_separator,
-        host_filter=_read(settings, "default_host_filter", _host_filter),
         max_cores=settings.simple_max_cores,
+        pci_aliases=_read(settings, "pci_aliases", _pci_aliases),
     )
+
+
+def _pci_aliases(text: str) -> tuple[tuple[str, tuple[str, str]], ...]:
+    found: dict[str, tuple[str, str]] = {}
+    for entry in _words(text):
+        product = re.fullmatch(r"([\w-]{1,64})\s*=\s*([0-9a-fA-F]{4}):([0-9a-fA-F]{4})", entry)
+        if product is None or product[1] in found:
+            raise ComputeError(f"{entry!r} must be an alias, once, and the device that it is, like gpu=10de:20b0")
+        found[product[1]] = product[2].lower(), product[3].lower()
+    return tuple(found.items())
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -84,8 +129,9 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
-def _host_filter(name: str) -> str:
-    return host_filters.named(name).name
+def _known(name: str, known: Mapping[str, Filter]) -> str:
+    host_filters.named(name, known)
+    return name
 
 
 def _costs(text: str) -> tuple[Cost, ...]:

@@ -120,15 +120,26 @@ class Settings:
     wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.", 1)
     token_seconds: int = _setting(3600, "Life of a token, in seconds.", 1)
     compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
-    scheduler: str = _setting(
-        "filter",
-        "How the bundled cloud chooses nodes.",
-        words=("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple"),
+    scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")
+    multi_schedulers: str = _setting(
+        "",
+        "kind=scheduler by commas for the scheduler multi; kinds: boot, reserve, resize, unshelve. Others have filter.",
     )
     scheduler_filters: str = _setting(
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
     )
+    scheduler_core_filter: bool = _setting(
+        False, "Add CoreFilter to the default filters: CLIMATE_CPU_ALLOCATION_RATIO is held then."
+    )
     scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all of the bundled ones.")
+    reservation_id_format: str = _setting(
+        "short",
+        "Ids of requests for servers: short, r- and eight letters or digits, or uuid.",
+        words=("short", "uuid"),
+    )
+    scheduler_notices: bool = _setting(
+        False, "Give administrators a notice at the start and the end of each selection of nodes."
+    )
     scheduler_host_subset_size: int = _setting(1, "A server goes to one of so many best nodes, by chance.", 1)
     scheduler_max_attempts: int = _setting(3, "Nodes on which making a server is tried.", 1, 100)
     ram_allocation_ratio: float = _setting(1.5, "How often a node's memory may be promised.", 0.01, 1000)
@@ -162,9 +173,22 @@ class Settings:
     )
     aggregate_image_properties_isolation_separator: str = _setting(".", "What stands between that prefix and the key.")
     default_availability_zone: str = _setting("nova", "Zone of the nodes that name none.")
+    default_schedule_zone: str = _setting("", "Zone of new servers that are asked for without one; when empty, any.")
+    scheduler_host_filters: str = _setting(
+        "", "Host filters that requests may name, by commas; when empty, the bundled ones."
+    )
     default_host_filter: str = _setting("AllHostsFilter", "Host filter of the schedulers least_cost and host_filter.")
     least_cost_functions: str = _setting(
         "noop_cost_fn=1", "name=weight of the cost functions of the scheduler least_cost, by commas."
+    )
+    attestation_url: str = _setting(
+        "", "Attestation service of TrustedFilter, which is asked by POST to its PollHosts; when empty, none."
+    )
+    attestation_auth_blob: str = _secret("Sent to it as x-auth-blob.")
+    attestation_auth_timeout: int = _setting(60, "Seconds for which what it says of a host is kept.", 1)
+    attestation_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
+    pci_aliases: str = _setting(
+        "", "alias=vendor:product of the PCI devices that flavors can ask for, by commas: gpu=10de:20b0."
     )
     simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
     service_down_seconds: int = _setting(60, "A compute service that was not heard of for so long is down.", 1)
@@ -192,6 +216,15 @@ class Settings:
     network_host: str = _setting("", "Name of the network service that this worker is; when empty, as compute.")
     network_netns: str = _setting("", "Network namespace in which that one serves; when empty, the machine's own.")
     network_seconds: float = _setting(3.0, "Time between two beats of the network services, in seconds.", 0.1, 60)
+    network_placement: str = _setting(
+        "scheduler",
+        "Host that claims a network: the first to ask, one with the fewest networks, or as the scheduler has it: "
+        "fewest under simple, else first.",
+        words=("scheduler", "first", "fewest"),
+    )
+    simple_max_networks: int = _setting(
+        1000, "Networks that a host claims when they are placed on the host with the fewest.", 1
+    )
     network_down_seconds: int = _setting(60, "Networks of a host not heard of for so long are claimed by others.", 1)
     network_segments: str = _setting(
         "auto",

@@ -7,7 +7,7 @@ from typing import Any
 
 from api.compute.zone_order import BUILD_KEYS
 from climate.compute.zones import blobs, request_spec
-from climate.scheduling import SCHEDULES
+from climate.scheduling import BUNDLED
 
 PAGE = (Path(__file__).parent.parent / "docs" / "build-plans.md").read_text(encoding="utf-8")
 SPEC, ORDER = (json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
@@ -34,4 +34,4 @@ def test_refusal_and_hints_on_the_page_are_those_of_the_code() -> None:
 def test_weights_of_every_scheduler_are_told() -> None:
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", PAGE, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert set(SCHEDULES) <= named
+    assert set(BUNDLED) <= named

@@ -27,6 +27,8 @@ GIVEN = {
     "network_size": ("16", "network_size", 16),
     "network_mtu": ("1400", "mtu", 1400),
     "network_down_seconds": ("30", "down_seconds", 30),
+    "network_placement": ("fewest", "placement", "fewest"),
+    "simple_max_networks": ("3", "max_networks", 3),
     "flat_network_bridge": ("br7", "flat_bridge", "br7"),
     "flat_interface": ("eth1", "flat_interface", "eth1"),
     "flat_network_dns": (
@@ -69,6 +71,19 @@ def test_each_setting_is_its_option(name: str) -> None:
     found = options(settings(**{name: text}))
     assert getattr(found, option) == value
     assert getattr(found, option) != getattr(options(Settings()), option)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "placement", "found"),
+    [
+        ("simple", "scheduler", "fewest"),
+        ("filter", "scheduler", "first"),
+        ("simple", "first", "first"),
+        ("filter", "fewest", "fewest"),
+    ],
+)
+def test_simple_places_networks_too_where_nothing_else_is_said(scheduler: str, placement: str, found: str) -> None:
+    assert options(settings(scheduler=scheduler, network_placement=placement)).placement == found
 
 
 def test_every_option_but_the_time_between_looks_can_be_set() -> None:

@@ -1,18 +1,21 @@
 """The scheduler is the one that the settings ask for, and wrong names are found at start-up."""
 
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
 
 from climate.bootstrap import build
-from climate.compute.scheduler import chance, least_cost, simple
+from climate.compute.scheduler import chance, host_filters, least_cost, load, simple
 from climate.compute.scheduler.costs import compute_fill_first_cost_fn
 from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.filters.capacity import CORE
+from climate.compute.scheduler.host_filters import HOST_FILTERS
 from climate.compute.scheduler.rules import Cost, Options, Rules
 from climate.compute.scheduler.select import select
 from climate.compute.scheduler.standing import STANDING
 from climate.compute.scheduler.weighers import WEIGHERS
-from climate.scheduling import SCHEDULES, chosen
+from climate.scheduling import BUNDLED, chosen
 from climate.settings import SettingError, Settings
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
@@ -50,9 +53,20 @@ def test_each_scheduler_is_chosen_by_its_name(name: str, schedule: Any) -> None:
     assert made.rules.filters == (FILTERS if name == "filter" else STANDING)
 
 
-def test_a_scheduler_can_be_had_for_every_word_of_the_setting() -> None:
-    words = Settings.__dataclass_fields__["scheduler"].metadata["words"]
-    assert set(words) == set(SCHEDULES)
+def test_each_bundled_part_is_installed() -> None:
+    assert {entry.name for entry in entry_points(group=load.SCHEDULER_GROUP)} == set(BUNDLED)
+    assert {entry.name: entry.load() for entry in entry_points(group=host_filters.GROUP)} == HOST_FILTERS
+    assert rules(scheduler_host_filters="JsonFilter,AllHostsFilter").host_filters.keys() == {
+        "JsonFilter",
+        "AllHostsFilter",
+    }
+
+
+def test_the_core_filter_is_a_default_one_where_the_settings_say_so() -> None:
+    assert "CoreFilter" not in [rule.name for rule in rules().filters]
+    assert rules(scheduler_core_filter="true").filters == (*FILTERS, CORE)
+    named = rules(scheduler_core_filter="true", scheduler_filters="RamFilter").filters
+    assert [rule.name for rule in named] == ["ReservationFilter", "RamFilter"]
 
 
 def test_filters_and_weighers_come_in_the_order_of_the_settings() -> None:
@@ -79,10 +93,12 @@ def test_each_setting_is_an_option() -> None:
         metrics_required="false",
         metrics_weight_of_unavailable="-7",
         default_availability_zone="south",
+        default_schedule_zone="west",
         aggregate_image_properties_isolation_namespace="os",
         aggregate_image_properties_isolation_separator="_",
         default_host_filter="JsonFilter",
         simple_max_cores="9",
+        pci_aliases="gpu=10DE:20b0, nic = 8086:1572",
     )
     assert found.options == Options(
         host_subset_size=2,
@@ -101,10 +117,12 @@ def test_each_setting_is_an_option() -> None:
         metrics_required=False,
         weight_of_unavailable=-7.0,
         default_zone="south",
+        schedule_zone="west",
         image_namespace="os",
         image_separator="_",
         host_filter="JsonFilter",
         max_cores=9,
+        pci_aliases=(("gpu", ("10de", "20b0")), ("nic", ("8086", "1572"))),
     )
 
 
@@ -116,7 +134,11 @@ def test_costs_have_their_weights() -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "says"),
     [
-        ("SCHEDULER", "random", "one of filter, least_cost, host_filter, chance, availability_zone, simple"),
+        (
+            "SCHEDULER",
+            "random",
+            "random could not be found; known are availability_zone, chance, .*simple",
+        ),
         ("SCHEDULER_FILTERS", "RamFilter,Mine,Yours", "Mine, Yours could not be found; known are .*RamFilter"),
         ("SCHEDULER_WEIGHERS", "Mine", "Mine could not be found; known are .*RAMWeigher"),
         ("SCHEDULER_HOST_SUBSET_SIZE", "0", "between 1 and"),
@@ -135,11 +157,18 @@ def test_costs_have_their_weights() -> None:
         ("MAX_INSTANCES_PER_HOST", "0", "between 1 and"),
         ("RESTRICT_ISOLATED_HOSTS_TO_ISOLATED_IMAGES", "yes", "one of true, false"),
         ("DEFAULT_HOST_FILTER", "Mine", "Host Filter Mine could not be found. Known are .*JsonFilter"),
+        ("SCHEDULER_HOST_FILTERS", "Mine,JsonFilter", "Mine could not be found; known are .*JsonFilter"),
+        ("MULTI_SCHEDULERS", "boot=mine", "mine could not be found; known are .*simple"),
+        ("MULTI_SCHEDULERS", "volume=simple", "one of boot, reserve, resize, unshelve"),
+        ("MULTI_SCHEDULERS", "boot", "like boot=least_cost"),
+        ("MULTI_SCHEDULERS", "boot=multi", "cannot be one of its own"),
         ("LEAST_COST_FUNCTIONS", "mine=1", "mine could not be found; known are .*noop_cost_fn"),
         ("LEAST_COST_FUNCTIONS", "noop_cost_fn", "a cost function and its weight"),
         ("LEAST_COST_FUNCTIONS", "noop_cost_fn=nan", "a cost function and its weight"),
         ("LEAST_COST_FUNCTIONS", "=1", "a cost function and its weight"),
         ("LEAST_COST_FUNCTIONS", ",", "at least one"),
+        ("PCI_ALIASES", "gpu", "like gpu=10de:20b0"),
+        ("PCI_ALIASES", "gpu=10de:20b0,gpu=10de:20b1", "once"),
         ("SIMPLE_MAX_CORES", "0", "between 1 and"),
     ],
 )
@@ -150,3 +179,8 @@ def test_what_cannot_be_used_is_named_whichever_scheduler_is_chosen(
     variables = {"CLIMATE_SCHEDULER": scheduler, "CLIMATE_DATABASE_URL": NOWHERE, f"CLIMATE_{variable}": text}
     with pytest.raises(SettingError, match=f"CLIMATE_{variable}='{text}'.*{says}"):
         build(Settings.from_env(variables))
+
+
+def test_requests_have_uuids_where_the_settings_say_so() -> None:
+    assert not build(settings(database_url=NOWHERE)).compute.uuid_builds
+    assert build(settings(database_url=NOWHERE, reservation_id_format="uuid")).compute.uuid_builds

@@ -142,7 +142,7 @@ def _hints(body: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
 
 def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) -> None:
     if "group" in hints:
-        asked.uuid(hints["group"], "group")
+        asked.name(hints["group"], "group")
     if "lease_params" in hints and not reserved:
         raise InvalidInput("lease_params are for a server with the hint reserved=True")
     if reserved and request.count > 1:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api.compute import asked
-from api.current import caller
+from api.current import caller, deployment
 from climate.compute.boot import new_build_id
 from climate.compute.quota import MOST_AT_ONCE
 from climate.compute.zones.forwarding import Order
@@ -49,7 +49,7 @@ def read(server: Mapping[str, Any], name: str) -> Order:
     return Order(
         name,
         blob,
-        reservation_id(server) or new_build_id(),
+        reservation_id(server) or new_build_id(deployment().compute),
         _id(build.get("id"), "zone_build.id") or "",
         asked.count(build.get("launch_index", 0), "zone_build.launch_index", 0, MOST_AT_ONCE - 1),
         asked.name(build.get("project_id", caller().project_id), "zone_build.project_id"),

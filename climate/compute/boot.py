@@ -17,7 +17,8 @@ from climate.compute.errors import BadRequest, NoMoreAddresses, NoValidHost
 from climate.compute.network import fixed, floating
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
-from climate.compute.request import BootRequest, Spec, drafts, spec_of
+from climate.compute.request import BootRequest, Spec, drafts, spec_of, zoned
+from climate.compute.scheduler.multi import BOOT, RESERVE
 from climate.compute.scheduler.plan import Pick, Trail
 from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
 from climate.compute.store import builds, cell_messages
@@ -86,7 +87,7 @@ def boot(
     their fault, and `also` after it; `strict`: nothing is stored then, and NoValidHost raised.
     Raises QuotaExceeded, NoMoreAddresses, BadRequest.
     """
-    return _settle(compute, _Build(request, build_id or new_build_id(), SPAWN, strict=strict, also=also))
+    return _settle(compute, _Build(request, build_id or new_build_id(compute), SPAWN, strict=strict, also=also))
 
 
 def boot_from_cell(compute: Compute, request: BootRequest, build_id: str, server_ids: tuple[str, ...]) -> list[Server]:
@@ -104,7 +105,7 @@ def reserve(
     Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
     """
     granting.check_ordinary(request.flavor)
-    known = offered.build_id if offered else build_id or new_build_id()
+    known = offered.build_id if offered else build_id or new_build_id(compute)
     return _settle(compute, _Build(replace(request, count=1, least=1), known, HOLD, (server_id,), offered))[0]
 
 
@@ -118,7 +119,9 @@ def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Serv
 
 
 def _settle(compute: Compute, build: _Build) -> list[Server]:
-    spec = replace(spec_of(build.request), build_id=build.id)
+    compute = compute.scheduling(RESERVE if build.task == HOLD else BOOT)
+    build = replace(build, request=zoned(build.request, compute.rules.options.schedule_zone))
+    spec = replace(spec_of(build.request), build_id=build.id, trust=compute.attested(build.request.flavor))
     if build.offered is not None and build.offered.destination is not None:
         spec = replace(spec, destination=build.offered.destination)
     try:
@@ -147,7 +150,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     _check_place(compute, conn, build, spec)
     networks = fixed.chosen(conn, compute.network, request.project_id, request.networks)
     fixed.check_wanted(networks, request.addresses, request.count)
-    group_id = groups.hinted(request.hints)
+    group_id = groups.hinted(conn, request.hints, request.project_id)
     if group_id is not None:
         group, most = groups.joining(conn, compute.rules, group_id, request.project_id, request.least)
         spec, count = replace(spec, group=group), int(min(count, most))
@@ -231,6 +234,8 @@ def _refused(
     return made
 
 
-def new_build_id() -> str:
-    """The id of a request that was given none: `r-` and eight letters or digits."""
+def new_build_id(compute: Compute) -> str:
+    """Return an id for a request that was given none: `r-` and eight letters or digits, or a UUID by the settings."""
+    if compute.uuid_builds:
+        return str(uuid4())
     return "r-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))

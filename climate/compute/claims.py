@@ -8,13 +8,15 @@ from typing import TypeVar
 import numpy as np
 from sqlalchemy import Connection
 
-from climate.compute import granting
+from climate.compute import granting, lookup
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, ClaimLost, NoValidHost
 from climate.compute.host import FREEPOOL
 from climate.compute.request import Spec
+from climate.compute.scheduler import selection
 from climate.compute.scheduler.hosts import Hosts
 from climate.compute.scheduler.plan import Plan
+from climate.compute.scheduler.rules import Sees
 from climate.compute.server import Room, Server
 from climate.compute.store import room as rows
 from climate.compute.store.failures import DATABASE_ERRORS, deadlocked
@@ -83,6 +85,7 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
         short = shortages(_used(node), each, counts[node.id], limits[node.id], node.used_servers)
         reasons += [f"{node.name}: {short}"] if short else []
     reasons += granting.lacking(attempt.conn, spec, counts)
+    reasons += _joined(compute, attempt.conn, spec, counts)
     if reasons or len(found) < len(counts):
         raise ClaimLost(reasons or ["a chosen host is gone"])
     rows.take(attempt.conn, counts, each)
@@ -120,11 +123,26 @@ def _plan(compute: Compute, hosts: Hosts, spec: Spec, count: int, least: int) ->
     wanted = count
     while True:
         try:
-            return compute.schedule(hosts.copy(), spec, wanted, compute.rules)
+            return selection.run(compute.schedule, hosts.copy(), spec, (wanted, compute.rules), compute.tell)
         except NoValidHost as reason:
             if not least <= reason.found < wanted:
                 raise
             wanted = reason.found
+
+
+def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int, int]) -> list[str]:
+    """Return a reason for each node to which other servers came that a filter would have seen."""
+    if spec.forced:
+        return []
+    seen, nodes = spec.occupants, list(counts)
+    came: list[int] = []
+    if seen is not None and compute.rules.kept() is not Sees.NOTHING:
+        now = lookup.occupied(conn, compute.rules.seen(), spec, nodes)
+        came += seen.fewer_than(now) if now else []
+    if spec.demands is not None:
+        demands = lookup.demanded(conn, spec, nodes)
+        came += [node for node in demands if Counter(demands[node]) - Counter(spec.demands.get(node, ()))]
+    return [f"node {node}: other servers have come" for node in came]
 
 
 def _used(node: Standing) -> Room:

@@ -1,7 +1,7 @@
 """`Compute`: what the verbs of the bundled cloud work with; handed in, never looked up."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -9,16 +9,20 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine
 
 from climate.compute.cells.options import CellOptions
+from climate.compute.flavor import Flavor
 from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.wires import Wires
 from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.multi import scheduler_of
 from climate.compute.scheduler.plan import Schedule
 from climate.compute.scheduler.roster import Roster
 from climate.compute.scheduler.rules import Rules
 from climate.compute.scheduler.select import select
+from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
+from climate.compute.trust import SPEC, Trust
 from climate.compute.virt import VirtDriver
 from climate.compute.zones.options import Zones
 
@@ -28,6 +32,8 @@ class Cast(Protocol):
 
     def __call__(self, service_host: str, /, *server_ids: str) -> None: ...
 
+
+TRUSTED = "TrustedFilter"
 
 DEFAULT_RULES = Rules(FILTERS, WEIGHERS)
 
@@ -45,6 +51,12 @@ class Compute:
     now: Callable[[Connection], datetime] = database_time
     schedule: Schedule = select
     rules: Rules = DEFAULT_RULES
+    trust: Trust = field(default_factory=Trust)
+    """What an attestation service says of the compute services."""
+    uuid_builds: bool = False
+    """Requests for servers get a UUID as their reservation id, not `r-` and eight letters or digits."""
+    tell: Tell = silent
+    """Told of the start and the end of each selection of nodes."""
     defaults: NodeDefaults = DEFAULTS
     down_seconds: float = SERVICE_DOWN_SECONDS
     """A service that was not heard of for so long is down."""
@@ -61,6 +73,19 @@ class Compute:
 
     cells: CellOptions = field(default_factory=CellOptions)
     """This deployment as a cell in a tree of several."""
+
+    def scheduling(self, kind: str) -> "Compute":
+        """Return the cloud with the scheduler for one kind of request, see climate.compute.scheduler.multi."""
+        schedule, rules = scheduler_of(kind, self.schedule, self.rules)
+        return self if schedule is self.schedule else replace(self, schedule=schedule, rules=rules)
+
+    def attested(self, flavor: Flavor) -> Mapping[str, str]:
+        """Return the trust of each service host if the flavor asks for it and a filter goes by it.
+
+        It may ask another service over HTTP, so call it before a transaction begins.
+        """
+        asked = SPEC in flavor.extra_specs and any(rule.name == TRUSTED for rule in self.rules.filters)
+        return self.trust.levels(self.engine) if asked else {}
 
     @property
     def network_host(self) -> str:

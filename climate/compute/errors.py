@@ -57,6 +57,10 @@ class SchedulerCostFunctionNotFound(ComputeError):
     """There is no such cost function."""
 
 
+class SchedulerNotFound(ComputeError):
+    """There is no such scheduler."""
+
+
 class NoMoreAddresses(Conflict):
     """Zero fixed ips available."""
 

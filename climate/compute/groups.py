@@ -31,6 +31,11 @@ KEPT_BY = {
 MOST_ON_NODE = "max_server_per_host"
 """The rule of an anti-affinity group: so many of its servers may be on one node; without it, one."""
 
+LONGEST_NAME = 255
+
+SEVERAL = 2
+"""Groups of one name that are looked up: more than one is too many."""
+
 MOST_LISTED = 1000
 """Groups in one answer at most."""
 
@@ -97,14 +102,24 @@ def delete(compute: Compute, group_id: str, project_id: str | None = None) -> No
         rows.delete(conn, group_id)
 
 
-def hinted(hints: Any) -> str | None:
-    """The id in the hint `group`; BadRequest when it is none."""
+def hinted(conn: Connection, hints: Mapping[str, Any], project_id: str) -> str | None:
+    """Return the id of the group that the hint `group` names by its id, or by its name in this project.
+
+    Raises BadRequest when it is neither, when the project has no group of that name, and when it has several.
+    """
     named = hints.get("group")
     if named is None:
         return None
-    if not is_id(named):
-        raise BadRequest("The hint 'group' must be the id of a server group.")
-    return str(UUID(named))
+    if is_id(named):
+        return str(UUID(named))
+    if not isinstance(named, str) or not named or len(named) > LONGEST_NAME or "\0" in named:
+        raise BadRequest("The hint 'group' must be the id or the name of a server group.")
+    found = rows.named(conn, named, project_id, SEVERAL)
+    if not found:
+        raise BadRequest(f"Server group {named[:80]} could not be found.")
+    if len(found) > 1:
+        raise BadRequest(f"Several server groups are called {named[:80]}: name one by its id, such as {found[0]}.")
+    return found[0]
 
 
 def is_id(value: Any) -> bool:

@@ -1,20 +1,26 @@
 """What the scheduler needs to know of a request beyond what it says itself: looked up, where it is asked for."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from climate.compute import groups
+from climate.compute.demands import KEYS, Demand, demand_of
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
+from climate.compute.occupants import Occupants
 from climate.compute.request import Spec, read_destination
-from climate.compute.scheduler.rules import Rules
-from climate.compute.store import builds, images, zones
+from climate.compute.scheduler.rules import Rules, Sees
+from climate.compute.store import builds, images, occupants, zones
 
 TYPE_AFFINITY = "TypeAffinityFilter"
 """The filter that wants to know where servers of other flavors are."""
+
+BY_DEMANDS = ("NUMATopologyFilter", "PciPassthroughFilter")
+"""The filters that count what servers were promised beyond their sizes."""
 
 
 def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
@@ -29,8 +35,37 @@ def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
         image=image.properties if image else {},
         same_host=_nodes(conn, spec, "same_host"),
         different_host=_nodes(conn, spec, "different_host"),
+        occupants=occupied(conn, rules.seen(), spec),
+        demands=demanded(conn, spec) if _counts_demands(rules, spec) else None,
         other_flavors=builds.nodes_of_other_flavors(conn, spec.flavor.id) if spec.flavor and by_type else frozenset(),
     )
+
+
+def occupied(conn: Connection, sees: Sees, spec: Spec, nodes: Sequence[int] | None = None) -> Occupants | None:
+    """Return whose servers are on the nodes, or on these, without those that the request itself is about.
+
+    None when nothing is to be seen.
+    """
+    if sees is Sees.NOTHING:
+        return None
+    own = (spec.project_id, spec.user_id) if sees is Sees.OWN else None
+    return Occupants(occupants.of(conn, own, spec.server_ids, nodes))
+
+
+def _counts_demands(rules: Rules, spec: Spec) -> bool:
+    asks = spec.flavor is not None and any(key in spec.flavor.extra_specs for key in KEYS)
+    return asks and any(rule.name in BY_DEMANDS for rule in rules.filters)
+
+
+def demanded(conn: Connection, spec: Spec, nodes: Sequence[int] | None = None) -> Mapping[int, tuple[Demand, ...]]:
+    """Return what servers were promised of NUMA cells and PCI devices on the nodes, or on these; without its own."""
+    found: dict[int, tuple[Demand, ...]] = {}
+    for row in occupants.demands(conn, KEYS, spec.server_ids, nodes):
+        # A flavor that cannot be understood was promised nothing.
+        with contextlib.suppress(BadRequest):
+            demand = demand_of(row["extra_specs"], row["vcpus"], row["ram_mb"])
+            found[row["node_id"]] = (*found.get(row["node_id"], ()), demand)
+    return found
 
 
 def check_image(conn: Connection, image_id: str | None, flavor: Flavor) -> None:

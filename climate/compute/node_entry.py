@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from climate.compute import machine_report
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 
+AUTO = "auto"
 _MOST = 2**31 - 1
 _NEEDED = ("vcpus", "memory_mb", "local_gb")
 
@@ -25,7 +27,9 @@ def node_spec(entry: Any) -> NodeSpec:
     missing = [key for key in _NEEDED if entry.get(key) is None]
     if missing:
         raise VirtError(f"node {name}: {missing[0]} must be given")
-    return NodeSpec(**{key: _read(name, key, value) for key, value in entry.items() if value is not None})
+    read = {key: _read(name, key, value) for key, value in entry.items() if value is not None}
+    reported = {key: read.pop(key) for key in _REPORTED if key in read}
+    return NodeSpec(**(read | {"stats": {**read.get("stats", {}), **reported}} if reported else read))
 
 
 def _read(name: str, key: str, value: Any) -> Any:
@@ -118,6 +122,40 @@ def _metrics(value: Any) -> dict[str, float]:
         raise ValueError("an object of numbers") from None
 
 
+def _cells(value: Any) -> list[dict[str, Any]]:
+    """NUMA cells; of `auto` those of this machine."""
+    if value == AUTO:
+        return machine_report.numa_cells()
+    told = "auto, or a list of {cpus: number, memory_mb: number}"
+    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+        raise ValueError(told)
+    if any(set(one) != {"cpus", "memory_mb"} for one in value):
+        raise ValueError(told)
+    return [{key: _count(number) for key, number in one.items()} for one in value]
+
+
+def _devices(value: Any) -> list[dict[str, Any]]:
+    """PCI devices; of `auto` those of this machine."""
+    if value == AUTO:
+        return machine_report.pci_devices()
+    if not isinstance(value, list) or not all(_is_device(one) for one in value):
+        raise ValueError('auto, or a list of {address: text, vendor_id: "10de", product_id: "20b0"}')
+    return [dict(one) for one in value]
+
+
+def _is_device(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not {"vendor_id", "product_id"} <= set(value) <= _DEVICE:
+        return False
+    ids = value["vendor_id"], value["product_id"]
+    named = isinstance(value.get("address", ""), str)
+    return named and all(isinstance(one, str) and re.fullmatch("[0-9a-fA-F]{4}", one) for one in ids)
+
+
+_DEVICE = {"address", "vendor_id", "product_id"}
+
+_REPORTED = ("numa_cells", "pci_devices")
+"""Keys that become stats of the node, under the same names."""
+
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "name": _text,
     "driver": _text,
@@ -139,4 +177,6 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "supported": _triples,
     "stats": _object,
     "metrics": _metrics,
+    "numa_cells": _cells,
+    "pci_devices": _devices,
 }

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from climate.compute.demands import Demand, demand_of
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
+from climate.compute.occupants import Occupants
 from climate.compute.server import ERROR, Server
 
 
@@ -77,6 +79,28 @@ class Spec:
     """Where there is room for servers of a reservation's flavor; None: they may go wherever others may."""
     host_filter: str | None = None
     """The host filter of the distributed scheduler that this request names (cloud.md B.10); None: the configured."""
+    user_id: str = ""
+    occupants: Occupants | None = None
+    """Whose servers are on the nodes; looked up only when a rule declares that it sees them."""
+
+    demands: Mapping[int, tuple[Demand, ...]] | None = None
+    """Node id -> what servers there were promised of its NUMA cells and PCI devices, oldest first; looked up only when
+    this request asks for some and a filter counts them."""
+
+    trust: Mapping[str, str] = field(default_factory=dict)
+    """Service host -> its level, as an attestation service says; looked up only when the flavor asks for one."""
+
+    def joined_by(self, node_id: int) -> "Spec":
+        """Return the spec with one more of its servers on that node."""
+        if self.group is None and self.occupants is None and self.demands is None:
+            return self
+        demands = self.demands
+        if demands is not None and self.flavor is not None:
+            own = demand_of(self.flavor.extra_specs, self.flavor.vcpus, self.flavor.ram_mb)
+            demands = {**demands, node_id: (*demands.get(node_id, ()), own)}
+        group = self.group and self.group.joined_by(node_id)
+        occupants = self.occupants and self.occupants.joined_by(node_id, (self.project_id, self.user_id))
+        return replace(self, group=group, occupants=occupants, demands=demands)
 
     @property
     def forced(self) -> bool:
@@ -146,6 +170,12 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
     ]
 
 
+def zoned(request: BootRequest, zone: str | None) -> BootRequest:
+    """Return the request with this availability zone if it names none; a reservation has places of its own."""
+    named = request.zone or request.destination or pools_of(request.hints) or request.flavor.reservation
+    return request if zone is None or named else replace(request, zone=zone)
+
+
 def spec_of(request: BootRequest) -> Spec:
     """The part of a request that decides where its servers may go."""
     spec = _spec(request)
@@ -176,6 +206,7 @@ def _spec(asked: BootRequest | Server, tried: tuple[int, ...] = ()) -> Spec:
         image_id=asked.image_id,
         hints=asked.hints,
         host_filter=_host_filter(asked.hints),
+        user_id=asked.user_id,
     )
 
 

@@ -13,14 +13,17 @@ from climate.compute import asking, claims, granting, lookup
 from climate.compute.asking import Asked, By
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
+from climate.compute.demands import KEYS
 from climate.compute.errors import BadRequest, Conflict, NoValidHost, QuotaExceeded
 from climate.compute.flavor import Flavor
 from climate.compute.request import Spec, pools_of
 from climate.compute.scheduler.hosts import Hosts
+from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.plan import Plan, Schedule
 from climate.compute.scheduler.rules import Rules
 from climate.compute.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room, Server
 from climate.compute.store import projects, room, servers, sizes, wishes
+from climate.compute.trust import SPEC
 
 CONFIRM = "confirmResize"
 
@@ -34,8 +37,10 @@ def resize(
     has, that is too small for its image or of a reservation, and NoValidHost
     when its node has no room: then nothing has changed.
     """
+    compute = compute.scheduling(AS_RESIZED)
     server = asking.get(compute, server_id, project_id)
-    claims.settle(compute, lambda attempt: _claimed(compute, attempt, (server, project_id, flavor), by))
+    trust = compute.attested(flavor)
+    claims.settle(compute, lambda attempt: _claimed(compute, attempt, (server, project_id, flavor, trust), by))
     compute.cast(server.service_host or "", server_id)
 
 
@@ -60,8 +65,12 @@ def size(flavor: Flavor) -> Room:
     return Room(flavor.vcpus, flavor.ram_mb, flavor.disk_mb)
 
 
-def _claimed(compute: Compute, attempt: Attempt, asked: tuple[Server, str | None, Flavor], by: By | None) -> None:
-    (seen, project_id, flavor), conn = asked, attempt.conn
+Resize = tuple[Server, str | None, Flavor, Mapping[str, str]]
+"""(server, project of whoever asks, new flavor, trust of the service hosts)"""
+
+
+def _claimed(compute: Compute, attempt: Attempt, asked: Resize, by: By | None) -> None:
+    (seen, project_id, flavor, trust), conn = asked, attempt.conn
     limits = projects.lock_limits(conn, seen.project_id)
     server = asking.locked(conn, seen.id, project_id)
     asking.check_lock(server, project_id)
@@ -73,25 +82,27 @@ def _claimed(compute: Compute, attempt: Attempt, asked: tuple[Server, str | None
     larger = Room(*map(max, _sizes(size(flavor)), _sizes(server.held)))
     lacking = Room(*(wanted - held for wanted, held in zip(_sizes(larger), _sizes(server.held), strict=True)))
     check_quota(limits, servers.used(conn, server.project_id), lacking)
-    if lacking != Room():
-        _claim(compute, attempt, server, flavor, lacking)
+    if lacking != Room() or any(key in flavor.extra_specs for key in (*KEYS, SPEC)):
+        _claim(compute, attempt, replace(server, flavor=flavor), lacking, trust)
     sizes.hold(conn, server.id, larger)
     asking.record(conn, compute, server, Asked(RESIZE, details={"flavor": asdict(flavor)}), by)
 
 
-def _claim(compute: Compute, attempt: Attempt, server: Server, flavor: Flavor, lacking: Room) -> None:
-    """Take what a server lacks of its node, as if that were one more server."""
+def _claim(compute: Compute, attempt: Attempt, server: Server, lacking: Room, trust: Mapping[str, str]) -> None:
+    """Take what a server of a new flavor lacks of its node, as if that were one more server."""
     node_id = server.node_id or 0
     spec = Spec(
         project_id=server.project_id,
+        user_id=server.user_id,
         vcpus=lacking.vcpus,
         ram_mb=lacking.ram_mb,
         disk_mb=lacking.disk_mb,
         pools=pools_of(server.hints),
-        flavor=flavor,
+        flavor=server.flavor,
         image_id=server.image_id,
         build_id=server.build_id,
         server_ids=(server.id,),
+        trust=trust,
     )
     there = _Bound(compute.schedule, node_id)
     spec = lookup.completed(attempt.conn, compute.rules, spec)

@@ -13,11 +13,16 @@ from climate.compute.context import Compute
 from climate.compute.decisions import Decision
 from climate.compute.errors import BadRequest, Busy, NoValidHost, VirtError
 from climate.compute.request import Spec, replacement
+from climate.compute.scheduler.multi import BOOT, RESERVE
+from climate.compute.scheduler.multi import UNSHELVE as AS_UNSHELVED
 from climate.compute.scheduler.plan import Pick
-from climate.compute.server import ERROR, Server
+from climate.compute.server import ERROR, HOLD, UNSHELVE, Server
 from climate.compute.store import retries, servers, wishes
 
 log = logging.getLogger(__name__)
+
+KINDS = {HOLD: RESERVE, UNSHELVE: AS_UNSHELVED}
+"""What a server was doing -> the kind of request that its scheduler is chosen by; all else is a boot."""
 
 HOLD_SECONDS = 8.0
 """The work is kept for so long at least when it was found to be still this worker's."""
@@ -36,7 +41,9 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     with contextlib.suppress(VirtError):
         compute.driver.delete(server.id)
         plugging.unplug(compute, server)
+    compute = compute.scheduling(KINDS.get(server.task or "", BOOT))
     spec = replacement(server, (*server.tried, server.node_id or 0))
+    spec = replace(spec, trust=compute.attested(server.flavor))
     most = compute.rules.options.max_attempts
     told = fault.readable(server, reason)
     log.error("Error from last host: %s (node %s): %s", server.service_host, server.node, reason)

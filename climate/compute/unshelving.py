@@ -1,5 +1,6 @@
 """Bringing a shelved server back: it is scheduled anew, and made from the image that it was shelved in."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -10,6 +11,7 @@ from climate.compute.claims import Attempt
 from climate.compute.context import Compute
 from climate.compute.decisions import Decision
 from climate.compute.request import Group, replacement
+from climate.compute.scheduler.multi import UNSHELVE as AS_UNSHELVED
 from climate.compute.scheduler.plan import Pick
 from climate.compute.server import UNSHELVE, Server
 from climate.compute.store import servers, sizes
@@ -23,13 +25,17 @@ def unshelve(
     Raises NotFound, Conflict, also when its image is gone, and NoValidHost when there is no room for it now:
     then it stays shelved.
     """
-    asked = (server_id, project_id, zone)
+    compute = compute.scheduling(AS_UNSHELVED)
+    trust = compute.attested(asking.get(compute, server_id, project_id).flavor)
+    asked = (server_id, project_id, zone, trust)
     pick = claims.settle(compute, lambda attempt: _placed(compute, attempt, asked, by))
     compute.cast(pick.service_host, server_id)
 
 
-def _placed(compute: Compute, attempt: Attempt, asked: tuple[str, str | None, str | None], by: By | None) -> Pick:
-    (server_id, project_id, zone), conn = asked, attempt.conn
+def _placed(
+    compute: Compute, attempt: Attempt, asked: tuple[str, str | None, str | None, Mapping[str, str]], by: By | None
+) -> Pick:
+    (server_id, project_id, zone, trust), conn = asked, attempt.conn
     # The group first: whoever drops a group locks it before its members.
     group = _group(conn, compute, server_id)
     server = asking.locked(conn, server_id, project_id)
@@ -37,6 +43,7 @@ def _placed(compute: Compute, attempt: Attempt, asked: tuple[str, str | None, st
     asking.idle(server, UNSHELVE)
     images.shelved(conn, compute, server)
     spec = replace(replacement(server, ()), group=group, build_id=server.build_id, server_ids=(server.id,))
+    spec = replace(spec, trust=trust)
     if zone is not None:
         spec = replace(spec, zone=zone, force_hosts=(), force_nodes=(), destination=None)
         lookup.check_place(conn, spec, compute.rules.options.default_zone)

@@ -3,8 +3,9 @@
 import contextlib
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -266,3 +267,11 @@ def test_no_two_at_once_get_one_address(here: Place) -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, made))
     assert [len(here.look(server_id).addresses) for server_id in made] == [1] * 48
+
+
+def test_a_request_has_a_short_id_or_a_uuid_by_the_settings(here: Place) -> None:
+    assert re.fullmatch("r-[a-z0-9]{8}", here.boot(networks=())[0].build_id)
+    compute = replace(here.compute, uuid_builds=True)
+    made = boot.boot(compute, request(count=2, least=2, networks=()))
+    assert len({server.build_id for server in made}) == 1
+    assert str(UUID(made[0].build_id)) == made[0].build_id

@@ -63,6 +63,36 @@ def test_a_hint_that_names_no_group_is_refused(here: Place, hint: object) -> Non
     assert here.count("compute_servers") == 0
 
 
+def named(here: Place, name: str, project_id: str = "demo") -> str:
+    owner = {"project_id": project_id, "user_id": "dora"}
+    return groups.create(here.compute, name=name, policy=ANTI_AFFINITY, **owner).id
+
+
+def test_a_group_is_named_by_its_name_in_its_project(here: Place) -> None:
+    mine = named(here, "group-1")
+    named(here, "group-1", "other")
+    made = [here.boot(hints={"group": "group-1"}, networks=())[0] for _ in range(3)]
+    assert {server.group_id for server in made} == {mine}
+    assert len({server.node for server in made}) == 3
+
+
+def test_a_name_of_no_group_or_of_several_is_refused(here: Place) -> None:
+    named(here, "theirs", "other")
+    with pytest.raises(BadRequest, match="Server group theirs could not be found"):
+        here.boot(hints={"group": "theirs"})
+    first = named(here, "twice")
+    named(here, "twice")
+    with pytest.raises(BadRequest, match=f"Several server groups are called twice: .* {first}"):
+        here.boot(hints={"group": "twice"})
+    assert here.count("compute_servers") == 0
+
+
+def test_an_id_is_an_id_though_a_group_is_called_so(here: Place) -> None:
+    first = named(here, "plain")
+    named(here, first)
+    assert here.boot(hints={"group": first}, networks=())[0].group_id == first
+
+
 def test_a_policy_is_one_that_a_filter_keeps(here: Place) -> None:
     with pytest.raises(BadRequest, match="soft-anti-affinity, not 'near'"):
         group(here, "near")

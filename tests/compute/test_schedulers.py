@@ -4,19 +4,22 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
 
 from climate.cloud.bundled import BundledCloud
-from climate.compute import decisions, groups, lending
-from climate.compute.errors import BadRequest
+from climate.compute import boot, decisions, groups, lending, resizing, unshelving
+from climate.compute.asking import shelve
+from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.server import ACTIVE, ERROR
-from climate.scheduling import SCHEDULES, chosen
+from climate.compute.zones.selection import room
+from climate.scheduling import BUNDLED, chosen
 from climate.settings import Settings
-from tests.compute.place import HALF, SERVICE, Place
+from tests.compute.place import HALF, HUGE, SERVICE, Place, request
 
-OTHERS = sorted(SCHEDULES.keys() - {"filter"})
+OTHERS = sorted({*BUNDLED} - {"filter", "multi"})
 NODES = ["n1", "n2", "n3", "n4"]
 
 
@@ -121,3 +124,71 @@ def test_simple_puts_no_more_cores_on_a_node_than_it_may_have(here: Place) -> No
     with ThreadPoolExecutor(16) as pool:
         made = list(pool.map(lambda number: cloud.boot(networks=(), project_id=f"p{number}")[0], range(16)))
     assert Counter(server.node for server in made) == dict.fromkeys(NODES, 3) | {None: 4}
+
+
+def trail_of(here: Place, server_id: str) -> dict[str, Any]:
+    """How the last decision about a server was reached."""
+    return dict(decisions.of(here.compute, server_id)[-1].trail)
+
+
+def rule_names(here: Place, server_id: str) -> tuple[set[str], set[str]]:
+    """The filters and the weighers of the last decision about a server."""
+    found = trail_of(here, server_id)
+    return {stage["name"] for stage in found["filters"]}, {rule["name"] for rule in found["weighers"]}
+
+
+def test_multi_has_a_scheduler_for_each_kind_of_request(here: Place) -> None:
+    kinds = "boot=least_cost, reserve=simple, unshelve=host_filter"
+    cloud = under(here, "multi", multi_schedulers=kinds, least_cost_functions="compute_fill_first_cost_fn=1")
+    server = cloud.boot_one(networks=())
+    assert rule_names(cloud, server.id)[1] == {"compute_fill_first_cost_fn"}
+    held = boot.reserve(cloud.compute, request(networks=()), str(uuid4()))
+    assert "SimpleCoresFilter" in rule_names(cloud, held.id)[0]
+    shelve(cloud.compute, server.id)
+    cloud.settle()
+    unshelving.unshelve(cloud.compute, server.id)
+    assert rule_names(cloud, server.id)[1] == {"noop_cost_fn"}
+    cloud.settle()
+    with pytest.raises(NoValidHost, match="filter 'RamFilter'"):
+        resizing.resize(cloud.compute, server.id, HUGE)
+
+
+def test_multi_tries_a_server_again_by_the_scheduler_of_its_kind(here: Place) -> None:
+    cloud = under(here, "multi", multi_schedulers="boot=simple,reserve=least_cost")
+    cloud.driver.broken.add("n1")
+    server = cloud.boot_one(networks=())
+    assert (server.status, server.node) == (ACTIVE, "n2")
+    assert "SimpleCoresFilter" in rule_names(cloud, server.id)[0]
+
+
+def test_multi_keeps_the_groups_that_the_scheduler_of_a_kind_keeps(here: Place) -> None:
+    made = groups.create(here.compute, project_id="demo", user_id="dora", name="g", policy="anti-affinity")
+    cloud = under(here, "multi", multi_schedulers="reserve=simple")
+    asked = request(networks=(), hints={"group": made.id})
+    assert len({server.node for server in boot.boot(cloud.compute, replace(asked, count=3, least=3))}) == 3
+    with pytest.raises(BadRequest, match="anti-affinity"):
+        boot.reserve(cloud.compute, asked, str(uuid4()))
+
+
+def test_a_server_without_a_zone_goes_to_the_one_of_the_settings(here: Place) -> None:
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_nodes SET zone = 'west' WHERE name = 'n3'"))
+    cloud = under(here, "filter", default_schedule_zone="west")
+    first = cloud.boot_one(networks=())
+    assert (first.node, first.zone) == ("n3", "west")
+    assert cloud.boot_one(networks=(), zone="nova").node != "n3"
+    assert cloud.boot_one(networks=(), zone=":n1", admin=True).node == "n1"
+    shelve(cloud.compute, first.id)
+    cloud.settle()
+    unshelving.unshelve(cloud.compute, first.id)
+    assert cloud.look(first.id).node == "n3"
+    assert room(cloud.compute, request(HALF, count=9)) == 2, "estimates are of that zone too"
+
+
+def test_a_reservation_is_in_no_default_zone(here: Place) -> None:
+    lending.enrol(here.compute, "n2")
+    lending.lend(here.compute, "r1", "demo", ["n2"], 1)
+    cloud = under(here, "filter", default_schedule_zone="west")
+    assert cloud.boot_one(hints={"reservation": "r1"}).node == "n2"
+    with pytest.raises(BadRequest, match="availability zone is not available"):
+        cloud.boot()

@@ -54,7 +54,7 @@ HINTS: Schema = {
         "reservation": {"anyOf": [text(), listing(text())]},
         "reserved": {"anyOf": [flag(), one_of("True", "False")]},
         "lease_params": text(),
-        "group": uuid(),
+        "group": name(),
         "same_host": {"anyOf": [uuid(), listing(uuid())]},
         "different_host": {"anyOf": [uuid(), listing(uuid())]},
         "build_near_host_ip": text(64),

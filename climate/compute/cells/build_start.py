@@ -28,7 +28,7 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
     With `cell` the request goes to the cell at that path.  Raises BadRequest for what cannot be followed from the API
     cell, and QuotaExceeded.
     """
-    build_id = boot.new_build_id()
+    build_id = boot.new_build_id(compute)
     with compute.engine.begin() as conn:
         ids = tuple(top_builds.begun(compute, conn, request, build_id))
         build = build_request.made(conn, request, build_id, ids)

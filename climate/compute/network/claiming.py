@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.network import managers
 from climate.compute.network.model import Network
+from climate.compute.network.options import FEWEST
 from climate.compute.store import network_hosts
 from climate.compute.store import networks as rows
 
@@ -35,8 +36,21 @@ def claim(compute: Compute) -> Network | None:
 def claim_one(conn: Connection, compute: Compute) -> Network | None:
     """The same, within a transaction."""
     options = compute.network
+    if options.placement == FEWEST and not _has_fewest(conn, compute):
+        return None
     found = rows.claim(conn, compute.network_host, compute.now(conn), options.down_seconds)
     changes = {} if found is None else managers.of(found).claimed(found, options)
     if found is not None and changes:
         rows.change(conn, found.id, json.dumps(dict(changes)))
     return found
+
+
+def _has_fewest(conn: Connection, compute: Compute) -> bool:
+    """Return whether this host has room for the next network, and no living host has fewer."""
+    options = compute.network
+    own, fewest = network_hosts.loads(conn, compute.network_host, compute.now(conn), options.down_seconds)
+    if fewest >= options.max_networks:
+        if rows.unclaimed(conn):
+            log.warning("all network hosts have too many networks", networks=fewest, most=options.max_networks)
+        return False
+    return own == fewest

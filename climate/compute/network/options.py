@@ -6,6 +6,9 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network
 RFC2462, ACCOUNT = "rfc2462", "account_identifier"
 """How IPv6 addresses are made of MACs: alone, or with the project's name."""
 
+FIRST, FEWEST = "first", "fewest"
+"""Which network host claims a network: the first that asks, or one with the fewest networks (the simple scheduler)."""
+
 MAC_ATTEMPTS = 5
 """So often a MAC is chosen for an interface (create_unique_mac_address_attempts)."""
 
@@ -53,6 +56,9 @@ class NetworkOptions:
     mtu: int = 1500
     down_seconds: float = 60.0
     """Networks of a host that was not heard of for so long are another's to claim."""
+    placement: str = FIRST
+    max_networks: int = 1000
+    """Networks that a host claims when they are placed on the host with the fewest."""
     look_seconds: float = 30.0
     """Longest time between two looks at a host's own network when nothing has changed."""
 

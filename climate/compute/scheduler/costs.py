@@ -5,14 +5,16 @@ by the settings; ours are found in no other way than a stranger's.
 """
 
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from climate.compute.errors import SchedulerCostFunctionNotFound
 from climate.compute.request import Spec
+from climate.compute.scheduler import parts
 from climate.compute.scheduler.hosts import Hosts, Numbers
-from climate.compute.scheduler.rules import Cost
+from climate.compute.scheduler.rules import Cost, Sees
 
 GROUP = "climate.scheduler_costs"
 
@@ -27,6 +29,12 @@ def compute_fill_first_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
     return hosts.free_ram_mb
 
 
+def compute_same_user_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
+    """Servers of the user who asks: a node without any is the cheapest, so that a failure hits few of them."""
+    return np.zeros(len(hosts)) if spec.occupants is None else spec.occupants.count(hosts.ids, user_id=spec.user_id)
+
+
+SAME_USER = Cost("compute_same_user_cost_fn", compute_same_user_cost_fn, sees=Sees.OWN)
 NOOP = Cost("noop_cost_fn", noop_cost_fn)
 
 
@@ -47,14 +55,12 @@ def load(chosen: Sequence[tuple[str, float]]) -> tuple[Cost, ...]:
 
     SchedulerCostFunctionNotFound names all that are not installed, and those that are.
     """
-    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
-    missing = [name for name, _ in chosen if name not in installed]
-    if missing:
-        raise SchedulerCostFunctionNotFound(
-            f"Cost functions {', '.join(missing)} could not be found; known are {', '.join(sorted(installed))}"
-        )
-    costs = tuple(Cost(name, installed[name].load(), weight) for name, weight in chosen)
-    wrong = [cost.name for cost in costs if not callable(cost.of)]
+    found = parts.named(GROUP, "Cost functions", [name for name, _ in chosen], SchedulerCostFunctionNotFound)
+    wrong = [name for name, part in found.items() if not isinstance(part, Cost) and not callable(part)]
     if wrong:
         raise SchedulerCostFunctionNotFound(f"Cost functions {', '.join(wrong)} are installed, but are no functions")
-    return costs
+    return tuple(_cost(name, found[name], weight) for name, weight in chosen)
+
+
+def _cost(name: str, part: Any, weight: float) -> Cost:
+    return replace(part, name=name, weight=weight) if isinstance(part, Cost) else Cost(name, part, weight)

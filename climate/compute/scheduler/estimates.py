@@ -5,7 +5,8 @@ scheduler `least_cost` has costs of its own, which are 1 for all nodes under
 `host_filter`, `chance` and `availability_zone`.  Under `simple` a node costs the
 cores that are in use on it.  Under `filter` it costs the part of its memory that
 is promised with the new server, from 0 to 1, or what is left of it where the
-RAM weigher stacks servers.
+RAM weigher stacks servers; so it does under a scheduler of another package.
+Under `multi` it costs what it does under the scheduler for new servers.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 
 from climate.compute.errors import NoValidHost
 from climate.compute.request import Spec
-from climate.compute.scheduler import least_cost
+from climate.compute.scheduler import least_cost, selection
 from climate.compute.scheduler.chance import availability_zone, chance
 from climate.compute.scheduler.costs import NOOP
 from climate.compute.scheduler.hosts import Hosts
 from climate.compute.scheduler.plan import Plan, Schedule
 from climate.compute.scheduler.rules import Options, Rules
+from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.scheduler.simple import simple
 
 Rows = NDArray[np.int64]
@@ -32,7 +34,7 @@ CostOf = Callable[[Hosts, Rows, Rows, Asked], Costs]
 """The costs of servers on the nodes in these rows, and of how many others on the same nodes before."""
 
 
-def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules, tell: Tell = silent) -> Plan:
     """The picks for `count` servers or for as many as there is room for, cheapest first; `weight` is the cost.
 
     Each server is counted on its node before the next one is placed.  `hosts`
@@ -40,19 +42,22 @@ def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Ru
     understand.
     """
     if schedule is least_cost.least_cost:
-        return least_cost.select(hosts.copy(), spec, count, rules)
+        return _placed(least_cost.select, hosts, spec, (count, rules), tell)
     if schedule is least_cost.host_filter:
-        return least_cost.select(hosts.copy(), spec, count, replace(rules, costs=(NOOP,)))
-    return _priced(_placed(schedule, hosts, spec, count, rules), hosts, spec, (COSTS.get(schedule, memory), rules))
+        return _placed(least_cost.select, hosts, spec, (count, replace(rules, costs=(NOOP,))), tell)
+    return _priced(
+        _placed(schedule, hosts, spec, (count, rules), tell), hosts, spec, (COSTS.get(schedule, memory), rules)
+    )
 
 
-def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], tell: Tell) -> Plan:
+    count, rules = asked
     try:
-        return schedule(hosts.copy(), spec, count, rules)
+        return selection.run(schedule, hosts.copy(), spec, asked, tell)
     except NoValidHost as reason:
-        if not reason.found:
+        if not 0 < reason.found < count:
             return Plan((), reason.trail)
-        return Plan(schedule(hosts.copy(), spec, reason.found, rules).picks, reason.trail)
+        return Plan(selection.run(schedule, hosts.copy(), spec, (reason.found, rules), tell).picks, reason.trail)
 
 
 def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostOf, Rules]) -> Plan:

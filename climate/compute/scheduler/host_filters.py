@@ -11,28 +11,44 @@ from typing import Any
 
 import numpy as np
 
-from climate.compute.errors import BadRequest
+from climate.compute.errors import BadRequest, SchedulerHostFilterNotFound
 from climate.compute.request import Spec
+from climate.compute.scheduler import parts
 from climate.compute.scheduler.filters.place import ALL_HOSTS
 from climate.compute.scheduler.hosts import Hosts, Mask, Numbers, Profile
 from climate.compute.scheduler.json_query import Path, Query, parse
-from climate.compute.scheduler.rules import Again, Filter, Options
+from climate.compute.scheduler.rules import Again, Filter, Options, Rules
+
+GROUP = "climate.scheduler_host_filters"
 
 SERVICE = "compute"
 """The service whose capabilities a query can ask for."""
 
 
-def chosen(spec: Spec, options: Options) -> Filter:
+def chosen(spec: Spec, rules: Rules) -> Filter:
     """The host filter that the request names, else the configured one; BadRequest for one that is not in the list."""
-    return named(spec.host_filter or options.host_filter)
+    return named(spec.host_filter or rules.options.host_filter, rules.host_filters or HOST_FILTERS)
 
 
-def named(name: str) -> Filter:
+def named(name: str, known: Mapping[str, Filter]) -> Filter:
     """The host filter of that name; BadRequest for one that is not in the list."""
-    if name not in HOST_FILTERS:
-        known = ", ".join(HOST_FILTERS)
-        raise BadRequest(f"Scheduler Host Filter {name[:80]} could not be found. Known are {known}.")
-    return HOST_FILTERS[name]
+    if name not in known:
+        raise BadRequest(f"Scheduler Host Filter {name[:80]} could not be found. Known are {', '.join(known)}.")
+    return known[name]
+
+
+def load(names: Sequence[str]) -> Mapping[str, Filter]:
+    """Return the installed host filters of these names, which are then the only ones; with none named, the bundled.
+
+    Raises SchedulerHostFilterNotFound for names that are not installed and for what is no Filter.
+    """
+    if not names:
+        return HOST_FILTERS
+    found = parts.named(GROUP, "Scheduler Host Filter", names, SchedulerHostFilterNotFound)
+    wrong = [name for name, part in found.items() if not isinstance(part, Filter)]
+    if wrong:
+        raise SchedulerHostFilterNotFound(f"Scheduler Host Filter {', '.join(wrong)} is installed, but it is no Filter")
+    return found
 
 
 def large_enough(hosts: Hosts, spec: Spec, options: Options) -> Mask:
@@ -111,4 +127,4 @@ INSTANCE_TYPE = Filter("InstanceTypeFilter", large_enough, Again.ROW, _why_too_s
 JSON = Filter("JsonFilter", asked_by_query, Again.ROW, _why_not_asked, limit=("disk_gb", _disk_limit))
 
 HOST_FILTERS = {rule.name: rule for rule in (ALL_HOSTS, INSTANCE_TYPE, JSON)}
-"""The only ones that a request or a setting can name."""
+"""Those that a request can name when CLIMATE_SCHEDULER_HOST_FILTERS names none."""

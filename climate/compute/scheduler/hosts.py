@@ -155,6 +155,13 @@ class Hosts:
         columns: list[Any] = [c.row(place) if isinstance(c, Coded) else c[cut] for c in _columns(self)]
         return Hosts(*columns)
 
+    def where(self, mask: Mask) -> "Hosts":
+        """The nodes under this mask as a table of its own, with columns of its own."""
+        columns: list[Any] = [
+            Coded(c.codes[mask], c.values) if isinstance(c, Coded) else c[mask] for c in _columns(self)
+        ]
+        return Hosts(*columns)
+
     def consume(self, place: int, spec: Spec) -> None:
         """Count one more server on the node at `place` (cloud.md C.2)."""
         self.used_vcpus[place] += spec.vcpus

@@ -1,29 +1,41 @@
-"""Filters and weighers by name: every installed entry point of two groups can be named by the settings.
+"""Schedulers, filters and weighers by name: every installed entry point of three groups can be named by the settings.
 
-Ours are found in no other way than a stranger's.  An entry point of
-`climate.scheduler_filters` is a Filter, one of `climate.scheduler_weighers` a
-Weigher (see climate.compute.scheduler.rules).
+The bundled ones are found in the same way.  An entry point of
+`climate.schedulers` is a Schedule or a Scheduler (climate.compute.scheduler.plan),
+one of `climate.scheduler_filters` a Filter, one of `climate.scheduler_weighers`
+a Weigher (climate.compute.scheduler.rules).
 """
 
 import logging
 import math
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from dataclasses import replace
 from typing import Any
 
-from climate.compute.errors import ComputeError, SchedulerHostFilterNotFound, SchedulerWeigherNotFound
-from climate.compute.scheduler.filters import FILTERS
+from climate.compute.errors import (
+    ComputeError,
+    SchedulerHostFilterNotFound,
+    SchedulerNotFound,
+    SchedulerWeigherNotFound,
+)
+from climate.compute.scheduler import parts
+from climate.compute.scheduler.filters import FILTERS, WITH_CORES
 from climate.compute.scheduler.filters.reservation import RESERVATION
+from climate.compute.scheduler.foreign import Foreign
+from climate.compute.scheduler.plan import Scheduler
 from climate.compute.scheduler.rules import Filter, Options, Rules, Weigher
 from climate.compute.scheduler.weighers import WEIGHERS
 
+SCHEDULER_GROUP = "climate.schedulers"
 FILTER_GROUP, WEIGHER_GROUP = "climate.scheduler_filters", "climate.scheduler_weighers"
 
 log = logging.getLogger(__name__)
 
 
-def rules(filters: Sequence[str], weighers: Sequence[str], options: Options) -> Rules:
+def rules(filters: Sequence[str], weighers: Sequence[str], options: Options, *, cores: bool = False) -> Rules:
     """A filter scheduler of these filters and weighers, in this order; with none named, of the default ones.
+
+    `cores`: CoreFilter is one of the default filters.
 
     ReservationFilter is always there, in front where it is not named: without
     it lent nodes were anybody's.  Raises SchedulerHostFilterNotFound and
@@ -32,25 +44,36 @@ def rules(filters: Sequence[str], weighers: Sequence[str], options: Options) -> 
     """
     if options.max_attempts < 1:
         raise ComputeError("Invalid value for 'scheduler_max_attempts', must be >= 1")
-    chosen = _named(FILTER_GROUP, Filter, filters, SchedulerHostFilterNotFound) if filters else FILTERS
+    default = WITH_CORES if cores else FILTERS
+    chosen = _named(FILTER_GROUP, Filter, filters, SchedulerHostFilterNotFound) if filters else default
     if RESERVATION.name not in [rule.name for rule in chosen]:
         chosen = (RESERVATION, *chosen)
     weighing = _named(WEIGHER_GROUP, Weigher, weighers, SchedulerWeigherNotFound) if weighers else WEIGHERS
     return Rules(chosen, weighing, options)
 
 
+def scheduler(name: str) -> Scheduler:
+    """Return the installed scheduler of that name; one of another package is watched (see Foreign).
+
+    Raises SchedulerNotFound when it is not installed or can schedule nothing.
+    """
+    part = parts.named(SCHEDULER_GROUP, "Scheduler", [name], SchedulerNotFound)[name]
+    found = part if isinstance(part, Scheduler) else Scheduler(part)
+    if not callable(found.schedule):
+        raise SchedulerNotFound(f"Scheduler {name} is installed, but it is no scheduler")
+    if (getattr(found.schedule, "__module__", None) or "").startswith("climate."):
+        return found
+    return replace(found, schedule=Foreign(name, found.schedule))
+
+
 def _named(group: str, kind: type[Any], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
     """The parts of these names, each once."""
-    installed = {entry.name: entry for entry in entry_points(group=group)}
-    what, missing = f"Scheduler {kind.__name__}", [name for name in names if name not in installed]
-    if missing:
-        known = ", ".join(sorted(installed))
-        raise refusal(f"{what} {', '.join(missing)} could not be found; known are {known}")
-    parts = {name: installed[name].load() for name in names}
-    wrong = [name for name, part in parts.items() if not isinstance(part, kind)]
+    what = f"Scheduler {kind.__name__}"
+    found = parts.named(group, what, names, refusal)
+    wrong = [name for name, part in found.items() if not isinstance(part, kind)]
     if wrong:
         raise refusal(f"{what} {', '.join(wrong)} is installed, but it is no {kind.__name__}")
-    return tuple(parts.values())
+    return tuple(found.values())
 
 
 def ratios(text: str) -> tuple[tuple[str, float], ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from climate.compute.request import Spec
 from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.rules import Rules
+from climate.compute.scheduler.rules import Rules, Sees
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +36,15 @@ class Plan:
 
 Schedule = Callable[[Hosts, Spec, int, Rules], Plan]
 """(hosts, spec, how many, rules) -> plan.  Consumes `hosts`: hand in a copy.  Raises NoValidHost with its trail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """A scheduler as packages offer it, in the group `climate.schedulers`."""
+
+    schedule: Schedule
+    filters: bool = False
+    """It asks the filters and weighers of the settings, so that server groups are kept; else `rules` has those alone
+    that hold under every scheduler."""
+    sees: Sees = Sees.NOTHING
+    """The servers whose owners it reads."""

@@ -73,6 +73,7 @@ class Priced:
         self.record.picks.append((place, weighed))
         lines.selected(hosts, place, weighed[2])
         hosts.consume(place, self.spec)
+        self.spec = self.spec.joined_by(int(hosts.ids[place]))
         self._look_again(place)
 
     def _look_again(self, place: int) -> None:
@@ -116,7 +117,7 @@ def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Priced:
     A forced host skips all filters but that of reservations, and then there
     are no limits, as under the filter scheduler.
     """
-    own = (*STANDING, FREE_MEMORY, host_filters.chosen(spec, rules.options))
+    own = (*STANDING, FREE_MEMORY, host_filters.chosen(spec, rules))
     record = trail.begun(hosts, spec, count, replace(rules, weighers=()))
     record.weighers = tuple({"name": cost.name, "multiplier": cost.weight} for cost in rules.costs)
     raw = [np.array(cost.of(hosts, spec), dtype=np.float64) for cost in rules.costs]

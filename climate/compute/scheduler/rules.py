@@ -3,8 +3,8 @@
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
 
 from climate.compute.host import DEFAULT_ZONE
 from climate.compute.request import Spec
@@ -20,6 +20,15 @@ class Again(Enum):
     """The answer for that node."""
     ALL = "all"
     """Every answer: it depends on the nodes that were chosen already."""
+
+
+class Sees(IntEnum):
+    """The servers of which a rule reads the owners in `spec.occupants`; what no rule sees is not looked up."""
+
+    NOTHING = 0
+    OWN = 1
+    """Those of the request's project, and those of its user in other projects."""
+    ALL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +57,15 @@ class Options:
     metrics_required: bool = True
     weight_of_unavailable: float = -10000.0
     default_zone: str = DEFAULT_ZONE
+    schedule_zone: str | None = None
+    """Availability zone of servers that are asked for without one; None: any."""
     image_namespace: str = ""
     """Only aggregate keys with this prefix isolate images; empty: all."""
     image_separator: str = "."
     host_filter: str = "AllHostsFilter"
     """Of the distributed scheduler, for requests that name none (cloud.md B.10)."""
+    pci_aliases: tuple[tuple[str, tuple[str, str]], ...] = ()
+    """(alias, (vendor id, product id)) of the PCI devices that flavors can ask for."""
     max_cores: int = 16
     """Cores that the simple scheduler puts on a node."""
 
@@ -80,6 +93,7 @@ class Filter:
     check: Check | None = None
     when: Callable[[Spec], bool] | None = None
     """The requests that `again` holds for; None: all."""
+    sees: Sees = Sees.NOTHING
 
     def changes(self, spec: Spec) -> bool:
         """Whether anything of its answer must be asked for anew when a server of a build has found its node."""
@@ -95,9 +109,12 @@ class Weigher:
     multiplier: Callable[[Options], float]
     floor: float | None = None
     """The lowest value that is brought to 0, when none is lower; None: the lowest there is."""
+    ceiling: float | None = None
+    """The highest value that is brought to 1, when none is higher; None: the highest there is."""
     again: Again = Again.ROW
     when: Callable[[Spec], bool] | None = None
     """The requests that it has a say in; None: all."""
+    sees: Sees = Sees.NOTHING
 
 
 def limits(filters: Sequence[Filter], row: Hosts, spec: Spec, options: Options) -> Mapping[str, float]:
@@ -118,6 +135,7 @@ class Cost:
     name: str
     of: CostOf
     weight: float = 1.0
+    sees: Sees = Sees.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +149,19 @@ class Rules:
     """Of the scheduler `least_cost`, which has costs where the filter scheduler has weighers."""
     chance: Callable[[int], int] = secrets.randbelow
     """One of the numbers from 0 up to the one given, without it; each as likely as the others."""
+    host_filters: Mapping[str, Filter] = field(default_factory=dict)
+    """The host filters of the schedulers that have one, by name; empty: the bundled ones."""
+    sees: Sees = Sees.NOTHING
+    """The servers whose owners the scheduler itself reads."""
+
+    def seen(self) -> Sees:
+        """Return the servers whose owners the scheduler or one of its rules reads."""
+        weighing = [self.sees, *(rule.sees for rule in self.weighers), *(cost.sees for cost in self.costs)]
+        return max([self.kept(), *weighing])
+
+    def kept(self) -> Sees:
+        """Return the servers by whose owners a filter removes nodes; others coming there make a choice void."""
+        return max((rule.sees for rule in (*self.filters, *self.host_filters.values())), default=Sees.NOTHING)
 
     def applied(self, spec: Spec) -> "Rules":
         """The same without the weighers that have no say in this request."""

@@ -1,7 +1,7 @@
 """A build being placed: which nodes are still in question, and which of them is the best (cloud.md C.3)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -173,11 +173,10 @@ class Search:
         lines.weighed_all(self.hosts, [(place, entry[2]) for place, entry in listed], len(self.among))
 
     def _take(self, place: int, row: Hosts, weight: float) -> Pick:
-        """Count a server on the node, in the table and in its group."""
+        """Count a server on the node: in the table, in its group and among its owner's."""
         hosts, node_id = self.hosts, int(self.hosts.ids[place])
         kept = limits(self._filters, row, self.spec, self.rules.options)
         pick = Pick(node_id, str(hosts.names[place]), str(hosts.service_hosts[place]), kept, weight)
         hosts.consume(place, self.spec)
-        if self.spec.group:
-            self.spec = replace(self.spec, group=self.spec.group.joined_by(node_id))
+        self.spec = self.spec.joined_by(node_id)
         return pick

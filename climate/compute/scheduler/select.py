@@ -4,7 +4,7 @@ from climate.compute.errors import ComputeHostMetricNotFound, NoValidHost
 from climate.compute.request import Spec
 from climate.compute.scheduler import lines
 from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan
+from climate.compute.scheduler.plan import Plan, Scheduler
 from climate.compute.scheduler.rules import Rules
 from climate.compute.scheduler.search import Search
 from climate.compute.scheduler.trail import Record, begun
@@ -59,3 +59,7 @@ def _cause(record: Record) -> str:
     if record.refused == Search.NO_HOSTS:
         return "There are no hosts." if not len(record.hosts) else "No host is left by the names that were given."
     return f"None is left by the filter '{record.refused}'."
+
+
+FILTER = Scheduler(select, filters=True)
+"""The filter scheduler as it is installed."""

@@ -73,6 +73,7 @@ def _range(rule: Weigher, values: Numbers) -> tuple[float, float]:
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ComputeHostMetricNotFound(f"The weigher '{rule.name}' requires what a host does not report.")
     low = low if rule.floor is None else min(low, rule.floor)
+    high = high if rule.ceiling is None else max(high, rule.ceiling)
     return low, high - low
 
 

@@ -32,6 +32,11 @@ _LIST = text(f"""
     ORDER BY g.created_at, g.id LIMIT :limit OFFSET :offset
 """)
 
+_NAMED = text("""
+    SELECT id::text FROM compute_server_groups WHERE project_id = :project_id AND name = :name
+    ORDER BY created_at, id LIMIT :most
+""")
+
 # Those of reservations were asked for by nobody, and are not counted.
 _COUNT = text("""
     SELECT count(*) FROM compute_server_groups g
@@ -74,6 +79,11 @@ def listed(
     """The groups of a project, or of all, oldest first; those after the one with the id `marker`."""
     given = {"project_id": project_id, "limit": limit, "offset": offset, "marker": marker}
     return conn.execute(_LIST, given).mappings().all()
+
+
+def named(conn: Connection, name: str, project_id: str, most: int) -> list[str]:
+    """Return the ids of a project's groups of this name, oldest first, up to `most`."""
+    return list(conn.execute(_NAMED, {"name": name, "project_id": project_id, "most": most}).scalars())
 
 
 def count(conn: Connection, project_id: str) -> int:

@@ -16,6 +16,13 @@ _LISTED = text("""
     FROM compute_network_hosts h ORDER BY h.host
 """)
 
+_LOADS = text("""
+    WITH up AS (SELECT h.host, (SELECT count(*) FROM compute_networks n WHERE n.host = h.host) AS networks
+                FROM compute_network_hosts h
+                WHERE h.beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down) OR h.host = :host)
+    SELECT coalesce(max(networks) FILTER (WHERE host = :host), 0) AS own, coalesce(min(networks), 0) AS fewest FROM up
+""")
+
 _TO_BEAT = text("""
     WITH due AS (UPDATE compute_network_hosts SET looked_at = :now
                  WHERE looked_at IS NULL OR looked_at < CAST(:now AS timestamptz) - make_interval(secs => :look)
@@ -50,6 +57,15 @@ def beat(conn: Connection, host: str, now: datetime) -> None:
 def listed(conn: Connection, now: datetime, down_seconds: float) -> list[dict[str, object]]:
     """The network services there are: host, beat_at, up, networks."""
     return [dict(row) for row in conn.execute(_LISTED, {"now": now, "down": down_seconds}).mappings()]
+
+
+def loads(conn: Connection, host: str, now: datetime, down_seconds: float) -> tuple[int, int]:
+    """Return how many networks this host has, and the fewest that a living one has.
+
+    It needs no lock: a claim that is not committed yet makes others look emptier, never this host.
+    """
+    row = conn.execute(_LOADS, {"host": host, "now": now, "down": down_seconds}).one()
+    return row.own, row.fewest
 
 
 def to_beat(conn: Connection, now: datetime, look: float, down: float) -> list[tuple[str, bool, bool]]:

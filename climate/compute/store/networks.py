@@ -97,6 +97,8 @@ _CLAIM = text(f"""
     RETURNING {_COLUMNS}
 """)
 
+_UNCLAIMED = text("SELECT EXISTS (SELECT FROM compute_networks WHERE host IS NULL)")
+
 _OWN = text(f"SELECT {_COLUMNS} FROM compute_networks n WHERE n.host = :host ORDER BY n.created_at, n.vlan, n.cidr")
 
 _ASSOCIATE = text("""
@@ -196,6 +198,11 @@ def claim(conn: Connection, host: str, now: object, down_seconds: float) -> Netw
     given = {"host": host, "now": now, "down": down_seconds}
     row = conn.execute(_CLAIM, given).mappings().one_or_none()
     return network_of(row) if row else None
+
+
+def unclaimed(conn: Connection) -> bool:
+    """Return whether there is a network without a host."""
+    return bool(conn.execute(_UNCLAIMED).scalar_one())
 
 
 def own(conn: Connection, host: str) -> list[Network]:

@@ -144,6 +144,7 @@ servers = Table(
     time("launched_at", nullable=True),
     Index(None, "project_id", "created_at", "id"),
     Index(None, "build_id"),
+    Index(None, "user_id"),
     Index("ix_compute_servers_under_way", "task_at", postgresql_where=text("task IS NOT NULL")),
     Index("ix_compute_servers_sleeping", "id", postgresql_where=text("status = 'RESERVED'")),
     Index("ix_compute_servers_granted", "granted", "node_id", postgresql_where=text("granted IS NOT NULL")),

@@ -84,7 +84,7 @@ def create(
 
     Raises QuotaExceeded, BadRequest, and Conflict for a reservation id that the project has used.
     """
-    build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id()
+    build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id(compute)
     spec, kept = spec_of(request), request if worker else replace(request, least=1)
     with compute.engine.begin() as conn:
         count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)

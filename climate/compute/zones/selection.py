@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from climate.compute import granting, lookup
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, ComputeError
-from climate.compute.request import BootRequest, spec_of
+from climate.compute.request import BootRequest, spec_of, zoned
 from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.multi import BOOT
 from climate.compute.scheduler.plan import Trail
 from climate.compute.store import child_zones
 from climate.compute.zones import request_spec, routing
@@ -170,16 +171,18 @@ def _read_only(compute: Compute) -> Connection:
 
 def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], ZoneReport, Trail]:
     """Return the offers of this zone itself, its report, and the trail of its scheduler."""
+    compute = compute.scheduling(BOOT)
+    trust = compute.attested(request.flavor)
     try:
         with _read_only(compute) as conn:
-            spec = spec_of(request)
+            spec = spec_of(zoned(request, compute.rules.options.schedule_zone))
             lookup.check_image(conn, request.image_id, request.flavor)
             granting.check_hints(conn, spec)
             lookup.check_place(conn, spec, compute.rules.options.default_zone)
             hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
             completed = lookup.completed(conn, compute.rules, spec)
-            spec = replace(completed, slots=granting.slots(conn, hosts, spec))
-        plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules)
+            spec = replace(completed, trust=trust, slots=granting.slots(conn, hosts, spec))
+        plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules, compute.tell)
     except BadRequest as refused:
         return [], ZoneReport(reason=str(refused)), {}
     items = [LocalItem(pick.weight, pick.service_host, pick.node) for pick in plan.picks]

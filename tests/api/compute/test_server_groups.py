@@ -48,7 +48,7 @@ def test_members_are_the_servers_of_the_group(there: World, member: Person) -> N
     first = member.booted({"group": group})
     there.settle()
     assert member.get(f"{GROUPS}/{group}")["server_group"]["members"] == [first]
-    assert message(member.boot({"group": "group-1"}), 400, "badRequest")
+    assert message(member.boot({"group": "group-2"}), 400, "badRequest")
     assert message(member.boot({"group": str(uuid4())}), 400, "badRequest")
 
 
@@ -136,3 +136,13 @@ def test_rules_are_for_the_new_shape(member: Person) -> None:
     assert message(member("POST", GROUPS, body), 400, "badRequest")
     for path in (f"{GROUPS}?limit=-1", f"{GROUPS}?offset=x", f"{GROUPS}?marker=x", f"{GROUPS}?all_projects=perhaps"):
         assert message(member("GET", path), 400, "badRequest")
+
+
+def test_a_server_joins_a_group_by_its_name(there: World, member: Person, stranger: Person) -> None:
+    made = make(member)
+    server_id = member.booted({"group": made["name"]})
+    there.settle()
+    assert member.get(f"{GROUPS}/{made['id']}")["server_group"]["members"] == [server_id]
+    assert "could not be found" in message(stranger.boot({"group": made["name"]}), 400, "badRequest")
+    make(member)
+    assert "several" in message(member.boot({"group": made["name"]}), 400, "badRequest").lower()

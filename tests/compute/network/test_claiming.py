@@ -13,6 +13,7 @@ from sqlalchemy import text
 from climate.compute.errors import BadRequest, Conflict, NoMoreNetworks
 from climate.compute.network import claiming, networks, serving
 from climate.compute.network.model import Network
+from climate.compute.network.options import FEWEST
 from climate.compute.network.recording import RecordingNetwork
 from tests.compute.network.books import ONE, TWO, Books
 from tests.compute.network.conftest import Cloud
@@ -77,6 +78,59 @@ def test_two_hosts_at_once_never_have_the_same(cloud: Cloud) -> None:
             assert len(claimed) == len(set(claimed))
             assert sorted(claimed) == sorted(network.id for network in there.listed() if network.host is not None)
             unclaim_all(there)
+
+
+def test_a_late_host_gets_the_next_networks_until_it_has_as_many(cloud: Cloud) -> None:
+    there = cloud(manager="vlan", placement=FEWEST)
+    made(there, 6)
+    for _ in range(3):
+        there.tend(ONE)
+    for _ in range(4):
+        there.tend(TWO, ONE)
+    assert Counter(hosts_of(there)) == {ONE: 3, TWO: 3}
+    assert hosts_of(there)[:4] == [ONE, ONE, ONE, TWO]
+
+
+def test_the_first_that_asks_gets_more_where_placement_says_so(cloud: Cloud) -> None:
+    there = cloud(manager="vlan")
+    made(there, 6)
+    for _ in range(3):
+        there.tend(ONE)
+    there.tend(TWO, ONE)
+    assert Counter(hosts_of(there)) == {ONE: 4, TWO: 1, None: 1}
+
+
+def test_hosts_at_once_have_as_many_networks_as_each_other(cloud: Cloud) -> None:
+    there = cloud(manager="vlan", placement=FEWEST)
+    made(there, 12)
+    start = Barrier(4)
+    computes = [there.host(f"net-{number}") for number in range(4)]
+    for compute in computes:
+        claiming.beat(compute)
+
+    def claim_all(number: int) -> None:
+        start.wait()
+        while None in hosts_of(there):
+            claiming.claim(computes[number])
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(3):
+            list(threads.map(claim_all, range(4)))
+            assert sorted(Counter(hosts_of(there)).values()) == [3, 3, 3, 3]
+            unclaim_all(there)
+
+
+def test_a_full_host_claims_nothing_and_a_dead_one_is_no_reason_to_wait(cloud: Cloud) -> None:
+    there = cloud(manager="vlan", placement=FEWEST, max_networks=2, down_seconds=DOWN)
+    made(there, 5)
+    claiming.beat(there.host(TWO))
+    for _ in range(4):
+        there.tend(ONE)
+    assert Counter(hosts_of(there)) == {ONE: 1, None: 4}, "the other host has none"
+    there.forward(DOWN + 1)
+    for _ in range(4):
+        there.tend(ONE)
+    assert Counter(hosts_of(there)) == {ONE: 2, None: 3}
 
 
 def test_a_dead_hosts_networks_are_claimed_in_time_and_not_before(cloud: Cloud) -> None:

@@ -12,7 +12,7 @@ from climate.compute.request import Spec
 from climate.compute.scheduler.host_filters import chosen, matching
 from climate.compute.scheduler.hosts import Hosts
 from climate.compute.scheduler.json_query import parse
-from climate.compute.scheduler.rules import Options
+from climate.compute.scheduler.rules import Options, Rules
 from tests.compute.tables import hosts
 
 STATS: dict[int, dict[str, Any]] = {
@@ -22,6 +22,7 @@ STATS: dict[int, dict[str, Any]] = {
     10: {"slots": 4, "fan": {"speed": {"rpm": 0}}, "quiet": True},
 }
 OPTIONS = Options()
+RULES = Rules((), ())
 ALL = list(range(1, 11))
 
 
@@ -49,7 +50,7 @@ def spec(ram_mb: int = 50, disk_gb: int = 500, extra: dict[str, str] | None = No
 
 
 def kept(table: Hosts, asked: Spec) -> list[int]:
-    rule = chosen(asked, OPTIONS)
+    rule = chosen(asked, RULES)
     return list(table.ids[rule.keep(table, asked, OPTIONS)].tolist())
 
 
@@ -137,12 +138,12 @@ def test_an_unknown_operator_is_refused_before_anything_is_scheduled(ten: Hosts)
 
 def test_only_filters_of_the_list_can_be_named() -> None:
     with pytest.raises(BadRequest, match=r"Scheduler Host Filter os\.system could not be found"):
-        chosen(spec(host_filter="os.system"), OPTIONS)
+        chosen(spec(host_filter="os.system"), RULES)
 
 
 def test_why_a_host_is_left_out_is_told(ten: Hosts) -> None:
     def why(place: int, asked: Spec) -> str:
-        rule = chosen(asked, OPTIONS)
+        rule = chosen(asked, RULES)
         assert rule.why is not None
         return rule.why(ten, asked, OPTIONS, place)
 

@@ -9,7 +9,7 @@ import pytest
 from climate.compute.errors import BadRequest, ComputeHostMetricNotFound, NoValidHost
 from climate.compute.flavor import Flavor
 from climate.compute.request import Group, Spec
-from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.filters import FILTERS, WITH_CORES
 from climate.compute.scheduler.filters.capabilities import JSON
 from climate.compute.scheduler.filters.capacity import AGGREGATE_CORE
 from climate.compute.scheduler.filters.place import ALL_HOSTS, CIDR
@@ -125,7 +125,7 @@ def test_the_claim_must_keep_what_the_filters_promised() -> None:
     pick = select(hosts({"vcpus": 0}), SMALL, 1, RULES).picks[0]
     assert pick.limits == {"memory_mb": 8192 * 1.5, "disk_gb": 100.0}
     row = labels({"cpu_allocation_ratio": "2"})
-    pick = select(hosts(row), SMALL, 1, Rules((*FILTERS, AGGREGATE_CORE), WEIGHERS)).picks[0]
+    pick = select(hosts(row), SMALL, 1, Rules((*WITH_CORES, AGGREGATE_CORE), WEIGHERS)).picks[0]
     assert pick.limits == {"memory_mb": 8192 * 1.5, "disk_gb": 100.0, "vcpu": 16.0}
 
 
@@ -189,7 +189,7 @@ def test_forced_hosts_and_nodes_skip_all_filters_but_that_of_reservations() -> N
 
 
 def test_of_several_limits_the_least_is_to_be_kept() -> None:
-    rules = replace(RULES, filters=(*FILTERS, AGGREGATE_CORE))
+    rules = replace(RULES, filters=(*WITH_CORES, AGGREGATE_CORE))
     more, less = labels({"cpu_allocation_ratio": "20"}), labels({"cpu_allocation_ratio": "2"})
     for row, vcpus in ((more, 8 * 16), (less, 8 * 2)):
         limits = select(hosts(row), SMALL, 1, rules).picks[0].limits
@@ -279,3 +279,23 @@ def test_what_cannot_be_understood_is_refused_as_such_whatever_the_hosts(
 ) -> None:
     with pytest.raises(BadRequest):
         select(hosts(*rows), replace(SMALL, **asked), 1, replace(RULES, filters=(*FILTERS, JSON, CIDR)))
+
+
+@pytest.mark.parametrize(
+    ("floor", "ceiling", "weights"),
+    [
+        (None, None, [0, 1, 0.5]),
+        (None, 800, [0, 0.5, 0.25]),
+        (0, 800, [0.5, 0.75, 0.625]),
+        (None, 500, [0, 1, 0.5]),
+        (None, 600, [0, 1, 0.5]),
+    ],
+)
+def test_a_weigher_may_fix_the_lowest_and_the_highest_value(
+    floor: float | None, ceiling: float | None, weights: list[float]
+) -> None:
+    found = Weigher("Own", lambda table, spec, options: table.vcpus, lambda options: 1.0, floor, ceiling)
+    table = hosts({"vcpus": 400}, {"vcpus": 600}, {"vcpus": 500})
+    told = select(table, SMALL, 1, Rules((ALL_HOSTS,), (found,))).trail["weighed"]
+    found_of = {entry["node"]: entry["normalised"][0] for entry in told}
+    assert [found_of[node] for node in ("n1", "n2", "n3")] == weights

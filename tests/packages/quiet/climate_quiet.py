@@ -1,10 +1,12 @@
-"""AwakeFilter leaves out nodes that are `asleep`; CoolWeigher and compute_degrees prefer those with few degrees."""
+"""Parts of schedulers of somebody else: by degrees, by whether nodes sleep, and by whose servers are on them."""
 
 import numpy as np
 
 from climate.compute.request import Spec
 from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
-from climate.compute.scheduler.rules import Again, Filter, Options, Weigher
+from climate.compute.scheduler.plan import Pick, Plan, Scheduler
+from climate.compute.scheduler.rules import Again, Cost, Filter, Options, Rules, Sees, Weigher
+from climate.compute.scheduler.select import select
 
 
 def awake(hosts: Hosts, spec: Spec, options: Options) -> Mask:
@@ -19,5 +21,35 @@ def degrees(hosts: Hosts, spec: Spec) -> Numbers:
     return warmth(hosts, spec, Options())
 
 
+def own(hosts: Hosts, spec: Spec) -> Numbers:
+    """Servers of the project that asks."""
+    assert spec.occupants is not None
+    return spec.occupants.count(hosts.ids, project_id=spec.project_id)
+
+
+def strangers(hosts: Hosts, spec: Spec) -> Numbers:
+    """Servers of all other projects."""
+    assert spec.occupants is not None
+    return spec.occupants.count(hosts.ids) - own(hosts, spec)
+
+
+def coolest(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """Put all servers on the coolest node."""
+    found = degrees(hosts, spec)
+    place = int(np.argmin(found))
+    pick = Pick(int(hosts.ids[place]), "", "")
+    return Plan((pick,) * count, {"degrees": float(found[place])})
+
+
+def shy(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """Choose as the filter scheduler does, of the nodes with the fewest servers of strangers."""
+    found = strangers(hosts, spec)
+    return select(hosts.where(found == found.min()), spec, count, rules)
+
+
 AWAKE = Filter("AwakeFilter", awake, why=lambda hosts, spec, options, place: "is asleep.")
 COOL = Weigher("CoolWeigher", warmth, lambda options: -1.0, again=Again.NEVER)
+LONELY = Filter("LonelyFilter", lambda hosts, spec, options: strangers(hosts, spec) == 0, Again.ROW, sees=Sees.ALL)
+HOMELY = Weigher("HomelyWeigher", lambda hosts, spec, options: own(hosts, spec), lambda options: 9.0, sees=Sees.OWN)
+STRANGERS = Cost("compute_strangers", strangers, sees=Sees.ALL)
+SHY = Scheduler(shy, filters=True, sees=Sees.ALL)

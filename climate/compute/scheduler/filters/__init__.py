@@ -18,6 +18,8 @@ FILTERS = (
     IMAGE_PROPERTIES,
     APART,
     TOGETHER,
-    CORE,
 )
-"""Those of cloud.md C.1, and two of our own: ReservationFilter keeps lent nodes, CoreFilter the ratio of CPUs."""
+"""The default filters of the filter scheduler, after ReservationFilter, which keeps lent nodes."""
+
+WITH_CORES = (*FILTERS, CORE)
+"""The default filters when CLIMATE_SCHEDULER_CORE_FILTER asks for the ratio of CPUs too."""

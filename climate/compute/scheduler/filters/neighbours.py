@@ -7,7 +7,7 @@ import numpy as np
 from climate.compute.request import Group, Spec
 from climate.compute.scheduler.filters.place import everywhere
 from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
-from climate.compute.scheduler.rules import Again, Filter, Options
+from climate.compute.scheduler.rules import Again, Filter, Options, Sees
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 
@@ -53,6 +53,13 @@ def of_one_type(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return ~among(hosts, spec.other_flavors)
 
 
+def without_user(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """No server of the user who asks is there, in whatever project."""
+    if spec.occupants is None:
+        return everywhere(hosts)
+    return np.asarray(spec.occupants.count(hosts.ids, user_id=spec.user_id) == 0, dtype=np.bool_)
+
+
 def _crowded(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
     most = spec.group.most if spec.group else 1
     return f"has {'a server' if most == 1 else f'{most} servers'} of the anti-affinity group already."
@@ -65,3 +72,10 @@ DIFFERENT_HOST = Filter(
     "DifferentHostFilter", different_host, why=lambda *_: "has one of the servers named by different_host."
 )
 TYPE_AFFINITY = Filter("TypeAffinityFilter", of_one_type, why=lambda *_: "has servers of another flavor.")
+USER_APART = Filter(
+    "UserAntiAffinityFilter",
+    without_user,
+    Again.ROW,
+    lambda *_: "has a server of the same user.",
+    sees=Sees.OWN,
+)

@@ -1,0 +1,147 @@
+"""Filters by what a node is: its NUMA cells and PCI devices as it reports them, and its trust as others attest it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from climate.compute import trust
+from climate.compute.demands import Demand, demand_of
+from climate.compute.errors import BadRequest
+from climate.compute.request import Spec
+from climate.compute.scheduler import numa
+from climate.compute.scheduler.filters.place import everywhere
+from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
+from climate.compute.scheduler.rules import Again, Filter, Options
+
+DEVICES = "pci_devices"
+"""Where a node's stats have its PCI devices: a list of {"vendor_id": "10de", "product_id": "20b0"}."""
+
+Product = tuple[str, str]
+"""(vendor id, product id), four hexadecimal digits each."""
+
+
+def demanded(spec: Spec) -> Demand:
+    """Return what the flavor asks for beyond its size; BadRequest when that cannot be understood."""
+    flavor = spec.flavor
+    return Demand() if flavor is None else demand_of(flavor.extra_specs, flavor.vcpus, flavor.ram_mb)
+
+
+def cells_fit(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """The guest's NUMA cells fit on cells of the node, beside those of the servers that are there."""
+    cells = demanded(spec).cells
+    if not cells:
+        return everywhere(hosts)
+    mask = hosts.profile.where(lambda profile: bool(numa.sizes(profile.stats)))
+    for place in np.flatnonzero(mask).tolist():
+        there = [one.cells for one in _there(spec, int(hosts.ids[place])) if one.cells]
+        ratios = float(hosts.cpu_ratio[place]), float(hosts.ram_ratio[place])
+        sizes = numa.sizes(hosts.profile.values[hosts.profile.codes[place]].stats)
+        mask[place] = numa.fit(sizes, [*there, cells], ratios)
+    return mask
+
+
+def _why_no_cells(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    known = numa.sizes(hosts.profile.row(place).values[0].stats)
+    return "has no free NUMA cells for the guest's." if known else "reports no NUMA cells."
+
+
+def devices_free(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """As many PCI devices of each kind are free as the flavor asks for."""
+    mask = everywhere(hosts)
+    for product, count in wanted(spec, options).items():
+        mask &= _free(hosts, spec, options, product) >= count
+    return mask
+
+
+def wanted(spec: Spec, options: Options) -> Mapping[Product, int]:
+    """Return the devices that a flavor asks for by their aliases; BadRequest for an alias that is not defined."""
+    known = dict(options.pci_aliases)
+    devices = demanded(spec).devices
+    unknown = [name for name, _ in devices if name not in known]
+    if unknown:
+        raise BadRequest(f"PCI alias {unknown[0][:80]} is not defined; known are {', '.join(sorted(known)) or 'none'}.")
+    return _by_product(devices, known)
+
+
+def _by_product(devices: Iterable[tuple[str, int]], known: Mapping[str, Product]) -> Counter[Product]:
+    found: Counter[Product] = Counter()
+    for name, count in devices:
+        if name in known:
+            found[known[name]] += count
+    return found
+
+
+def _free(hosts: Hosts, spec: Spec, options: Options, product: Product) -> Numbers:
+    """How many devices of a kind each node has that no server there has been promised."""
+    free = hosts.profile.number(lambda profile: _reported(profile.stats)[product])
+    known = dict(options.pci_aliases)
+    for node_id, demands in (spec.demands or {}).items():
+        place = int(np.searchsorted(hosts.ids, node_id))
+        if place < len(hosts) and hosts.ids[place] == node_id:
+            free[place] -= sum(_by_product(demand.devices, known)[product] for demand in demands)
+    return free
+
+
+def _reported(stats: Mapping[str, Any]) -> Counter[Product]:
+    told = stats.get(DEVICES)
+    try:
+        found = [(one["vendor_id"], one["product_id"]) for one in told] if isinstance(told, list) else []
+        return Counter((vendor.lower(), product.lower()) for vendor, product in found)
+    except (AttributeError, KeyError, TypeError):
+        return Counter()
+
+
+def _why_no_devices(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    row = hosts.row(place)
+    counts = [
+        f"{_free(row, spec, options, product)[0]:g} of {count} PCI devices {':'.join(product)}"
+        for product, count in wanted(spec, options).items()
+    ]
+    return f"has {', '.join(counts)} free."
+
+
+def _there(spec: Spec, node_id: int) -> Iterable[Demand]:
+    return (spec.demands or {}).get(node_id, ())
+
+
+def _asks_for_cells(spec: Spec) -> bool:
+    return bool(demanded(spec).cells)
+
+
+def _asks_for_devices(spec: Spec) -> bool:
+    return bool(demanded(spec).devices)
+
+
+def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """Its service has the level of trust that the flavor asks for."""
+    level = trust.wanted(spec.flavor)
+    if level is None:
+        return everywhere(hosts)
+    fits = (spec.trust.get(host, trust.UNKNOWN) == level for host in hosts.service_hosts)
+    return np.fromiter(fits, np.bool_, len(hosts))
+
+
+def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    told = spec.trust.get(hosts.service_hosts[place], trust.UNKNOWN)
+    return f"is {told} by the attestation service; {trust.wanted(spec.flavor)} is asked for."
+
+
+TRUSTED = Filter("TrustedFilter", trusted, why=_why_not_trusted, check=lambda hosts, spec: trust.wanted(spec.flavor))
+NUMA = Filter(
+    "NUMATopologyFilter",
+    cells_fit,
+    Again.ROW,
+    _why_no_cells,
+    check=lambda hosts, spec: demanded(spec),
+    when=_asks_for_cells,
+)
+PCI = Filter(
+    "PciPassthroughFilter",
+    devices_free,
+    Again.ROW,
+    _why_no_devices,
+    check=lambda hosts, spec: demanded(spec),
+    when=_asks_for_devices,
+)

@@ -1,0 +1,28 @@
+"""Installed parts of schedulers by name: each is an entry point of a group, the bundled ones too."""
+
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from climate.compute.errors import ComputeError
+
+
+def named(group: str, what: str, names: Sequence[str], refusal: type[ComputeError]) -> dict[str, Any]:
+    """Return the parts of these names, each once, in their order.
+
+    Raises `refusal`, which lists all names that are not installed and those
+    that are, or tells why an installed part cannot be imported.
+    """
+    installed = {entry.name: entry for entry in entry_points(group=group)}
+    missing = [name for name in names if name not in installed]
+    if missing:
+        known = ", ".join(sorted(installed))
+        raise refusal(f"{what} {', '.join(missing)} could not be found; known are {known}")
+    found = {}
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = installed[name].load()
+        except Exception as reason:
+            told = f"{type(reason).__name__}: {reason}"
+            raise refusal(f"{what} {name} is installed, but it cannot be loaded: {told}") from reason
+    return found

@@ -1,0 +1,41 @@
+"""Notices to administrators at the start and the end of each selection of nodes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from climate.compute.scheduler.selection import END, Tell
+from climate.domain.notices import Notice
+from climate.store import notices
+from climate.store.engine import database_time
+
+log = structlog.get_logger(__name__)
+
+
+def teller(engine: Engine) -> Tell:
+    """Return a function that writes a notice over `engine` in a transaction of its own.
+
+    The transaction of the request may be rolled back when no node is found, and
+    its connection is busy.  `engine` must have connections that no request
+    holds.  A notice that cannot be written is logged: the selection goes on.
+    """
+
+    def tell(kind: str, body: Mapping[str, Any]) -> None:
+        try:
+            with engine.begin() as conn:
+                notices.add(conn, database_time(conn), [Notice(kind, _message(kind, body), body=body)])
+        except (SQLAlchemyError, TypeError, ValueError) as reason:
+            log.warning("a notice of the scheduler could not be written", kind=kind, reason=str(reason))
+
+    return tell
+
+
+def _message(kind: str, body: Mapping[str, Any]) -> str:
+    spec = body["request_spec"]
+    asked = f"{spec['num_instances']} servers of project {spec['project_id']}, reservation {spec['reservation_id']}"
+    if kind != END:
+        return f"Nodes are being selected for {asked}"
+    return f"No nodes for {asked}: {body['error']}" if "error" in body else f"Nodes are selected for {asked}"
