@@ -10,7 +10,18 @@ from climate import bootstrap
 from climate.cloud import CloudError
 from climate.context import Climate
 from climate.domain.errors import Unavailable
-from climate.service import cleaning, drift, failing, healing, maintenance, notices, powering, recycling, topping_up
+from climate.service import (
+    cleaning,
+    draining,
+    drift,
+    failing,
+    healing,
+    maintenance,
+    notices,
+    powering,
+    recycling,
+    topping_up,
+)
 from climate.settings import Settings
 from climate.store import failures
 
@@ -25,6 +36,7 @@ ROUNDS: Sequence[Round] = (
     healing.heal_all,
     recycling.tend,
     cleaning.tend,
+    draining.tend,
     topping_up.top_up,
 )
 """In the order in which they are made."""

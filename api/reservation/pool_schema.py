@@ -55,6 +55,11 @@ class TermsOut(_Exact):
 class PoolOut(_Exact):
     name = _pool()
     hosts = fields.Integer(required=True)
+    unregistered = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Of these, hosts that nobody registered; null where the cloud does not answer."},
+    )
     reservable = fields.Integer(required=True)
     promised_now = fields.Integer(required=True)
     promised_next_day = fields.Integer(required=True, metadata={"description": "Now or within 24 hours."})
@@ -74,7 +79,7 @@ class PoolsAnswer(Schema):
 
 class ResidentQuery(Paged):
     servers = fields.Boolean(
-        metadata={"description": "With the servers on each host; those of recycling hosts always."}
+        metadata={"description": "With the servers on each host; those of recycling and draining hosts always."}
     )
 
 
@@ -108,6 +113,21 @@ class ServerThere(_Exact):
     status = fields.String(required=True)
 
 
+def _server_count() -> fields.Integer:
+    return fields.Integer(
+        required=True, allow_none=True, metadata={"description": "Servers on it; null where that is not known."}
+    )
+
+
+def _servers() -> Any:
+    return fields.List(
+        fields.Nested(ServerThere),
+        required=True,
+        allow_none=True,
+        metadata={"description": "null: not asked for, or the cloud does not answer."},
+    )
+
+
 class PlaceOut(_Exact):
     """Where a host is."""
 
@@ -131,12 +151,8 @@ class ResidentOut(PlaceOut):
     project_id = fields.String(required=True, allow_none=True)
     next = fields.Nested(PromiseOut, required=True, allow_none=True)
     drift = fields.String(required=True, metadata={"description": "What keeps the cloud from having it there."})
-    servers = fields.List(
-        fields.Nested(ServerThere),
-        required=True,
-        allow_none=True,
-        metadata={"description": "null: not asked for, or the cloud does not answer."},
-    )
+    server_count = _server_count()
+    servers = _servers()
     deadline = _maybe_date()
     at_deadline = fields.String(
         required=True,
@@ -146,8 +162,26 @@ class ResidentOut(PlaceOut):
     )
 
 
+class StrangerOut(_Exact):
+    """A host that ordinary boots use, and that nobody registered."""
+
+    name = fields.String(required=True)
+    service_name = fields.String(required=True)
+    vcpus = fields.Integer(required=True)
+    memory_mb = fields.Integer(required=True)
+    local_gb = fields.Integer(required=True)
+    availability_zone = fields.String(required=True, allow_none=True)
+    server_count = _server_count()
+    servers = _servers()
+
+
 class ResidentsAnswer(Schema):
     hosts = fields.List(fields.Nested(ResidentOut), required=True)
+    unregistered = fields.List(
+        fields.Nested(StrangerOut),
+        allow_none=True,
+        metadata={"description": "Of the multi-tenant pool, on its first page; null where the cloud does not answer."},
+    )
     hosts_links = fields.List(fields.Nested(LinkOut))
 
 

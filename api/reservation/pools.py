@@ -1,5 +1,6 @@
 """Pools: where every host is, what it is promised for, and how admins move it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -25,11 +26,13 @@ from api.reservation.pool_schema import (
     ResidentQuery,
     ResidentsAnswer,
 )
+from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.pools import HostPlace, Pool
-from climate.service import opening, placing, pools
+from climate.service import opening, ordinary, placing, pools
 from climate.service.hosts import marker_number
 from climate.service.objections import Order
+from climate.service.ordinary import Stranger
 from climate.service.placing import Moved
 from climate.service.pools import Part, Plan, Resident, Standing
 from climate.store.pools import Promise
@@ -80,10 +83,17 @@ def change_pool(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("pools:get", {200: ResidentsAnswer}, query=ResidentQuery, refuses=(404,)),
 )
 def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
-    """List the hosts of a pool: since when and why, for whom, and what they are promised to next."""
-    part = pages.wanted()
-    found = pools.hosts_of(climate(), caller(), pools.named(pool_name), _part(part), servers=query.get("servers"))
-    return pages.listing("hosts", found, part, _resident_body)
+    """List the hosts of a pool: since when and why, for whom, and what they are promised to next.
+
+    The first page of the multi-tenant pool has all hosts besides that nobody registered.
+    """
+    part, pool = pages.wanted(), pools.named(pool_name)
+    found = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
+    answer = pages.listing("hosts", found, part, _resident_body)
+    if pool is Pool.MULTI_TENANT and part.marker is None:
+        others = ordinary.strangers(climate(), caller(), servers=query.get("servers", False))
+        answer["unregistered"] = None if others is None else [_stranger_body(one) for one in others]
+    return answer
 
 
 @serve(
@@ -174,7 +184,8 @@ def _pool_body(one: Standing) -> Read:
         terms = {**one.terms.of_a_lease, "target": one.terms.target, "own": sorted(one.own)}
     return {
         "name": one.pool,
-        "hosts": one.count.hosts,
+        "hosts": one.hosts,
+        "unregistered": one.unregistered,
         "reservable": one.count.reservable,
         "promised_now": one.count.promised_now,
         "promised_next_day": one.count.promised_soon,
@@ -200,18 +211,35 @@ def _place_body(place: HostPlace) -> Read:
 
 
 def _resident_body(one: Resident) -> Read:
-    servers = None
-    if one.servers is not None:
-        servers = [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in one.servers]
     return {
         **_place_body(one.place),
         "lease_id": str(one.lease[0]) if one.lease else None,
         "project_id": one.lease[1] if one.lease else None,
         "next": _promise_body(one.next) if one.next else None,
         "drift": one.drift,
-        "servers": servers,
+        "server_count": one.server_count,
+        "servers": _servers_body(one.servers),
         "deadline": date(one.ahead.deadline) if one.ahead else None,
         "at_deadline": one.ahead.policy if one.ahead else None,
+    }
+
+
+def _servers_body(found: Sequence[CloudServer] | None) -> list[Read] | None:
+    if found is None:
+        return None
+    return [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in found]
+
+
+def _stranger_body(one: Stranger) -> Read:
+    return {
+        "name": one.host.name,
+        "service_name": one.host.service_name,
+        "vcpus": one.host.vcpus,
+        "memory_mb": one.host.memory_mb,
+        "local_gb": one.host.local_gb,
+        "availability_zone": one.host.availability_zone,
+        "server_count": one.host.servers,
+        "servers": _servers_body(one.servers),
     }
 
 

@@ -11,9 +11,14 @@ from climate.cli.moments import Moment, MomentType, SpanType, wire
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.cli.session import current
 
-POOLS = ("name", "hosts", "reservable", "promised_now", "promised_next_day", "drifted")
-HOSTS = ("id", "name", "since", "reason", "until", "lease_id", "next_start", "servers", "reservable", "drift")
+POOLS = ("name", "hosts", "unregistered", "reservable", "promised_now", "promised_next_day", "drifted")
+HOSTS = (
+    "id", "name", "since", "reason", "until", "lease_id", "next_start",
+    "server_count", "servers", "reservable", "drift",
+)  # fmt: skip
 BACKLOG = ("id", "name", "pool", "kind", "start", "end", "lease_id", "lease_name", "project_id", "reason")
+UNREGISTERED = "nobody registered it"
+
 MOVES = ("id", "name", "from", "pool", "moved", "leases")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,10 +51,17 @@ def show(pool: str) -> None:
 @click.option("--servers", is_flag=True, help="With the servers on them; those of recycling hosts are always shown.")
 @listed
 def hosts(pool: str, servers: bool) -> None:
-    """List the hosts of a pool: since when, why, for whom, and what they are promised to next."""
+    """List the hosts of a pool: since when, why, for whom, and what they are promised to next.
+
+    Those of the multi-tenant pool that nobody registered have no id.
+    """
     session = current()
     query = {"servers": "true"} if servers else {}
-    rows = session.client.pages("reservation", f"/pools/{found.part(pool)}/hosts", "hosts", query)
+    path = f"/pools/{found.part(pool)}/hosts"
+    rows = [*session.client.pages("reservation", path, "hosts", query)]
+    if pool == "multi-tenant":
+        answer = session.client.json("reservation", "GET", path, params={**query, "limit": 1})
+        rows += [{"id": None, "reason": UNREGISTERED, **one} for one in answer["unregistered"] or ()]
     plain = session.form in ("json", "yaml")
     session.show_all(rows if plain else [_flat(row) for row in rows], HOSTS)
 
@@ -58,7 +70,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """With the next promise and the servers as one cell each."""
     servers = row["servers"]
     told = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
-    return {**row, "next_start": (row["next"] or {}).get("start"), "servers": told}
+    return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": told}
 
 
 @group.command("set")

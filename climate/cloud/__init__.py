@@ -68,8 +68,8 @@ class CloudServer:
 FREEPOOL = "freepool"
 """The pool of hosts kept for leases."""
 
-RECYCLING, CLEANING, MAINTENANCE, FAILED = "recycling", "cleaning", "maintenance", "failed"
-KEPT = frozenset({FREEPOOL, RECYCLING, CLEANING, MAINTENANCE, FAILED})
+DRAINING, RECYCLING, CLEANING, MAINTENANCE, FAILED = "draining", "recycling", "cleaning", "maintenance", "failed"
+KEPT = frozenset({FREEPOOL, DRAINING, RECYCLING, CLEANING, MAINTENANCE, FAILED})
 """Pools that are nobody's: no server is booted on their hosts."""
 
 
@@ -132,6 +132,9 @@ class Cloud(Protocol):
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         """The hosts of that name: none, one, or several when the name is ambiguous."""
+
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        """The hosts that ordinary boots use, by name: all that are in none of the pools, whoever made those."""
 
     def enrol(self, host: str) -> None:
         """Put a host into the reservation pool; Refused when servers run on it or it is lent."""

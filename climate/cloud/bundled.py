@@ -58,6 +58,11 @@ class BundledCloud:
         with _port():
             return [_host(node, self.compute.rules.options.default_zone) for node in lending.nodes(self.compute, name)]
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        with _port():
+            zone = self.compute.rules.options.default_zone
+            return [_host(node, zone) for node in lending.ordinary_nodes(self.compute)]
+
     def enrol(self, host: str) -> None:
         with _port():
             lending.enrol(self.compute, host)

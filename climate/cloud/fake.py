@@ -36,6 +36,11 @@ class FakeCloud(Pretence):
             found = self.hosts.get(name)
             return [replace(found, servers=len(self._on({name})))] if found else []
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        with self._verb("ordinary_hosts", ""):
+            names = sorted(set(self.hosts) - set(self._pool_of))
+            return [replace(self.hosts[name], servers=len(self._on({name}))) for name in names]
+
     def enrol(self, host: str) -> None:
         with self._verb("enrol", host):
             if host not in self.hosts:

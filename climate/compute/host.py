@@ -14,7 +14,7 @@ SERVICE_DOWN_SECONDS = 60
 FREEPOOL = "freepool"
 """The pool of nodes kept for leases."""
 
-KEPT = frozenset({FREEPOOL, "recycling", "cleaning", "maintenance", "failed"})
+KEPT = frozenset({FREEPOOL, "draining", "recycling", "cleaning", "maintenance", "failed"})
 """Pools that are nobody's: kept for leases, or out of use for a while.  All but the first may have servers."""
 
 OWNER, CLOSED = "blazar:owner", "climate:closed"

@@ -29,6 +29,13 @@ def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
         return node_rows.listed(conn, compute.now(conn), compute.down_seconds, name)
 
 
+def ordinary_nodes(compute: Compute) -> list[Node]:
+    """The nodes in no pool, by name; of a name that a pooled node has as well, none is meant."""
+    found = nodes(compute)
+    pooled = {node.name for node in found if node.pool is not None}
+    return sorted((node for node in found if node.name not in pooled), key=lambda node: node.name)
+
+
 def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
     """Id of a node -> (id, name) of the servers on it."""
     with compute.engine.connect() as conn:

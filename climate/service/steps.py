@@ -57,6 +57,9 @@ class Steps:
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return self._cloud.find_hosts(name)
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        return self._cloud.ordinary_hosts()
+
     def enrol(self, host: str) -> None:
         self._once(f"enrol:{host}", lambda: self._cloud.enrol(host))
 

@@ -186,7 +186,7 @@ hosts = Table(
     Column("doubted_since", Time),
     CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
     CheckConstraint(
-        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'cleaning', 'maintenance', 'failed')",
+        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'draining', 'cleaning', 'maintenance', 'failed')",
         name="pool_known",
     ),
     CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),

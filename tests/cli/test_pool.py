@@ -23,6 +23,17 @@ def test_the_hosts_of_a_pool_tell_their_next_lease_and_their_servers(cli: Cli, w
     assert wire.sent("GET", f"{V1}/pools/lent/hosts").query["servers"] == "true"
 
 
+def test_hosts_that_nobody_registered_are_told_with_the_others(cli: Cli) -> None:
+    ran = cli("pool", "hosts", "multi-tenant", "-f", "csv", "-c", "id", "-c", "name", "-c", "server_count")
+    assert ran.out == "id,name,server_count\n7,h7,\n8,h8,\n,n1,2\n"
+    assert cli("pool", "hosts", "multi-tenant", "-f", "json").data[2]["reason"] == "nobody registered it"
+
+
+def test_a_busy_host_is_registered_to_be_drained(cli: Cli, wire: Wire) -> None:
+    assert cli("host", "create", "n1", "--drain", "--dry-run").code == 0
+    assert wire.sent("POST", f"{V1}/os-hosts").query == {"dry_run": "true", "drain": "true"}
+
+
 def test_the_backlog_is_one_line_a_promise(cli: Cli, wire: Wire) -> None:
     ran = cli("pool", "backlog", "--from", "now", "--to", "+2d", "-f", "value", "-c", "name", "-c", "lease_id")
     assert ran.out == "h7 l1\nh7 l1\n"

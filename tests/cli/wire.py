@@ -172,7 +172,9 @@ class Wire:
             servers = [{"id": "s1", "name": "web", "project_id": "p1", "status": "ACTIVE"}]
             following = {"start": "2030-01-02T12:00:00.000000"}
             row = {"id": "7", "name": "h7", "reason": "why", "servers": servers, "next": following, "drift": ""}
-            return _json(200, {"hosts": [row, {**row, "id": "8", "name": "h8", "servers": None, "next": None}]})
+            others = [{"name": "n1", "server_count": 2, "servers": None}] if path[0] == "multi-tenant" else None
+            more = {"unregistered": others} if others else {}
+            return _json(200, {"hosts": [row, {**row, "id": "8", "name": "h8", "servers": None, "next": None}], **more})
         if path[1:] == ["backlog"]:
             promise = {"kind": "lease", "start": "2030-01-02T12:00:00.000000", "lease_id": "l1"}
             plans = [

@@ -47,6 +47,11 @@ class Look:
     def book(self) -> Metadata:
         return self.pools[BOOK].metadata if BOOK in self.pools else {}
 
+    @property
+    def inside(self) -> frozenset[str]:
+        """Names of all hypervisors that are in a pool."""
+        return frozenset[str]().union(*(pool.hosts for pool in self.pools.values()))
+
     def of(self, host: str) -> str | None:
         """The pool that a host is in; while it moves, the one where least may be done, and `freepool` last."""
         inside = self.all_of(host)

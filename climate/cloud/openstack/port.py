@@ -18,6 +18,9 @@ class OpenStackCloud:
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return hosts.find(self.remote, name)
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        return hosts.others(self.remote, pools.look(self.remote).inside)
+
     def enrol(self, host: str) -> None:
         lending.enrol(self.remote, host)
 

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from climate.cloud import CloudError
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from tests.api.reservation.face import Person, run_due, written
-from tests.conftest import Clock
+from tests.conftest import Clock, cloud_host
 
 
 def moves(person: Person, pool: str, *hosts: str, query: str = "", **more: Any) -> Any:
@@ -24,6 +25,7 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
         "reservation",
         "lent",
         "recycling",
+        "draining",
         "cleaning",
         "maintenance",
         "failed",
@@ -35,6 +37,7 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
         == {
             "name": "reservation",
             "hosts": 7,
+            "unregistered": 0,
             "reservable": 7,
             "promised_now": 0,
             "promised_next_day": 0,
@@ -152,7 +155,38 @@ def test_a_host_with_servers_waits_and_says_for_what(admin: Person, climate: Cli
     assert shown["servers"] == [{"id": server, "name": "server", "project_id": "p", "status": "ACTIVE"}]
 
 
-POOLS = "multi-tenant, reservation, lent, recycling, cleaning, maintenance, failed"
+def test_a_host_that_nobody_registered_is_seen_and_registered_with_its_servers(
+    admin: Person, member: Person, climate: Climate
+) -> None:
+    cloud = climate.cloud
+    assert isinstance(cloud, FakeCloud)
+    cloud.set_hosts([*cloud.hosts.values(), cloud_host("n1")])
+    server = cloud.boot("p", "n1")
+    pool = admin.get("/pools/multi-tenant")["pool"]
+    assert (pool["hosts"], pool["unregistered"]) == (1, 1)
+    there = {"id": server, "name": "server", "project_id": "p", "status": "ACTIVE"}
+    for query, servers in (("", None), ("?servers=true", [there]), ("?limit=1", None)):
+        answer = admin.get(f"/pools/multi-tenant/hosts{query}")
+        (one,) = answer["unregistered"]
+        assert (one["name"], one["server_count"], one["servers"]) == ("n1", 1, servers)
+    assert "unregistered" not in admin.get("/pools/multi-tenant/hosts?marker=1")
+    assert "unregistered" not in admin.get("/pools/reservation/hosts")
+    assert member("POST", "/os-hosts?drain=true", {"name": "n1"}).status_code == 403
+    refused = admin("POST", "/os-hosts", {"name": "n1"})
+    assert refused.status_code == 409
+    assert "drain=true" in refused.json["error_message"]
+    assert admin("POST", "/os-hosts?drain=perhaps", {"name": "n1"}).status_code == 400
+    admin.done(admin("POST", "/os-hosts?drain=true&dry_run=true", {"name": "n1"}))
+    assert admin.get("/pools/draining")["pool"]["hosts"] == 0
+    made = admin.done(admin("POST", "/os-hosts?drain=true", {"name": "n1", "gpu": "a100"}), 201)["host"]
+    (waiting,) = admin.get("/pools/draining/hosts")["hosts"]
+    assert (waiting["id"], waiting["servers"], waiting["server_count"]) == (made["id"], [there], 1)
+    cloud.failures = {"ordinary_hosts": CloudError("away")}
+    assert admin.get("/pools/multi-tenant")["pool"]["unregistered"] is None
+    assert admin.get("/pools/multi-tenant/hosts")["unregistered"] is None
+
+
+POOLS = "multi-tenant, reservation, lent, recycling, draining, cleaning, maintenance, failed"
 
 REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
     "an unknown pool": ("GET", "/pools/nope", None, 404, f"'nope'; there are {POOLS}"),

@@ -1,0 +1,13 @@
+"""The pool of hosts that are drained before they are kept for leases."""
+
+from alembic import op
+
+from migrations.scripts import statements
+
+revision = "0018"
+down_revision = "0017"
+
+
+def upgrade() -> None:
+    for statement in statements("0018_draining.sql"):
+        op.execute(statement)
