@@ -15,12 +15,12 @@ from climate.service import (
     draining,
     drift,
     failing,
+    filling,
     healing,
     maintenance,
     notices,
     powering,
     recycling,
-    topping_up,
 )
 from climate.settings import Settings
 from climate.store import failures
@@ -37,7 +37,7 @@ ROUNDS: Sequence[Round] = (
     recycling.tend,
     cleaning.tend,
     draining.tend,
-    topping_up.top_up,
+    filling.tend,
 )
 """In the order in which they are made."""
 

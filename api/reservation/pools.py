@@ -1,6 +1,7 @@
 """Pools: where every host is, what it is promised for, and how admins move it."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -20,6 +21,7 @@ from api.reservation.pool_schema import (
     MovesAnswer,
     Opening,
     PlaceAnswer,
+    PlanAnswer,
     PoolAnswer,
     PoolsAnswer,
     PoolTerms,
@@ -28,8 +30,10 @@ from api.reservation.pool_schema import (
 )
 from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.filling import Move
 from climate.domain.pools import HostPlace, Pool
-from climate.service import opening, ordinary, placing, pools
+from climate.service import filling, opening, ordinary, placing, pools
+from climate.service.filling import Explained
 from climate.service.hosts import marker_number
 from climate.service.objections import Order
 from climate.service.ordinary import Stranger
@@ -111,6 +115,12 @@ def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
     return {"from": date(period.start), "to": date(period.end), **listing}
 
 
+@serve(blueprint, "GET", "/pools/<pool_name>/plan", Operation("pools:get", {200: PlanAnswer}, refuses=(404,)))
+def pool_plan(pool_name: str, query: Read) -> ResponseReturnValue:
+    """Explain how many hosts the reservation pool is to have, and which of them the next round takes and releases."""
+    return {"plan": _filling_body(filling.explain(climate(), caller(), pools.named(pool_name)))}
+
+
 @serve(
     blueprint,
     "POST",
@@ -181,7 +191,7 @@ def _part(part: pages.Wanted) -> Part:
 def _pool_body(one: Standing) -> Read:
     terms = None
     if one.terms is not None:
-        terms = {**one.terms.of_a_lease, "target": one.terms.target, "own": sorted(one.own)}
+        terms = {**asdict(one.terms), "own": sorted(one.own)}
     return {
         "name": one.pool,
         "hosts": one.hosts,
@@ -245,6 +255,32 @@ def _stranger_body(one: Stranger) -> Read:
 
 def _plan_body(one: Plan) -> Read:
     return {"id": str(one.place.host), "name": one.place.name, "promises": [_promise_body(p) for p in one.promises]}
+
+
+def _filling_body(one: Explained) -> Read:
+    there, plan, peak = one.there, one.plan, one.there.peak
+    return {
+        "at": date(there.now),
+        "until": date(there.now + one.rules.horizon),
+        "managed": bool(one.rules.horizon),
+        "hosts": there.size,
+        "draining": len(there.draining),
+        "promised": plan.promised,
+        "promised_at": date(peak.at) if peak and peak.hosts else None,
+        "spare": plan.beyond,
+        "target": one.rules.target,
+        "wanted": plan.wanted,
+        "most": plan.most,
+        "lacking": plan.lacking,
+        "moves": [_step_body(one, move) for move in plan.moves],
+        "kept": [_step_body(one, move) for move in plan.kept],
+        "backlog": [{"at": date(level.at), "hosts": level.hosts} for level in there.backlog],
+    }
+
+
+def _step_body(one: Explained, move: Move) -> Read:
+    place = one.places[move.host]
+    return {"id": str(move.host), "name": place.name, "pool": place.pool, "step": move.step, "reason": move.reason}
 
 
 def _promise_body(one: Promise) -> Read:

@@ -24,6 +24,15 @@ from climate.store.terms import Terms
 SOON = timedelta(hours=24)
 MOST_HOSTS = 100_000
 
+LONGEST_AHEAD = 366 * 86400
+"""The longest horizon and the longest dwell, in seconds."""
+
+MOST: Mapping[str, int] = {
+    **dict.fromkeys(("target", "spare", "slack"), MOST_HOSTS),
+    **dict.fromkeys(("horizon", "dwell"), LONGEST_AHEAD),
+    "margin": 1000,
+}
+
 WORDS: Mapping[str, frozenset[str]] = {"on_end": frozenset(OnEnd), "recycle_deadline": frozenset(Deadline)}
 
 
@@ -125,13 +134,15 @@ def change(
 
 def _check(climate: Climate, name: str, value: object) -> None:
     longest = climate.settings.max_grace_period
-    most = {"target": MOST_HOSTS, "grace_period": longest}
+    most = {**MOST, "grace_period": longest}
     if value is None:
         return
     if name in most and not (isinstance(value, int) and 0 <= value <= most[name]):
         raise InvalidInput(f"{name} must be a number from 0 to {most[name]}, or null")
     if name in WORDS and value not in WORDS[name]:
         raise InvalidInput(f"{name} must be one of {', '.join(sorted(WORDS[name]))}, or null")
+    if name == "drain" and not isinstance(value, bool):
+        raise InvalidInput("drain must be true or false, or null")
     if name not in terms.NAMES:
         raise InvalidInput(f"{name[:80]!r} is not known; known are {', '.join(sorted(terms.NAMES))}")
 

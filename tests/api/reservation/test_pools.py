@@ -8,7 +8,8 @@ from flask import Flask
 from climate.cloud import CloudError
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from tests.api.reservation.face import Person, run_due, written
+from climate.service import filling
+from tests.api.reservation.face import Person, reservation, run_due, written
 from tests.conftest import Clock, cloud_host
 
 
@@ -47,6 +48,12 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
                 "on_end": "terminate",
                 "grace_period": 0,
                 "recycle_deadline": "terminate",
+                "horizon": 0,
+                "spare": 2,
+                "margin": 25,
+                "slack": 2,
+                "dwell": 3600,
+                "drain": True,
                 "own": [],
             },
         }
@@ -62,6 +69,29 @@ def test_terms_are_set_tried_and_unset(admin: Person) -> None:
     assert admin.done(admin("PUT", "/pools/reservation", wish))["pool"]["terms"] == tried
     unset = admin.done(admin("PUT", "/pools/reservation", {"on_end": None}))["pool"]["terms"]
     assert (unset["on_end"], unset["own"]) == ("terminate", ["target"])
+
+
+def test_the_plan_says_what_is_wanted_and_what_is_done(
+    admin: Person, member: Person, climate: Climate, clock: Clock
+) -> None:
+    wish = {"horizon": 172800, "spare": 1, "margin": 50, "slack": 1, "dwell": 3600, "drain": False}
+    terms = admin.done(admin("PUT", "/pools/reservation", wish))["pool"]["terms"]
+    assert {name: terms[name] for name in wish} == wish
+    assert terms["own"] == sorted(wish)
+    member.lease(reservations=[reservation(min=3, max=3)])
+    plan = admin.get("/pools/reservation/plan")["plan"]
+    assert {name: plan[name] for name in ("managed", "hosts", "draining", "promised", "spare", "wanted", "most")} == {
+        "managed": True, "hosts": 8, "draining": 0, "promised": 3, "spare": 2, "wanted": 5, "most": 6,
+    }  # fmt: skip
+    assert (plan["promised_at"], plan["moves"], plan["lacking"]) == ("2030-01-02T10:00:00.000000", [], 0)
+    assert {one["reason"] for one in plan["kept"] if one["reason"].startswith("promised")} == {"promised to a lease"}
+    assert [one["hosts"] for one in plan["backlog"]] == [3, 0]
+    clock.forward(hours=1)
+    found = admin.get("/pools/reservation/plan")["plan"]
+    assert [(one["step"], one["pool"]) for one in found["moves"]] == [("release", "reservation")] * 2
+    assert filling.tend(climate) == 2
+    assert admin.get("/pools/multi-tenant")["pool"]["hosts"] == 2
+    assert member("GET", "/pools/reservation/plan").status_code == 403
 
 
 def test_the_hosts_of_a_pool_and_its_backlog(admin: Person, member: Person, climate: Climate) -> None:
@@ -195,12 +225,22 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
     "terms of an unknown pool": ("PUT", "/pools/nope", {"target": 1}, 404, POOLS),
     "terms of a pool without": ("PUT", "/pools/lent", {"target": 1}, 400, "Only the pool reservation"),
     "no terms": ("PUT", "/pools/reservation", {}, 400, "Nothing to change"),
-    "an unknown term": ("PUT", "/pools/reservation", {"size": 1}, 400, "known are grace_period, on_end"),
+    "an unknown term": ("PUT", "/pools/reservation", {"size": 1}, 400, "known are drain, dwell"),
     "a negative target": ("PUT", "/pools/reservation", {"target": -1}, 400, "target"),
     "a target of many": ("PUT", "/pools/reservation", {"target": 10**12}, 400, "target"),
     "a true target": ("PUT", "/pools/reservation", {"target": True}, 400, "target"),
     "a target of words": ("PUT", "/pools/reservation", {"target": "many"}, 400, "target"),
     "half a target": ("PUT", "/pools/reservation", {"target": 1.5}, 400, "target"),
+    "a negative horizon": ("PUT", "/pools/reservation", {"horizon": -1}, 400, "horizon"),
+    "a horizon of ages": ("PUT", "/pools/reservation", {"horizon": 366 * 86400 + 1}, 400, "horizon"),
+    "a margin of words": ("PUT", "/pools/reservation", {"margin": "half"}, 400, "margin"),
+    "a margin of many": ("PUT", "/pools/reservation", {"margin": 1001}, 400, "margin"),
+    "half a spare": ("PUT", "/pools/reservation", {"spare": 0.5}, 400, "spare"),
+    "a word for drain": ("PUT", "/pools/reservation", {"drain": "yes"}, 400, "drain"),
+    "a number for drain": ("PUT", "/pools/reservation", {"drain": 1}, 400, "drain"),
+    "the plan of an unknown pool": ("GET", "/pools/nope/plan", None, 404, POOLS),
+    "the plan of another pool": ("GET", "/pools/lent/plan", None, 404, "the pool reservation has one"),
+    "a plan with a parameter": ("GET", "/pools/reservation/plan?x=1", None, 400, "x"),
     "an unknown end": ("PUT", "/pools/reservation", {"on_end": "burn"}, 400, "on_end"),
     "a long grace": ("PUT", "/pools/reservation", {"grace_period": 86401}, 400, "from 0 to 86400"),
     "a move to an unknown pool": ("POST", "/pools/nope/moves", {"hosts": ["1"]}, 400, POOLS),

@@ -1,4 +1,4 @@
-"""The pool of hosts that are drained before they are kept for leases."""
+"""The pool of hosts that are drained before they are kept for leases, and how that for leases is filled."""
 
 from alembic import op
 
@@ -9,5 +9,5 @@ down_revision = "0017"
 
 
 def upgrade() -> None:
-    for statement in statements("0018_draining.sql"):
+    for statement in statements("0018_filling.sql"):
         op.execute(statement)
