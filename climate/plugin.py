@@ -154,6 +154,12 @@ class ResourcePlugin(Protocol):
         Answers what is to be added to the spec of a new reservation, if anything.
         """
 
+    def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
+        """Describe what is wanted, for the pool that exists from the promise on.
+
+        A plugin whose reservations have no pool of their own lacks this hook.
+        """
+
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         """Choose what to hold; NotEnoughHosts where that much is not free.  Writes nothing."""
 

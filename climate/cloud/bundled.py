@@ -14,6 +14,7 @@ from climate.cloud import (
     ExternalNetwork,
     ExternalSubnet,
     Fenced,
+    LeasePool,
     NotYet,
     Refused,
 )
@@ -70,6 +71,18 @@ class BundledCloud:
     def withdraw(self, host: str) -> None:
         with _port():
             lending.withdraw(self.compute, host)
+
+    def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
+        with _port():
+            return lending.promise(self.compute, pool, wanted)
+
+    def forget_pool(self, pool: str) -> None:
+        with _port():
+            lending.forget(self.compute, pool)
+
+    def lease_pools(self) -> Mapping[str, LeasePool]:
+        with _port():
+            return {name: LeasePool(*found) for name, found in lending.of_leases(self.compute).items()}
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         with _port():

@@ -267,6 +267,14 @@ lease_fences = Table(
     Column("passed_at", Time, nullable=False, index=True),
 )
 
+lease_pools = Table(
+    "lease_pools",
+    metadata,
+    Column("reservation_id", Uuid, primary_key=True),
+    Column("aggregate_id", BigInteger, nullable=False),
+)
+"""What the cloud calls the pool of a reservation.  Not history, hence not in the journal."""
+
 epochs = Table(
     "epochs",
     metadata,

@@ -20,6 +20,9 @@ OWNER, TENANT, CLOSED = "blazar:owner", "filter_tenant_id", "climate:closed"
 GRANTED, RESERVATION = "climate:granted", "reservation"
 """Metadata of an aggregate that is no pool: whose the room on its hosts is, and by which reservation."""
 
+PROMISED, WANTED = "climate:promised", "climate:wanted:"
+"""Metadata of a pool that is promised and still empty; what its keys begin with that say what its hosts are like."""
+
 NOBODY = "climate:nobody"
 """Stands where the id of a project would: there is none of that name, so nobody passes."""
 

@@ -12,3 +12,9 @@ ALTER TABLE pool_terms
     ADD COLUMN drain BOOLEAN,
     ADD CONSTRAINT ck_pool_terms_filling_not_negative
         CHECK (horizon >= 0 AND spare >= 0 AND margin >= 0 AND slack >= 0 AND dwell >= 0);
+
+CREATE TABLE lease_pools (
+    reservation_id UUID NOT NULL,
+    aggregate_id BIGINT NOT NULL,
+    CONSTRAINT pk_lease_pools PRIMARY KEY (reservation_id)
+);
