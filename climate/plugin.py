@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from marshmallow import Schema
 from sqlalchemy import Connection
 
-from climate.cloud import CLEANING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
+from climate.cloud import CLEANING, DRAINING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold, Hold
 from climate.domain.lease import Reservation
@@ -37,6 +37,7 @@ CLOUD_POOLS: Mapping[Pool, str | None] = {
     Pool.MULTI_TENANT: None,
     Pool.RESERVATION: FREEPOOL,
     Pool.RECYCLING: RECYCLING,
+    Pool.DRAINING: DRAINING,
     Pool.CLEANING: CLEANING,
     Pool.MAINTENANCE: MAINTENANCE,
     Pool.FAILED: FAILED,
@@ -151,6 +152,12 @@ class ResourcePlugin(Protocol):
         """Before any transaction: refuse what the cloud knows to be impossible.
 
         Answers what is to be added to the spec of a new reservation, if anything.
+        """
+
+    def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
+        """Describe what is wanted, for the pool that exists from the promise on.
+
+        A plugin whose reservations have no pool of their own lacks this hook.
         """
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:

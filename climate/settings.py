@@ -61,6 +61,14 @@ class Settings:
         120, "Seconds before its next lease at which servers on a recycling host are deleted, or the lease is moved."
     )
     pool_target: int = _setting(0, "Hosts that the reservation pool is topped up to after a release; 0: it is not.")
+    pool_horizon: int = _setting(
+        0, "Seconds ahead for which the reservation pool follows what is promised of it; 0: it does not.", 0, 31622400
+    )
+    pool_spare: int = _setting(2, "Least hosts that it has then beyond what is promised.", 0, 100_000)
+    pool_margin: int = _setting(25, "The same in percent of what is promised; the greater of the two holds.", 0, 1000)
+    pool_slack: int = _setting(2, "Hosts that it may have beyond that before any is given back.", 0, 100_000)
+    pool_dwell: int = _setting(3600, "Seconds that a host is idle in it before it is given back.", 0, 31622400)
+    pool_drain: bool = _setting(True, "Whether hosts with servers are drained for it where too few are empty.")
     idle_off_after: int = _setting(
         0, "Seconds after which idle hosts of the reservation pool are switched off; 0: they never are."
     )

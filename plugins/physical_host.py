@@ -125,6 +125,9 @@ class PhysicalHost:
     def check(self, cloud: Cloud, ask: Ask) -> None:
         """Nothing: the reservation pool is in the database."""
 
+    def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
+        return {name: str(spec.get(name) or "") for name in CHOOSING}
+
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         ask = _agreed(ask)
         if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two

@@ -3,15 +3,18 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import get_ident
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from climate import embedded, plugin
 from climate.cloud import CloudHost
@@ -190,7 +193,7 @@ def climate(engine: Engine, clock: Clock, plugins: Mapping[str, plugin.ResourceP
     for name in HOSTS:
         cloud.find_hosts(name)
         cloud.enrol(name)
-    cloud.watch = lambda _: _assert_idle(engine)
+    cloud.watch = _idle(engine)
     return Climate(engine, cloud, dict(plugins), Settings(minutes_before_end=0), clock, lambda: 0.5)
 
 
@@ -200,6 +203,20 @@ def _cloud() -> FakeCloud:
     return FakeCloud({host.name: host for host in known})
 
 
-def _assert_idle(engine: Engine) -> None:
-    checked_out = engine.pool.checkedout()  # type: ignore[attr-defined]
-    assert checked_out == 0, "a transaction is open while the cloud works"
+def _idle(engine: Engine) -> Callable[[str], None]:
+    """A check that the thread which asks the cloud has no transaction open; others may."""
+    held: Counter[int] = Counter()
+
+    def taken(_: object, record: ConnectionPoolEntry, __: object) -> None:
+        record.info["thread"] = get_ident()
+        held[get_ident()] += 1
+
+    def given_back(_: object, record: ConnectionPoolEntry) -> None:
+        held[record.info["thread"]] -= 1
+
+    def check(_: str) -> None:
+        assert held[get_ident()] == 0, "a transaction is open while the cloud works"
+
+    event.listen(engine, "checkout", taken)
+    event.listen(engine, "checkin", given_back)
+    return check

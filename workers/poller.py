@@ -31,7 +31,7 @@ from climate.compute.network import calls
 from climate.compute.store import zone_news
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, events
+from climate.service import boot, chores, events, lease_pools
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
 from workers import doorbell, zone_polls
@@ -152,6 +152,7 @@ class Poller:
         try:
             chores.tidy(self.deployment.climate)
             boot.sweep(self.deployment.climate)
+            lease_pools.tend(self.deployment.climate)
             abandoned.forget(self.deployment.compute)
             self._sweep_builds()
             for service in services.listed(self.deployment.compute):

@@ -10,7 +10,18 @@ from climate import bootstrap
 from climate.cloud import CloudError
 from climate.context import Climate
 from climate.domain.errors import Unavailable
-from climate.service import cleaning, drift, failing, healing, maintenance, notices, powering, recycling, topping_up
+from climate.service import (
+    cleaning,
+    draining,
+    drift,
+    failing,
+    filling,
+    healing,
+    maintenance,
+    notices,
+    powering,
+    recycling,
+)
 from climate.settings import Settings
 from climate.store import failures
 
@@ -25,7 +36,8 @@ ROUNDS: Sequence[Round] = (
     healing.heal_all,
     recycling.tend,
     cleaning.tend,
-    topping_up.top_up,
+    draining.tend,
+    filling.tend,
 )
 """In the order in which they are made."""
 

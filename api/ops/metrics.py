@@ -73,7 +73,7 @@ def _of_events(found: Figures) -> Iterator[Metric]:
 
 
 def _of_pools(found: Mapping[Pool, Count]) -> Iterator[Metric]:
-    hosts = GaugeMetricFamily("climate_hosts", "Hosts in each pool.", labels=["pool"])
+    hosts = GaugeMetricFamily("climate_hosts", "Registered hosts in each pool.", labels=["pool"])
     for pool in Pool:
         hosts.add_metric([pool], found.get(pool, Count()).hosts)
     yield hosts

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import INCLUDE, RAISE, Schema, ValidationError, fields, post_load, validate
 
+from api.reservation.conditions import DryRun
 from api.reservation.lease_schema import LinkOut
 from api.reservation.moments import DATE, out_date, out_stamp
 from api.reservation.operations import Strict
@@ -50,6 +51,15 @@ class HostOrder(Schema):
         if not name or not name.strip():
             raise ValidationError("Missing data for required field.", field_name="name")
         return {"name": name, "extra": data}
+
+
+class Registering(DryRun):
+    """Query of the registration of a host."""
+
+    drain = fields.Boolean(
+        load_default=False,
+        metadata={"description": "Also a host with servers: nobody boots there until they are gone, and it is taken."},
+    )
 
 
 class HostChanges(Schema):

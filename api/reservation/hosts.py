@@ -8,10 +8,11 @@ from api.current import caller, climate
 from api.document import Blueprint
 from api.reservation import pages
 from api.reservation.conditions import DryRun, Repeatable, key_of
-from api.reservation.host_schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, capabilities
+from api.reservation.host_schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, Registering, capabilities
 from api.reservation.moments import maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from climate.service import hosts
+from climate.service.hosts import How
 from climate.store.hosts import Host
 
 Read = dict[str, Any]
@@ -34,7 +35,7 @@ def list_hosts(query: Read) -> ResponseReturnValue:
     Operation(
         "oshosts:post",
         {201: HostAnswer, 200: HostAnswer},
-        query=DryRun,
+        query=Registering,
         headers=Repeatable,
         body=HostOrder,
         refuses=(404, 409, 422),
@@ -42,12 +43,12 @@ def list_hosts(query: Read) -> ResponseReturnValue:
     ),
 )
 def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
-    """Take a host of the cloud into the reservation pool.
+    """Take a host of the cloud into the reservation pool; with `drain`, as soon as its last server is gone.
 
     200 instead of 201 is the answer to a dry run.
     """
     extra = {name: str(value) for name, value in capabilities(body["extra"], removable=False).items()}
-    made = hosts.register(climate(), caller(), body["name"], extra, key_of(headers), dry_run=query["dry_run"])
+    made = hosts.register(climate(), caller(), body["name"], extra, How(key_of(headers), **query))
     return {"host": host_body(made)}, 200 if query["dry_run"] else 201
 
 

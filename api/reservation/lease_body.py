@@ -4,11 +4,14 @@ from typing import Any
 
 from api.reservation.moments import date, maybe, stamp
 from climate.domain.lease import Event, Lease, Part, Reservation
-from climate.domain.status import DONE, LeaseStatus
+from climate.domain.status import DONE, LeaseStatus, ReservationStatus
 from climate.store import codec
 from climate.store.journal import Entry
 
 Body = dict[str, Any]
+
+HAVE_POOLS = frozenset({ReservationStatus.PENDING, ReservationStatus.ACTIVE})
+"""Statuses of reservations that may have a pool in the cloud."""
 
 UNWELL = frozenset({LeaseStatus.ERROR, LeaseStatus.DELETING})
 
@@ -80,11 +83,14 @@ def _reservation(lease: Lease, one: Reservation) -> Body:
     allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
     held = {"held_hosts": len(one.holds) + sum(part.counted for part in one.parts)} if lease.held else {}
     parts = {"parts": [_part(part) for part in one.parts]} if one.parts else {}
+    there = one.aggregate_id is not None and lease.reservation_status in HAVE_POOLS
+    aggregate = {"aggregate_id": one.aggregate_id} if there else {}
     return {
         **codec.encode(one.spec),
         **allocated,
         **held,
         **parts,
+        **aggregate,
         "id": str(one.id),
         "lease_id": str(lease.id),
         "resource_id": one.resource_id or str(one.id),

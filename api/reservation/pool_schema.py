@@ -9,6 +9,7 @@ from api.reservation.lease_schema import EntryOut, LinkOut
 from api.reservation.moments import DATE, Moment, out_date
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
+from climate.domain.filling import Step
 from climate.domain.pools import Deadline, OnEnd, Pool
 from climate.service import opening, placing, pools
 
@@ -28,6 +29,11 @@ class _Exact(Schema):
         unknown = RAISE
 
 
+def _number(name: str, says: str) -> fields.Integer:
+    most = validate.Range(0, pools.MOST[name])
+    return fields.Integer(strict=True, allow_none=True, validate=most, metadata={"description": says})
+
+
 class PoolTerms(Strict):
     """What is to be different; null: as the settings say."""
 
@@ -42,6 +48,15 @@ class PoolTerms(Strict):
         strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
     )
     recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
+    horizon = _number("horizon", "Seconds ahead for which the pool follows what is promised of it; 0: it does not.")
+    spare = _number("spare", "Least hosts beyond what is promised.")
+    margin = _number("margin", "The same in percent of what is promised; the greater of the two holds.")
+    slack = _number("slack", "Hosts that the pool may have beyond that before any is given back.")
+    dwell = _number("dwell", "Seconds that a host is idle in the pool before it is given back.")
+    drain = Truth(
+        allow_none=True,
+        metadata={"description": "Whether hosts with servers are drained where too few are empty."},
+    )
 
 
 class TermsOut(_Exact):
@@ -49,12 +64,23 @@ class TermsOut(_Exact):
     on_end = fields.String(required=True)
     grace_period = fields.Integer(required=True)
     recycle_deadline = fields.String(required=True)
+    horizon = fields.Integer(required=True)
+    spare = fields.Integer(required=True)
+    margin = fields.Integer(required=True)
+    slack = fields.Integer(required=True)
+    dwell = fields.Integer(required=True)
+    drain = fields.Boolean(required=True)
     own = fields.List(fields.String(), required=True, metadata={"description": "Those that are set for the pool."})
 
 
 class PoolOut(_Exact):
     name = _pool()
     hosts = fields.Integer(required=True)
+    unregistered = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Of these, hosts that nobody registered; null where the cloud does not answer."},
+    )
     reservable = fields.Integer(required=True)
     promised_now = fields.Integer(required=True)
     promised_next_day = fields.Integer(required=True, metadata={"description": "Now or within 24 hours."})
@@ -74,7 +100,7 @@ class PoolsAnswer(Schema):
 
 class ResidentQuery(Paged):
     servers = fields.Boolean(
-        metadata={"description": "With the servers on each host; those of recycling hosts always."}
+        metadata={"description": "With the servers on each host; those of recycling and draining hosts always."}
     )
 
 
@@ -108,6 +134,21 @@ class ServerThere(_Exact):
     status = fields.String(required=True)
 
 
+def _server_count() -> fields.Integer:
+    return fields.Integer(
+        required=True, allow_none=True, metadata={"description": "Servers on it; null where that is not known."}
+    )
+
+
+def _servers() -> Any:
+    return fields.List(
+        fields.Nested(ServerThere),
+        required=True,
+        allow_none=True,
+        metadata={"description": "null: not asked for, or the cloud does not answer."},
+    )
+
+
 class PlaceOut(_Exact):
     """Where a host is."""
 
@@ -131,12 +172,8 @@ class ResidentOut(PlaceOut):
     project_id = fields.String(required=True, allow_none=True)
     next = fields.Nested(PromiseOut, required=True, allow_none=True)
     drift = fields.String(required=True, metadata={"description": "What keeps the cloud from having it there."})
-    servers = fields.List(
-        fields.Nested(ServerThere),
-        required=True,
-        allow_none=True,
-        metadata={"description": "null: not asked for, or the cloud does not answer."},
-    )
+    server_count = _server_count()
+    servers = _servers()
     deadline = _maybe_date()
     at_deadline = fields.String(
         required=True,
@@ -146,8 +183,26 @@ class ResidentOut(PlaceOut):
     )
 
 
+class StrangerOut(_Exact):
+    """A host that ordinary boots use, and that nobody registered."""
+
+    name = fields.String(required=True)
+    service_name = fields.String(required=True)
+    vcpus = fields.Integer(required=True)
+    memory_mb = fields.Integer(required=True)
+    local_gb = fields.Integer(required=True)
+    availability_zone = fields.String(required=True, allow_none=True)
+    server_count = _server_count()
+    servers = _servers()
+
+
 class ResidentsAnswer(Schema):
     hosts = fields.List(fields.Nested(ResidentOut), required=True)
+    unregistered = fields.List(
+        fields.Nested(StrangerOut),
+        allow_none=True,
+        metadata={"description": "Of the multi-tenant pool, on its first page; null where the cloud does not answer."},
+    )
     hosts_links = fields.List(fields.Nested(LinkOut))
 
 
@@ -167,6 +222,53 @@ class BacklogAnswer(Schema):
     end = out_date(data_key="to")
     backlog = fields.List(fields.Nested(PlanOut), required=True)
     backlog_links = fields.List(fields.Nested(LinkOut))
+
+
+class StepOut(_Exact):
+    """A host, and what the next round does with it, or what keeps it where it is."""
+
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    name = fields.String(required=True)
+    pool = _pool()
+    step = fields.String(required=True, validate=validate.OneOf([str(step) for step in Step]))
+    reason = fields.String(required=True)
+
+
+class LevelOut(_Exact):
+    """So many hosts are promised at once from that moment on."""
+
+    at = out_date()
+    hosts = fields.Integer(required=True)
+
+
+class FillingOut(_Exact):
+    """How many hosts the reservation pool is to have, and why."""
+
+    at = out_date()
+    until = out_date()
+    managed = fields.Boolean(
+        required=True, metadata={"description": "Whether the pool follows its backlog; else it is kept at its target."}
+    )
+    hosts = fields.Integer(required=True, metadata={"description": "That belong to it now, failed ones left out."})
+    draining = fields.Integer(required=True, metadata={"description": "That are on their way to it."})
+    promised = fields.Integer(required=True, metadata={"description": "At the busiest moment until then."})
+    promised_at = _maybe_date()
+    spare = fields.Integer(required=True, metadata={"description": "Wanted beyond what is promised."})
+    target = fields.Integer(required=True, metadata={"description": "Wanted in any case."})
+    wanted = fields.Integer(required=True)
+    most = fields.Integer(required=True, metadata={"description": "Beyond that hosts are released."})
+    lacking = fields.Integer(required=True, metadata={"description": "Wanted hosts that nobody is left for."})
+    moves = fields.List(fields.Nested(StepOut), required=True)
+    kept = fields.List(
+        fields.Nested(StepOut),
+        required=True,
+        metadata={"description": "Where too few can be released: the others, and what keeps each of them."},
+    )
+    backlog = fields.List(fields.Nested(LevelOut), required=True)
+
+
+class PlanAnswer(Schema):
+    plan = fields.Nested(FillingOut, required=True)
 
 
 def _reason(longest: int) -> fields.String:

@@ -1,5 +1,7 @@
 """Pools: where every host is, what it is promised for, and how admins move it."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -19,17 +21,22 @@ from api.reservation.pool_schema import (
     MovesAnswer,
     Opening,
     PlaceAnswer,
+    PlanAnswer,
     PoolAnswer,
     PoolsAnswer,
     PoolTerms,
     ResidentQuery,
     ResidentsAnswer,
 )
+from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.filling import Move
 from climate.domain.pools import HostPlace, Pool
-from climate.service import opening, placing, pools
+from climate.service import filling, opening, ordinary, placing, pools
+from climate.service.filling import Explained
 from climate.service.hosts import marker_number
 from climate.service.objections import Order
+from climate.service.ordinary import Stranger
 from climate.service.placing import Moved
 from climate.service.pools import Part, Plan, Resident, Standing
 from climate.store.pools import Promise
@@ -80,10 +87,17 @@ def change_pool(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("pools:get", {200: ResidentsAnswer}, query=ResidentQuery, refuses=(404,)),
 )
 def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
-    """List the hosts of a pool: since when and why, for whom, and what they are promised to next."""
-    part = pages.wanted()
-    found = pools.hosts_of(climate(), caller(), pools.named(pool_name), _part(part), servers=query.get("servers"))
-    return pages.listing("hosts", found, part, _resident_body)
+    """List the hosts of a pool: since when and why, for whom, and what they are promised to next.
+
+    The first page of the multi-tenant pool has all hosts besides that nobody registered.
+    """
+    part, pool = pages.wanted(), pools.named(pool_name)
+    found = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
+    answer = pages.listing("hosts", found, part, _resident_body)
+    if pool is Pool.MULTI_TENANT and part.marker is None:
+        others = ordinary.strangers(climate(), caller(), servers=query.get("servers", False))
+        answer["unregistered"] = None if others is None else [_stranger_body(one) for one in others]
+    return answer
 
 
 @serve(
@@ -99,6 +113,12 @@ def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
     period, plans = pools.backlog(climate(), caller(), pool, between, _part(part))
     listing = pages.listing("backlog", plans, part, _plan_body)
     return {"from": date(period.start), "to": date(period.end), **listing}
+
+
+@serve(blueprint, "GET", "/pools/<pool_name>/plan", Operation("pools:get", {200: PlanAnswer}, refuses=(404,)))
+def pool_plan(pool_name: str, query: Read) -> ResponseReturnValue:
+    """Explain how many hosts the reservation pool is to have, and which of them the next round takes and releases."""
+    return {"plan": _filling_body(filling.explain(climate(), caller(), pools.named(pool_name)))}
 
 
 @serve(
@@ -171,10 +191,11 @@ def _part(part: pages.Wanted) -> Part:
 def _pool_body(one: Standing) -> Read:
     terms = None
     if one.terms is not None:
-        terms = {**one.terms.of_a_lease, "target": one.terms.target, "own": sorted(one.own)}
+        terms = {**asdict(one.terms), "own": sorted(one.own)}
     return {
         "name": one.pool,
-        "hosts": one.count.hosts,
+        "hosts": one.hosts,
+        "unregistered": one.unregistered,
         "reservable": one.count.reservable,
         "promised_now": one.count.promised_now,
         "promised_next_day": one.count.promised_soon,
@@ -200,23 +221,66 @@ def _place_body(place: HostPlace) -> Read:
 
 
 def _resident_body(one: Resident) -> Read:
-    servers = None
-    if one.servers is not None:
-        servers = [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in one.servers]
     return {
         **_place_body(one.place),
         "lease_id": str(one.lease[0]) if one.lease else None,
         "project_id": one.lease[1] if one.lease else None,
         "next": _promise_body(one.next) if one.next else None,
         "drift": one.drift,
-        "servers": servers,
+        "server_count": one.server_count,
+        "servers": _servers_body(one.servers),
         "deadline": date(one.ahead.deadline) if one.ahead else None,
         "at_deadline": one.ahead.policy if one.ahead else None,
     }
 
 
+def _servers_body(found: Sequence[CloudServer] | None) -> list[Read] | None:
+    if found is None:
+        return None
+    return [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in found]
+
+
+def _stranger_body(one: Stranger) -> Read:
+    return {
+        "name": one.host.name,
+        "service_name": one.host.service_name,
+        "vcpus": one.host.vcpus,
+        "memory_mb": one.host.memory_mb,
+        "local_gb": one.host.local_gb,
+        "availability_zone": one.host.availability_zone,
+        "server_count": one.host.servers,
+        "servers": _servers_body(one.servers),
+    }
+
+
 def _plan_body(one: Plan) -> Read:
     return {"id": str(one.place.host), "name": one.place.name, "promises": [_promise_body(p) for p in one.promises]}
+
+
+def _filling_body(one: Explained) -> Read:
+    there, plan, peak = one.there, one.plan, one.there.peak
+    return {
+        "at": date(there.now),
+        "until": date(there.now + one.rules.horizon),
+        "managed": bool(one.rules.horizon),
+        "hosts": there.size,
+        "draining": len(there.draining),
+        "promised": plan.promised,
+        "promised_at": date(peak.at) if peak and peak.hosts else None,
+        "spare": plan.beyond,
+        "target": one.rules.target,
+        "wanted": plan.wanted,
+        "most": plan.most,
+        "lacking": plan.lacking,
+        "moves": [_step_body(one, move) for move in plan.moves],
+        "kept": [_step_body(one, move) for move in plan.kept],
+        "backlog": [{"at": date(level.at), "hosts": level.hosts} for level in there.backlog],
+    }
+
+
+def _step_body(one: Explained, move: Move) -> Read:
+    place = one.places[move.host]
+    return {"id": str(move.host), "name": place.name, "pool": place.pool, "step": move.step, "reason": move.reason}
 
 
 def _promise_body(one: Promise) -> Read:

@@ -19,13 +19,15 @@ def group() -> None:
 @group.command("create")
 @click.argument("name")
 @click.option("--extra", type=PairType(), multiple=True, metavar="KEY=VALUE", help="An extra capability; repeatable.")
+@click.option("--drain", is_flag=True, help="Also one with servers: it is taken when the last of them is gone.")
 @dry_run
 @shown
-def create(name: str, extra: tuple[tuple[str, str], ...], dry_run: bool) -> None:
+def create(name: str, extra: tuple[tuple[str, str], ...], drain: bool, dry_run: bool) -> None:
     """Put a hypervisor of the cloud into the reservation pool."""
     session = current()
     body = {**dict(extra), "name": name}
-    answer = session.client.json("reservation", "POST", "/os-hosts", json=body, params=dry(dry_run))
+    query = dry(dry_run) | ({"drain": "true"} if drain else {})
+    answer = session.client.json("reservation", "POST", "/os-hosts", json=body, params=query)
     session.show(answer.get("host", answer))
 
 

@@ -11,9 +11,19 @@ from climate.cli.moments import Moment, MomentType, SpanType, wire
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.cli.session import current
 
-POOLS = ("name", "hosts", "reservable", "promised_now", "promised_next_day", "drifted")
-HOSTS = ("id", "name", "since", "reason", "until", "lease_id", "next_start", "servers", "reservable", "drift")
+POOLS = ("name", "hosts", "unregistered", "reservable", "promised_now", "promised_next_day", "drifted")
+HOSTS = (
+    "id", "name", "since", "reason", "until", "lease_id", "next_start",
+    "server_count", "servers", "reservable", "drift",
+)  # fmt: skip
 BACKLOG = ("id", "name", "pool", "kind", "start", "end", "lease_id", "lease_name", "project_id", "reason")
+PLAN = ("id", "name", "pool", "step", "reason")
+TERMS = (
+    "target", "on_end", "grace_period", "recycle_deadline", "horizon", "spare", "margin", "slack", "dwell", "drain",
+)  # fmt: skip
+
+UNREGISTERED = "nobody registered it"
+
 MOVES = ("id", "name", "from", "pool", "moved", "leases")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,10 +56,17 @@ def show(pool: str) -> None:
 @click.option("--servers", is_flag=True, help="With the servers on them; those of recycling hosts are always shown.")
 @listed
 def hosts(pool: str, servers: bool) -> None:
-    """List the hosts of a pool: since when, why, for whom, and what they are promised to next."""
+    """List the hosts of a pool: since when, why, for whom, and what they are promised to next.
+
+    Those of the multi-tenant pool that nobody registered have no id.
+    """
     session = current()
     query = {"servers": "true"} if servers else {}
-    rows = session.client.pages("reservation", f"/pools/{found.part(pool)}/hosts", "hosts", query)
+    path = f"/pools/{found.part(pool)}/hosts"
+    rows = [*session.client.pages("reservation", path, "hosts", query)]
+    if pool == "multi-tenant":
+        answer = session.client.json("reservation", "GET", path, params={**query, "limit": 1})
+        rows += [{"id": None, "reason": UNREGISTERED, **one} for one in answer["unregistered"] or ()]
     plain = session.form in ("json", "yaml")
     session.show_all(rows if plain else [_flat(row) for row in rows], HOSTS)
 
@@ -58,17 +75,23 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """With the next promise and the servers as one cell each."""
     servers = row["servers"]
     told = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
-    return {**row, "next_start": (row["next"] or {}).get("start"), "servers": told}
+    return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": told}
 
 
 @group.command("set")
 @click.argument("pool", default="reservation")
 @click.option("--target", type=click.IntRange(0), help="Hosts that the pool is topped up to; 0: it is not.")
+@click.option("--horizon", type=SpanType(), help="How far ahead the pool follows what is promised: 2d; 0s: not at all.")
+@click.option("--spare", type=click.IntRange(0), help="Least hosts beyond what is promised.")
+@click.option("--margin", type=click.IntRange(0, 1000), help="The same in percent; the greater of the two holds.")
+@click.option("--slack", type=click.IntRange(0), help="Hosts beyond that, before any is given back.")
+@click.option("--dwell", type=SpanType(), help="How long a host is idle before it is given back: 1h.")
+@click.option("--drain/--no-drain", default=None, help="Drain hosts with servers where too few are empty.")
 @click.option("--on-end", type=click.Choice(["terminate", "recycle", "release"]), help="What becomes of servers.")
 @click.option("--grace", "grace_period", type=SpanType(), help="How long servers go on after the end: 30m.")
 @click.option("--recycle-deadline", type=click.Choice(["terminate", "move"]), help="When the next lease is near.")
 @click.option(
-    "--unset", type=click.Choice(["target", "on_end", "grace_period", "recycle_deadline"]), multiple=True,
+    "--unset", type=click.Choice(TERMS), multiple=True,
     help="As the settings say; repeatable.",
 )  # fmt: skip
 @dry_run
@@ -107,6 +130,34 @@ def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> 
         for promise in row["promises"]
     ]
     session.show_all(flat, BACKLOG)
+
+
+@group.command("plan")
+@listed
+def plan() -> None:
+    """Explain how many hosts the reservation pool is to have, and which the next round takes, drains or releases."""
+    session = current()
+    found = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
+    if session.form in ("json", "yaml"):
+        session.show(found)
+        return
+    click.echo(_said(found), err=True)
+    kept = [{**one, "step": f"not to {one['step']}"} for one in found["kept"]]
+    session.show_all([*found["moves"], *kept], PLAN)
+
+
+def _said(plan: dict[str, Any]) -> str:
+    """The plan in two sentences."""
+    if not plan["managed"]:
+        return f"The pool has {plan['hosts']} hosts and does not follow its backlog; its target is {plan['target']}."
+    when = f" at {plan['promised_at']}" if plan["promised_at"] else ""
+    least = f", at least {plan['target']}" if plan["target"] else ""
+    lacking = f" {plan['lacking']} are lacking." if plan["lacking"] else ""
+    return (
+        f"Until {plan['until']} at most {plan['promised']} hosts are promised at once{when}. "
+        f"With {plan['spare']} spare {plan['wanted']} are wanted{least}, and more than {plan['most']} are too many; "
+        f"the pool has {plan['hosts']}, and {plan['draining']} are draining.{lacking}"
+    )
 
 
 def moving(command: F) -> F:

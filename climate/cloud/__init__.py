@@ -68,9 +68,19 @@ class CloudServer:
 FREEPOOL = "freepool"
 """The pool of hosts kept for leases."""
 
-RECYCLING, CLEANING, MAINTENANCE, FAILED = "recycling", "cleaning", "maintenance", "failed"
-KEPT = frozenset({FREEPOOL, RECYCLING, CLEANING, MAINTENANCE, FAILED})
+DRAINING, RECYCLING, CLEANING, MAINTENANCE, FAILED = "draining", "recycling", "cleaning", "maintenance", "failed"
+KEPT = frozenset({FREEPOOL, DRAINING, RECYCLING, CLEANING, MAINTENANCE, FAILED})
 """Pools that are nobody's: no server is booted on their hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePool:
+    """The pool of one reservation, as the cloud has it."""
+
+    id: int
+    """Of its aggregate."""
+    wanted: Mapping[str, str] | None
+    """What its hosts are to be like, while it is promised and empty; None once hosts were lent to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +143,26 @@ class Cloud(Protocol):
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         """The hosts of that name: none, one, or several when the name is ambiguous."""
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        """The hosts that ordinary boots use, by name: all that are in none of the pools, whoever made those."""
+
     def enrol(self, host: str) -> None:
         """Put a host into the reservation pool; Refused when servers run on it or it is lent."""
 
     def withdraw(self, host: str) -> None:
         """Give a host of the reservation pool back to the ordinary scheduler; Refused when it is lent."""
+
+    def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
+        """Make the empty pool of a reservation, with what is wanted as its metadata; the id of its aggregate.
+
+        Asked again with other wishes it changes them.  Nothing is changed once hosts were lent to it.
+        """
+
+    def forget_pool(self, pool: str) -> None:
+        """Drop a pool that was promised and never lent; nothing to do where there is none."""
+
+    def lease_pools(self) -> Mapping[str, LeasePool]:
+        """The pools of reservations by name: promised ones, and those that are lent."""
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         """Make the pool for a project and move these hosts from the reservation pool into it.
@@ -210,7 +235,10 @@ class Cloud(Protocol):
         """
 
     def pools(self) -> Mapping[str, frozenset[str]]:
-        """Names of hosts by pool: the reservation pool, those that are lent, other KEPT ones that have hosts."""
+        """Names of hosts by pool: the reservation pool, those that are lent, other KEPT ones that have hosts.
+
+        Without those that are only promised.
+        """
 
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
         """The servers on the hosts of a pool; of a granted one, those that use it."""

@@ -14,6 +14,7 @@ from climate.cloud import (
     ExternalNetwork,
     ExternalSubnet,
     Fenced,
+    LeasePool,
     NotYet,
     Refused,
 )
@@ -58,6 +59,11 @@ class BundledCloud:
         with _port():
             return [_host(node, self.compute.rules.options.default_zone) for node in lending.nodes(self.compute, name)]
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        with _port():
+            zone = self.compute.rules.options.default_zone
+            return [_host(node, zone) for node in lending.ordinary_nodes(self.compute)]
+
     def enrol(self, host: str) -> None:
         with _port():
             lending.enrol(self.compute, host)
@@ -65,6 +71,18 @@ class BundledCloud:
     def withdraw(self, host: str) -> None:
         with _port():
             lending.withdraw(self.compute, host)
+
+    def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
+        with _port():
+            return lending.promise(self.compute, pool, wanted)
+
+    def forget_pool(self, pool: str) -> None:
+        with _port():
+            lending.forget(self.compute, pool)
+
+    def lease_pools(self) -> Mapping[str, LeasePool]:
+        with _port():
+            return {name: LeasePool(*found) for name, found in lending.of_leases(self.compute).items()}
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         with _port():

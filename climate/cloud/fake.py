@@ -16,6 +16,7 @@ from climate.cloud import (
     CloudHost,
     CloudServer,
     ExternalNetwork,
+    LeasePool,
     NotYet,
     Refused,
 )
@@ -36,6 +37,11 @@ class FakeCloud(Pretence):
             found = self.hosts.get(name)
             return [replace(found, servers=len(self._on({name})))] if found else []
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        with self._verb("ordinary_hosts", ""):
+            names = sorted(set(self.hosts) - set(self._pool_of))
+            return [replace(self.hosts[name], servers=len(self._on({name}))) for name in names]
+
     def enrol(self, host: str) -> None:
         with self._verb("enrol", host):
             if host not in self.hosts:
@@ -55,6 +61,22 @@ class FakeCloud(Pretence):
             if self._pool_of.pop(host, None):
                 self.effects["withdraw", host, 0] += 1
 
+    def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
+        with self._verb("promise_pool", pool):
+            if pool not in self._owners:
+                self._promised[pool] = dict(wanted)
+            return self._number(pool)
+
+    def forget_pool(self, pool: str) -> None:
+        with self._verb("forget_pool", pool):
+            if self._promised.pop(pool, None) is not None:
+                self._numbers.pop(pool)
+
+    def lease_pools(self) -> Mapping[str, LeasePool]:
+        with self._verb("lease_pools", ""):
+            names = [*self._promised, *self._owners]
+            return {name: LeasePool(self._number(name), self._promised.get(name)) for name in names}
+
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         with self._verb("lend", pool):
             self._check_fences([pool, *hosts], token)
@@ -67,6 +89,7 @@ class FakeCloud(Pretence):
             if moved or pool not in self._owners:
                 self.effects["lend", pool, token] += 1
             self._owners[pool] = project_id
+            self._promised.pop(pool, None)
             self._closed.discard(pool)
             self._pool_of.update(dict.fromkeys(moved, pool))
             self._fence([pool, *hosts], token)
@@ -88,6 +111,8 @@ class FakeCloud(Pretence):
             free = [name for name in hosts if self._pool_of.get(name) == FREEPOOL]
             self._check_fences([pool, *names, *free], token)
             if pool not in self._owners:
+                self._promised.pop(pool, None)
+                self._numbers.pop(pool, None)
                 self._fence(free, token)
                 return
             left = self._on(set(names)) if to == FREEPOOL else []
@@ -97,6 +122,7 @@ class FakeCloud(Pretence):
                 self._put(name, to)
             self._fence([*names, *free], token)
             self._owners.pop(pool)
+            self._numbers.pop(pool, None)
             self._closed.discard(pool)
             self._fences.pop(pool, None)
             self.effects["take_back", pool, token] += 1

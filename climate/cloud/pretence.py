@@ -77,6 +77,8 @@ class Pretence:
         self._pool_of: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         self._closed: set[str] = set()
+        self._promised: dict[str, dict[str, str]] = {}
+        self._numbers: dict[str, int] = {}
         self._imaged: set[tuple[str, str, str]] = set()
         self._fences: dict[str, int] = {}
         self._servers: dict[str, CloudServer] = {}
@@ -181,6 +183,10 @@ class Pretence:
         self._check_fences([server_id], token)
         self._fence([server_id], token)
         return server
+
+    def _number(self, pool: str) -> int:
+        """The id of a pool's aggregate: another one for each that is made."""
+        return self._numbers.setdefault(pool, max(self._numbers.values(), default=0) + 1)
 
     def _put(self, host: str, pool: str | None) -> None:
         self._pool_of.pop(host, None)

@@ -14,8 +14,11 @@ SERVICE_DOWN_SECONDS = 60
 FREEPOOL = "freepool"
 """The pool of nodes kept for leases."""
 
-KEPT = frozenset({FREEPOOL, "recycling", "cleaning", "maintenance", "failed"})
+KEPT = frozenset({FREEPOOL, "draining", "recycling", "cleaning", "maintenance", "failed"})
 """Pools that are nobody's: kept for leases, or out of use for a while.  All but the first may have servers."""
+
+PROMISED, WANTED = "climate:promised", "climate:wanted:"
+"""Metadata of a pool that is promised and still empty; what its keys begin with that say what its nodes are like."""
 
 OWNER, CLOSED = "blazar:owner", "climate:closed"
 """Metadata of a lent pool: whose it is; whether nobody may boot there any more."""

@@ -12,9 +12,9 @@ from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
 from climate.compute.host import FREEPOOL, KEPT, Node
 from climate.compute.server import Server
+from climate.compute.store import lease_pools, servers
 from climate.compute.store import nodes as node_rows
 from climate.compute.store import pools as rows
-from climate.compute.store import servers
 from climate.compute.store.nodes import Held
 
 
@@ -27,6 +27,13 @@ def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
     """All nodes, also those that are kept as absent because a server is on them or a lease holds them."""
     with compute.engine.connect() as conn:
         return node_rows.listed(conn, compute.now(conn), compute.down_seconds, name)
+
+
+def ordinary_nodes(compute: Compute) -> list[Node]:
+    """The nodes in no pool, by name; of a name that a pooled node has as well, none is meant."""
+    found = nodes(compute)
+    pooled = {node.name for node in found if node.pool is not None}
+    return sorted((node for node in found if node.name not in pooled), key=lambda node: node.name)
 
 
 def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
@@ -93,6 +100,28 @@ def withdraw(compute: Compute, name: str) -> None:
         if node.pool not in (None, FREEPOOL):
             raise _elsewhere(node)
         rows.put(conn, node.id, None)
+
+
+def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:
+    """Make the empty pool of a reservation, or change what is wanted of one; the id of its aggregate.
+
+    One that was lent stays as it is.  Conflict where an aggregate of another kind has its name.
+    """
+    _check_lendable(pool)
+    with compute.engine.begin() as conn:
+        return lease_pools.promise(conn, pool, wanted)
+
+
+def forget(compute: Compute, pool: str) -> None:
+    """Drop a pool that was promised and never lent."""
+    with compute.engine.begin() as conn:
+        lease_pools.forget(conn, pool)
+
+
+def of_leases(compute: Compute) -> Mapping[str, tuple[int, Mapping[str, str] | None]]:
+    """Pool of a reservation -> the id of its aggregate, and what is wanted while it is only promised."""
+    with compute.engine.connect() as conn:
+        return lease_pools.listed(conn)
 
 
 def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int) -> None:

@@ -7,7 +7,7 @@ intention gives rise to is said by `climate.domain.schedule`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -88,6 +88,8 @@ class Reservation:
     addresses: tuple[AddressHold, ...] = ()
     parts: tuple[Part, ...] = ()
     """Its shares in child zones and cells."""
+    aggregate_id: int | None = field(default=None, compare=False)
+    """Of its pool in the cloud, where that is known.  No fact says it: the cloud may make the pool anew."""
 
     @property
     def lies_elsewhere(self) -> bool:

@@ -25,6 +25,7 @@ class Pool(StrEnum):
     RESERVATION = "reservation"  # kept for leases; ordinary boots never land there
     LENT = "lent"  # in the lease pool of one reservation
     RECYCLING = "recycling"  # its lease is over and servers still run; nobody boots there
+    DRAINING = "draining"  # to be kept for leases; ordinary servers still run and nobody boots there
     CLEANING = "cleaning"  # after a lease, for the cleaning time and the hook
     MAINTENANCE = "maintenance"
     FAILED = "failed"
@@ -45,13 +46,15 @@ class Deadline(StrEnum):
     MOVE = "move"  # the next lease gets another host; where there is none, the servers are deleted
 
 
-MULTI_TENANT, RESERVATION, LENT, RECYCLING, CLEANING, MAINTENANCE, FAILED = Pool
+MULTI_TENANT, RESERVATION, LENT, RECYCLING, DRAINING, CLEANING, MAINTENANCE, FAILED = Pool
 
 MOVES: Mapping[Pool, frozenset[Pool]] = {
-    MULTI_TENANT: frozenset({RESERVATION, MAINTENANCE, FAILED}),
+    MULTI_TENANT: frozenset({DRAINING, RESERVATION, MAINTENANCE, FAILED}),
     RESERVATION: frozenset({MULTI_TENANT, LENT, MAINTENANCE, FAILED}),
     LENT: frozenset({RESERVATION, CLEANING, RECYCLING, MULTI_TENANT, MAINTENANCE, FAILED}),
     RECYCLING: frozenset({RESERVATION, CLEANING, MULTI_TENANT, MAINTENANCE, FAILED}),
+    # It belongs to the multi-tenant pool until its last server is gone, and comes back there from the two others.
+    DRAINING: frozenset({RESERVATION, MULTI_TENANT, MAINTENANCE, FAILED}),
     CLEANING: frozenset({RESERVATION, MULTI_TENANT, MAINTENANCE, FAILED}),
     # Both come back to where they belong: the pool, the lease that still counts on them, or the servers left on them.
     MAINTENANCE: frozenset({RESERVATION, MULTI_TENANT, LENT, RECYCLING, FAILED}),

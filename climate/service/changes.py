@@ -19,7 +19,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.schedule import Times
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Ask
-from climate.service import enforcement, granting, planning, preparing, refusals
+from climate.service import enforcement, granting, lease_pools, planning, preparing, refusals
 from climate.service.enforcement import Gate
 from climate.service.leases import limited, scope, wake_if_soon
 from climate.service.unit import work
@@ -79,9 +79,10 @@ def update(
         return lease
 
     with refusals.explained(climate):
-        return enforcement.agreed(
+        changed = enforcement.agreed(
             climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
         )
+    return changed if dry_run or free else lease_pools.announce(climate, changed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from climate.domain.errors import Conflict, NotFound
 from climate.domain.facts import HoldConfirmed, HoldExpired
 from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller, require
-from climate.service import leases, lifecycle, notices
+from climate.service import lease_pools, leases, lifecycle, notices
 from climate.service.unit import work
 from climate.store import journal
 from climate.store import leases as stored
@@ -45,7 +45,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
         leases.wake_if_soon(climate, conn, after, now)
         return after
 
-    return work(climate, act)
+    return lease_pools.announce(climate, work(climate, act))
 
 
 def _confirmed_before(story: Sequence[Entry], key: str) -> Lease:

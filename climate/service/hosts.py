@@ -1,15 +1,18 @@
 """Register hosts with the reservation service, describe them, and say who holds them when."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
 import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import CloudError, CloudHost, Fenced, NotYet
+from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
 from climate.domain import requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from climate.domain.facts import HostMoved
 from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
 from climate.service import objections, refusals
@@ -24,18 +27,25 @@ log = structlog.get_logger(__name__)
 
 LONGEST_NAME = 64
 
+TO_BE_KEPT = "registered with servers on it"
 
-def register(
-    climate: Climate,
-    caller: Caller,
-    name: str,
-    extra: Mapping[str, str],
-    key: Key | None = None,
-    *,
-    dry_run: bool = False,
-) -> Host:
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """In what way a host is registered."""
+
+    key: Key | None = None
+    """The same key again is the same registration."""
+    drain: bool = False
+    """Also one that has servers."""
+    dry_run: bool = False
+
+
+def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, str], how: How = How()) -> Host:
     """Take a host of the cloud into the reservation pool.
 
+    With `how.drain` one that has servers is registered too: nobody boots there from
+    now on, and it goes to the reservation pool when the last one is gone.
     NotFound where the cloud knows none of that name, Conflict where it knows
     several, has servers on it, or the host is registered already.
     """
@@ -47,22 +57,35 @@ def register(
         raise NotFound(f"Host '{name}' not found!")
     if len(found) > 1:
         raise Conflict(f"Multiple hosts found for pattern '{name}'")
-    host = found[0]
+    host, key = found[0], how.key
 
     def act(conn: Connection, patient: bool) -> Host:
         if key and (known := idempotency.earlier(conn, caller, key)):
             return hosts.get(conn, int(known))
-        if host.servers:
-            raise Conflict(f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered")
+        if host.servers and not how.drain:
+            raise Conflict(
+                f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered,"
+                " or with drain=true one that is emptied first"
+            )
         now = climate.now(conn)
-        made = hosts.add(conn, caller, _columns(host), extra, now)
+        made = _recorded(conn, caller, host, extra, now)
         if key:
             idempotency.remember(conn, caller, key, str(made.id), now)
         return made
 
-    made = work(climate, act, keep=not dry_run)
-    if not dry_run:
+    made = work(climate, act, keep=not how.dry_run)
+    if not how.dry_run:
         _enrol(climate, caller, made, key)
+    return made
+
+
+def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
+    """The new host: one with servers belongs to the multi-tenant pool until it is drained."""
+    pool = Pool.MULTI_TENANT if host.servers else Pool.RESERVATION
+    made = hosts.add(conn, caller, _columns(host), extra, now, pool)
+    if host.servers:
+        fact = HostMoved(now, Pool.DRAINING, TO_BE_KEPT, claims.tokens(conn, 1)[0])
+        places.record(conn, caller, [(places.get(conn, made.id), [fact])])
     return made
 
 
@@ -73,13 +96,13 @@ def _columns(host: CloudHost) -> dict[str, object]:
 
 
 def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
-    """Into the reservation pool; where the cloud refuses, host and key are taken off the books again.
+    """Into its pool of the cloud; where that refuses, host and key are taken off the books again.
 
     But not a host that was booked meanwhile: `drift.mend` goes on asking the cloud for it.
     """
     try:
         with refusals.of_the_cloud():
-            climate.cloud.enrol(made.name)
+            _put_in_its_pool(climate, made)
     except (Conflict, Unavailable):
 
         def forget(conn: Connection, patient: bool) -> None:
@@ -92,6 +115,16 @@ def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> Non
 
         work(climate, forget)
         raise
+
+
+def _put_in_its_pool(climate: Climate, made: Host) -> None:
+    """A repeated request may find the host anywhere by now: what it made is where the rounds look after it."""
+    place = work(climate, lambda conn, patient: places.get(conn, made.id))
+    if place.pool is Pool.RESERVATION:
+        climate.cloud.enrol(made.name)
+    elif place.pool is Pool.DRAINING:
+        with suppress(Fenced):
+            climate.cloud.place(made.name, DRAINING, place.token)
 
 
 def get(climate: Climate, caller: Caller, host_id: str) -> Host:

@@ -18,7 +18,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import AdditionalEvent, Times
 from climate.plugin import Ask
-from climate.service import enforcement, granting, lifecycle, notices, planning, preparing, refusals
+from climate.service import enforcement, granting, lease_pools, lifecycle, notices, planning, preparing, refusals
 from climate.service.enforcement import Gate
 from climate.service.unit import work
 from climate.store import claims, idempotency, journal, leases, terms
@@ -63,27 +63,47 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
             raise
         return made
 
+    repeated: list[str] = []
+
     def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
         if key and (known := idempotency.earlier(conn, caller, key)):
+            repeated.append(known)
             return at_version(conn, caller, UUID(known), 1)
-        grant = granting.begin(climate, conn, caller, gate, hold=order.hold is not None)
-        now = climate.now(conn)
-        period = _period(order, now, climate)
-        soon = preparing.is_soon(climate.settings, period, now)
-        ask = Ask({}, period, caller, climate.settings, patient=patient, soon=soon)
-        agreed = terms.of(conn, climate.settings).of_a_lease
-        planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
-        fact = _created(caller, order, _times(climate, conn, order, period, now, planned), now, planned)
-        lease = grant.record(conn, now, None, fact)
+        lease = _made(climate, conn, _Try(caller, order, gate, patient), parts)
         if key:
-            idempotency.remember(conn, caller, key, str(lease.id), now)
-        wake_if_soon(climate, conn, lease, now)
+            idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
         return lease
 
     with refusals.explained(climate):
-        return enforcement.agreed(
+        made = enforcement.agreed(
             climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
         )
+    return made if dry_run or repeated else lease_pools.announce(climate, made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """One try to carry an order out."""
+
+    caller: Caller
+    order: Order
+    gate: Gate
+    patient: bool
+
+
+def _made(climate: Climate, conn: Connection, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
+    caller, order, gate = wish.caller, wish.order, wish.gate
+    grant = granting.begin(climate, conn, caller, gate, hold=order.hold is not None)
+    now = climate.now(conn)
+    period = _period(order, now, climate)
+    soon = preparing.is_soon(climate.settings, period, now)
+    ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)
+    agreed = terms.of(conn, climate.settings).of_a_lease
+    planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
+    fact = _created(caller, order, _times(climate, conn, order, period, now, planned), now, planned)
+    lease = grant.record(conn, now, None, fact)
+    wake_if_soon(climate, conn, lease, now)
+    return lease
 
 
 def _times(
@@ -149,7 +169,10 @@ def delete(
         wake_if_soon(climate, conn, lease, now)
         return lease
 
-    return work(climate, act, keep=not dry_run)
+    lease = work(climate, act, keep=not dry_run)
+    if not dry_run:
+        lease_pools.withdraw(climate, lease)
+    return lease
 
 
 def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = None) -> Lease:

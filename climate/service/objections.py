@@ -137,12 +137,17 @@ def refuse_cleaned(conn: Connection, asked: Asked) -> None:
         )
 
 
+def asleep(conn: Connection, found: Sequence[HostPlace]) -> list[HostPlace]:
+    """Those of the hosts that are switched off, or are about to be."""
+    known = power.of(conn, [place.host for place in found])
+    return [p for p in found if p.host in known and not (p.on and known[p.host].wanted != OFF)]
+
+
 def refuse_asleep(conn: Connection, leaving: Sequence[HostPlace]) -> None:
     """Conflict where a host is off, or on its way, and goes to where nobody switches it on for who needs it."""
-    known = power.of(conn, [place.host for place in leaving])
-    asleep = [p for p in leaving if p.host in known and not (p.on and known[p.host].wanted != OFF)]
-    if asleep:
-        told = ", ".join(place.name for place in asleep[:MOST_TOLD])
+    found = asleep(conn, leaving)
+    if found:
+        told = ", ".join(place.name for place in found[:MOST_TOLD])
         raise Conflict(
             f"Hosts are switched off, or are about to be: {told}; switch them on first,"
             " or have them switched by climate no more (climate host power clear --force)"

@@ -24,7 +24,7 @@ from climate.store.pools import Promise
 
 log = structlog.get_logger(__name__)
 
-BY_HAND = (Pool.MULTI_TENANT, Pool.RESERVATION, Pool.MAINTENANCE, Pool.FAILED)
+BY_HAND = (Pool.MULTI_TENANT, Pool.DRAINING, Pool.RESERVATION, Pool.MAINTENANCE, Pool.FAILED)
 """Where an admin can put a host; into the others it comes by what becomes of its lease."""
 
 MOST_HOSTS = 1000
@@ -105,7 +105,10 @@ def _empty_out(climate: Climate, asked: Asked, dry_run: bool) -> None:
             with refusals.of_the_cloud():
                 _see_empty(climate, place) if dry_run else climate.cloud.place(place.name, FREEPOOL, asked.token)
         except NotYet as error:
-            raise Conflict(f"Host {place.name} cannot go to the pool {Pool.RESERVATION} yet: {error}") from error
+            raise Conflict(
+                f"Host {place.name} cannot go to the pool {Pool.RESERVATION} yet: {error}; from the pool"
+                f" {Pool.DRAINING} it goes there by itself when they are gone"
+            ) from error
         except Fenced as error:
             raise objections.clash([place]) from error
 

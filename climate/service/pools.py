@@ -8,13 +8,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from climate.cloud import CloudError, CloudServer
+from climate.cloud import CloudServer
 from climate.context import Climate
 from climate.domain.errors import InvalidInput, InvalidPeriod, NotFound
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.pools import Deadline, HostPlace, OnEnd, Pool
-from climate.service import recycling
+from climate.service import ordinary, recycling
 from climate.service.recycling import Ahead
 from climate.service.unit import work
 from climate.store import claims, drift, places, pools, terms
@@ -23,6 +23,15 @@ from climate.store.terms import Terms
 
 SOON = timedelta(hours=24)
 MOST_HOSTS = 100_000
+
+LONGEST_AHEAD = 366 * 86400
+"""The longest horizon and the longest dwell, in seconds."""
+
+MOST: Mapping[str, int] = {
+    **dict.fromkeys(("target", "spare", "slack"), MOST_HOSTS),
+    **dict.fromkeys(("horizon", "dwell"), LONGEST_AHEAD),
+    "margin": 1000,
+}
 
 WORDS: Mapping[str, frozenset[str]] = {"on_end": frozenset(OnEnd), "recycle_deadline": frozenset(Deadline)}
 
@@ -37,6 +46,13 @@ class Standing:
     """Of the reservation pool: what counts now."""
     own: frozenset[str] = frozenset()
     """Those of the terms that an admin has set; the others are the settings'."""
+    unregistered: int | None = 0
+    """Of the multi-tenant pool: hosts of the cloud that nobody registered; None where the cloud cannot be asked."""
+
+    @property
+    def hosts(self) -> int:
+        """All that are in the pool, as far as they are known."""
+        return self.count.hosts + (self.unregistered or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,8 @@ class Resident:
     """What it is promised to next."""
     drift: str = ""
     servers: Sequence[CloudServer] | None = None
+    server_count: int | None = None
+    """How many servers are on it, where that is known."""
     ahead: Ahead | None = None
     """When something is done about its servers, where it recycles and they may not stay until they go."""
 
@@ -65,11 +83,21 @@ def named(name: str) -> Pool:
 def listed(climate: Climate, caller: Caller) -> list[Standing]:
     """All pools; the number of statements does not depend on how many hosts there are."""
     require(caller, "pools:get")
-    return work(climate, lambda conn, patient: _standings(climate, conn))
+    return _counted(climate, work(climate, lambda conn, patient: _standings(climate, conn)))
 
 
 def get(climate: Climate, caller: Caller, pool: Pool) -> Standing:
-    return next(one for one in listed(climate, caller) if one.pool is pool)
+    require(caller, "pools:get")
+    found = work(climate, lambda conn, patient: _standings(climate, conn))
+    one = next(one for one in found if one.pool is pool)
+    return _counted(climate, [one])[0] if pool is Pool.MULTI_TENANT else one
+
+
+def _counted(climate: Climate, found: Sequence[Standing]) -> list[Standing]:
+    """With the hosts of the multi-tenant pool that only the cloud knows of."""
+    strangers = ordinary.unregistered(climate)
+    others = None if strangers is None else len(strangers)
+    return [replace(one, unregistered=others) if one.pool is Pool.MULTI_TENANT else one for one in found]
 
 
 def _standings(climate: Climate, conn: Connection) -> list[Standing]:
@@ -106,13 +134,15 @@ def change(
 
 def _check(climate: Climate, name: str, value: object) -> None:
     longest = climate.settings.max_grace_period
-    most = {"target": MOST_HOSTS, "grace_period": longest}
+    most = {**MOST, "grace_period": longest}
     if value is None:
         return
     if name in most and not (isinstance(value, int) and 0 <= value <= most[name]):
         raise InvalidInput(f"{name} must be a number from 0 to {most[name]}, or null")
     if name in WORDS and value not in WORDS[name]:
         raise InvalidInput(f"{name} must be one of {', '.join(sorted(WORDS[name]))}, or null")
+    if name == "drain" and not isinstance(value, bool):
+        raise InvalidInput("drain must be true or false, or null")
     if name not in terms.NAMES:
         raise InvalidInput(f"{name[:80]!r} is not known; known are {', '.join(sorted(terms.NAMES))}")
 
@@ -139,7 +169,8 @@ def hosts_of(
     """The hosts of a pool, in the order of their numbers, in a constant number of statements.
 
     The cloud is asked for their servers where `servers` says so, and without
-    it for those of recycling hosts, which wait for the last one to go.
+    it for those of hosts which wait for the last one to go.  How many servers
+    are on hosts of the multi-tenant pool is told in any case.
     """
     require(caller, "pools:get")
 
@@ -161,19 +192,15 @@ def hosts_of(
         ]
 
     residents = work(climate, act)
-    asked = pool is Pool.RECYCLING if servers is None else servers
-    return _with_servers(climate, residents) if asked else residents
+    asked = pool in (Pool.RECYCLING, Pool.DRAINING) if servers is None else servers
+    if asked:
+        return [_with_servers(one, ordinary.servers_on(climate, one.place.name)) for one in residents]
+    known = ordinary.server_counts(climate) if pool is Pool.MULTI_TENANT and residents else {}
+    return [replace(one, server_count=known.get(one.place.name)) for one in residents]
 
 
-def _with_servers(climate: Climate, residents: Sequence[Resident]) -> list[Resident]:
-    return [replace(one, servers=_servers_on(climate, one.place.name)) for one in residents]
-
-
-def _servers_on(climate: Climate, name: str) -> Sequence[CloudServer] | None:
-    try:
-        return climate.cloud.servers_on(name)
-    except CloudError:
-        return None
+def _with_servers(one: Resident, servers: Sequence[CloudServer] | None) -> Resident:
+    return replace(one, servers=servers, server_count=None if servers is None else len(servers))
 
 
 @dataclass(frozen=True, slots=True)

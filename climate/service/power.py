@@ -23,7 +23,7 @@ from climate.service.unit import work
 from climate.store import places, power, switches
 from climate.store.power import Supply
 
-USED = frozenset({Pool.LENT, Pool.RECYCLING, Pool.CLEANING})
+USED = frozenset({Pool.LENT, Pool.RECYCLING, Pool.DRAINING, Pool.CLEANING})
 """Pools whose hosts are in somebody's use."""
 
 MOST_SETTINGS = 64

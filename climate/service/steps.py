@@ -19,6 +19,7 @@ from climate.cloud import (
     CloudServer,
     ExternalNetwork,
     Fenced,
+    LeasePool,
 )
 from climate.context import Climate
 from climate.store import actions
@@ -57,11 +58,23 @@ class Steps:
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return self._cloud.find_hosts(name)
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        return self._cloud.ordinary_hosts()
+
     def enrol(self, host: str) -> None:
         self._once(f"enrol:{host}", lambda: self._cloud.enrol(host))
 
     def withdraw(self, host: str) -> None:
         self._once(f"withdraw:{host}", lambda: self._cloud.withdraw(host))
+
+    def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
+        return self._cloud.promise_pool(pool, wanted)
+
+    def forget_pool(self, pool: str) -> None:
+        self._once(f"forget_pool:{pool}", lambda: self._cloud.forget_pool(pool))
+
+    def lease_pools(self) -> Mapping[str, LeasePool]:
+        return self._cloud.lease_pools()
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         # One that was left out is ready at the next try: other hosts are another step.

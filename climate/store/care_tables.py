@@ -88,7 +88,17 @@ pool_terms = Table(
     Column("grace_period", Integer),
     Column("recycle_deadline", Text),
     Column("updated_at", Time, nullable=False),
+    # How the pool follows what is promised of it (climate.domain.filling).
+    Column("horizon", Integer),
+    Column("spare", Integer),
+    Column("margin", Integer),
+    Column("slack", Integer),
+    Column("dwell", Integer),
+    Column("drain", Boolean),
     CheckConstraint("target >= 0 AND grace_period >= 0", name="not_negative"),
+    CheckConstraint(
+        "horizon >= 0 AND spare >= 0 AND margin >= 0 AND slack >= 0 AND dwell >= 0", name="filling_not_negative"
+    ),
 )
 """What an admin has set for a pool; NULL: as the settings say."""
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import HostEnrolled, HostRemoved
 from climate.domain.policy import Caller
+from climate.domain.pools import Pool
 from climate.store import places
 from climate.store.care_tables import properties
 from climate.store.tables import allocations, hosts, in_force, reservations
@@ -64,9 +65,20 @@ class Property:
     values: tuple[str, ...] = ()
 
 
-def add(conn: Connection, author: Caller, own: Mapping[str, Any], extra: Mapping[str, str], now: datetime) -> Host:
-    """Register a host with these columns; Conflict where one of that name is registered already."""
+def add(
+    conn: Connection,
+    author: Caller,
+    own: Mapping[str, Any],
+    extra: Mapping[str, str],
+    now: datetime,
+    pool: Pool = Pool.RESERVATION,
+) -> Host:
+    """Register a host with these columns, in the pool it belongs to: that for leases, or the multi-tenant one.
+
+    Conflict where one of that name is registered already.
+    """
     row = {**own, "reservable": True, "extra": dict(extra), "created_at": now, "pool_since": now}
+    row |= {"pool": pool, "home": pool}
     try:
         made = conn.execute(insert(hosts).values(row).returning(*hosts.c)).one()
     except IntegrityError as error:

@@ -1,7 +1,7 @@
 """Leases as rows, and the one way in which they change."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from climate.domain.status import EventKind, EventStatus, PartState
 from climate.store import journal, lease_rows
 from climate.store.failures import constraint
 from climate.store.floating_tables import floating_allocations, floating_ips
-from climate.store.tables import allocations, events, leases, reservations
+from climate.store.tables import allocations, events, lease_pools, leases, reservations
 
 Change = tuple[Lease | None, Sequence[Fact]]
 """A lease as it is, or None, and what happens to it now."""
@@ -223,12 +223,19 @@ def _gathered_addresses() -> Any:
     return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
 
 
+def _gathered_pools() -> Any:
+    pools = lease_pools.join(reservations, lease_pools.c.reservation_id == reservations.c.id)
+    rows = select(func.jsonb_object_agg(lease_pools.c.reservation_id, lease_pools.c.aggregate_id)).select_from(pools)
+    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
+
+
 _WHOLE: Select[Any] = select(
     leases,
     _gathered(reservations, reservations.c.position).label("reservations"),
     _gathered(events, events.c.seq, events.c.due_at, events.c.id).label("events"),
     _gathered_holds().label("holds"),
     _gathered_addresses().label("addresses"),
+    _gathered_pools().label("pools"),
 )
 """Whole leases in one statement: their parts come along as JSON."""
 
@@ -255,7 +262,10 @@ def _lease(row: Any) -> Lease:
         user_id=row.user_id,
         period=Period(row.start_date, row.end_date),
         reservations=tuple(
-            _reservation(r, tuple(holds.get(r["id"], ())), tuple(addresses.get(r["id"], ())))
+            replace(
+                _reservation(r, tuple(holds.get(r["id"], ())), tuple(addresses.get(r["id"], ()))),
+                aggregate_id=(row.pools or {}).get(r["id"]),
+            )
             for r in row.reservations or ()
         ),
         events=tuple(_event(e) for e in row.events or ()),

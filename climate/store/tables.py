@@ -186,7 +186,7 @@ hosts = Table(
     Column("doubted_since", Time),
     CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
     CheckConstraint(
-        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'cleaning', 'maintenance', 'failed')",
+        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'draining', 'cleaning', 'maintenance', 'failed')",
         name="pool_known",
     ),
     CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),
@@ -266,6 +266,14 @@ lease_fences = Table(
     Column("number", Integer, nullable=False),
     Column("passed_at", Time, nullable=False, index=True),
 )
+
+lease_pools = Table(
+    "lease_pools",
+    metadata,
+    Column("reservation_id", Uuid, primary_key=True),
+    Column("aggregate_id", BigInteger, nullable=False),
+)
+"""What the cloud calls the pool of a reservation.  Not history, hence not in the journal."""
 
 epochs = Table(
     "epochs",

@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
+from climate.domain.filling import Rules
 from climate.domain.pools import Pool
 from climate.settings import Settings
 from climate.store.care_tables import pool_terms
 
-NAMES = ("on_end", "grace_period", "recycle_deadline", "target")
+FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain")
+"""How the pool follows what is promised of it."""
+
+NAMES = ("on_end", "grace_period", "recycle_deadline", "target", *FILLING)
 """What can be set."""
 
 
@@ -24,6 +28,25 @@ class Terms:
     grace_period: int
     recycle_deadline: str
     target: int
+    horizon: int = 0
+    spare: int = 2
+    margin: int = 25
+    slack: int = 2
+    dwell: int = 3600
+    drain: bool = True
+
+    @property
+    def filling(self) -> Rules:
+        """How the pool follows what is promised of it."""
+        return Rules(
+            horizon=timedelta(seconds=self.horizon),
+            spare=self.spare,
+            margin=self.margin,
+            slack=self.slack,
+            dwell=timedelta(seconds=self.dwell),
+            drain=self.drain,
+            target=self.target,
+        )
 
     @property
     def of_a_lease(self) -> Mapping[str, Any]:
@@ -42,6 +65,7 @@ def of(conn: Connection, settings: Settings) -> Terms:
         "grace_period": settings.grace_period,
         "recycle_deadline": settings.recycle_deadline,
         "target": settings.pool_target,
+        **{name: getattr(settings, f"pool_{name}") for name in FILLING},
     }
     return Terms(**{name: value if said.get(name) is None else said[name] for name, value in fallback.items()})
 

@@ -17,6 +17,24 @@ FLOATING_IP = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11"
 START = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 """What the fake server believes the time to be."""
 
+PLAN = {
+    "at": "2030-01-01T12:00:00.000000",
+    "until": "2030-01-03T12:00:00.000000",
+    "managed": True,
+    "hosts": 6,
+    "draining": 1,
+    "promised": 8,
+    "promised_at": "2030-01-02T10:00:00.000000",
+    "spare": 2,
+    "target": 4,
+    "wanted": 10,
+    "most": 12,
+    "lacking": 1,
+    "moves": [{"id": "7", "name": "h7", "pool": "multi-tenant", "step": "take", "reason": "10 hosts are wanted"}],
+    "kept": [{"id": "8", "name": "h8", "pool": "reservation", "step": "release", "reason": "promised to a lease"}],
+    "backlog": [],
+}
+
 
 @dataclass
 class Asked:
@@ -172,7 +190,9 @@ class Wire:
             servers = [{"id": "s1", "name": "web", "project_id": "p1", "status": "ACTIVE"}]
             following = {"start": "2030-01-02T12:00:00.000000"}
             row = {"id": "7", "name": "h7", "reason": "why", "servers": servers, "next": following, "drift": ""}
-            return _json(200, {"hosts": [row, {**row, "id": "8", "name": "h8", "servers": None, "next": None}]})
+            others = [{"name": "n1", "server_count": 2, "servers": None}] if path[0] == "multi-tenant" else None
+            more = {"unregistered": others} if others else {}
+            return _json(200, {"hosts": [row, {**row, "id": "8", "name": "h8", "servers": None, "next": None}], **more})
         if path[1:] == ["backlog"]:
             promise = {"kind": "lease", "start": "2030-01-02T12:00:00.000000", "lease_id": "l1"}
             plans = [
@@ -180,6 +200,8 @@ class Wire:
                 {"id": "8", "name": "h8", "promises": []},
             ]
             return _json(200, {"backlog": plans})
+        if path[1:] == ["plan"]:
+            return _json(200, {"plan": PLAN})
         if path[1:] == ["moves"]:
             moves = [
                 {"host": {"id": host, "name": f"h{host}", "pool": path[0]}, "from": "lent", "moved": True,

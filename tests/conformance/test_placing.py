@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from climate.cloud import (
     CLEANING,
+    DRAINING,
     FAILED,
     FREEPOOL,
     KEPT,
@@ -132,6 +133,23 @@ def test_there_is_no_placing_of_what_is_not_there(scene: Scene) -> None:
         with pytest.raises(Refused):
             scene.cloud.place(host, to, 11)
     assert scene.cloud.pools() == {FREEPOOL: {"h1"}}
+
+
+def test_ordinary_hosts_are_those_in_no_pool_with_their_servers(scene: Scene) -> None:
+    cloud = scene.cloud
+    _, host = used(scene)
+    assert [(one.name, one.servers) for one in cloud.ordinary_hosts()] == [(name, int(name == host)) for name in HOSTS]
+    assert cloud.ordinary_hosts() == [cloud.find_hosts(name)[0] for name in HOSTS]
+    rest = [name for name in HOSTS if name != host]
+    cloud.enrol(rest[0])
+    cloud.place(rest[1], FAILED, 11)
+    assert [one.name for one in cloud.ordinary_hosts()] == [host]
+    cloud.lend("r1", "demo", [rest[0]], 12)
+    cloud.place(host, DRAINING, 12)
+    assert cloud.ordinary_hosts() == []
+    assert [one.status for one in cloud.servers_on(host)] == ["ACTIVE"]
+    cloud.place(rest[1], None, 13)
+    assert [one.name for one in cloud.ordinary_hosts()] == [rest[1]]
 
 
 Verb = Callable[[Cloud, int], None]

@@ -47,7 +47,9 @@ def noted(climate: Climate) -> dict[int, str]:
         return notes.noted(conn)
 
 
-@pytest.mark.parametrize("pool", [Pool.MULTI_TENANT, Pool.RECYCLING, Pool.CLEANING, Pool.MAINTENANCE, Pool.FAILED])
+@pytest.mark.parametrize(
+    "pool", [Pool.MULTI_TENANT, Pool.RECYCLING, Pool.DRAINING, Pool.CLEANING, Pool.MAINTENANCE, Pool.FAILED]
+)
 def test_the_cloud_follows_the_books_also_when_nobody_asked_it(climate: Climate, cloud: FakeCloud, pool: Pool) -> None:
     moved = put(climate, 3, pool)
     assert drift.mend(climate) == 1

@@ -67,7 +67,9 @@ def test_a_lease_waits_for_a_host_that_the_cloud_was_not_told_of(
     assert get(climate, lease).status is LeaseStatus.ACTIVE
 
 
-@pytest.mark.parametrize("pool", [Pool.MULTI_TENANT, Pool.RECYCLING, Pool.CLEANING, Pool.MAINTENANCE, Pool.FAILED])
+@pytest.mark.parametrize(
+    "pool", [Pool.MULTI_TENANT, Pool.RECYCLING, Pool.DRAINING, Pool.CLEANING, Pool.MAINTENANCE, Pool.FAILED]
+)
 def test_a_removed_host_is_in_no_pool_any_more(climate: Climate, cloud: FakeCloud, pool: Pool) -> None:
     put(climate, 3, pool)
     drift.mend(climate)

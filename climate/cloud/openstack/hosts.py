@@ -7,7 +7,7 @@ hypervisor's own name is, as clouds have it that tell them apart.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,15 @@ def find(remote: Remote, name: str) -> list[CloudHost]:
     return [_host(remote, each) for each in found if each["hypervisor_hostname"] == name]
 
 
+def others(remote: Remote, inside: Collection[str]) -> list[CloudHost]:
+    """The hypervisors that are not among those named, by name; the zones of all of them in one request."""
+    services = remote.get("/os-services", binary="nova-compute")["services"]
+    zones = {each["host"]: each["zone"] for each in services}
+    found = [each for each in remote.each("/os-hypervisors/detail") if each["hypervisor_hostname"] not in inside]
+    known = [_described(each, zones.get(each["service"]["host"], DEFAULT_ZONE)) for each in found]
+    return sorted(known, key=lambda host: host.name)
+
+
 def health(remote: Remote) -> dict[str, str | None]:
     """What is wrong with each hypervisor; None: nothing."""
     return {each["hypervisor_hostname"]: _wrong(each) for each in remote.each("/os-hypervisors/detail")}
@@ -67,17 +76,20 @@ def _wrong(seen: Body) -> str | None:
 
 
 def _host(remote: Remote, seen: Body) -> CloudHost:
-    service = str(seen["service"]["host"])
+    return _described(seen, _zone(remote, str(seen["service"]["host"])))
+
+
+def _described(seen: Body, zone: str) -> CloudHost:
     return CloudHost(
         name=seen["hypervisor_hostname"],
-        service_name=service,
+        service_name=str(seen["service"]["host"]),
         vcpus=seen["vcpus"],
         memory_mb=seen["memory_mb"],
         local_gb=seen["local_gb"],
         cpu_info=_text(seen.get("cpu_info")),
         hypervisor_type=seen["hypervisor_type"],
         hypervisor_version=seen["hypervisor_version"],
-        availability_zone=_zone(remote, service),
+        availability_zone=zone,
         servers=seen["running_vms"],
     )
 

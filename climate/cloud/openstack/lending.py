@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
 from climate.cloud.openstack import book, fences, granting, pools, servers
 from climate.cloud.openstack.fences import Changes
-from climate.cloud.openstack.pools import BOOK, CLOSED, NOBODY, OWNER, TENANT, Look, Pool
+from climate.cloud.openstack.pools import BOOK, CLOSED, NOBODY, OWNER, PROMISED, TENANT, Look, Pool
 from climate.cloud.openstack.remote import Remote
 
 _SHUT: Changes = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
@@ -14,7 +14,8 @@ _SHUT: Changes = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
 
 def members(seen: Look) -> Mapping[str, frozenset[str]]:
     """Pool -> names of its hosts, each in one of them; KEPT ones without hosts are not told, but for the first."""
-    shown = {name for name, pool in seen.pools.items() if name != BOOK and (name not in KEPT or pool.hosts)}
+    there = {name: pool for name, pool in seen.pools.items() if name != BOOK and PROMISED not in pool.metadata}
+    shown = {name for name, pool in there.items() if name not in KEPT or pool.hosts}
     return {
         name: frozenset(host for host in seen.pools[name].hosts if seen.of(host) == name)
         if name in seen.pools
@@ -65,7 +66,7 @@ def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token
     granting.check_unused(remote, seen, hosts)
     book.fence(remote, seen, map(fences.of_host, hosts), token)
     pool = pools.ensure(remote, seen, name)
-    _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None}, token)
+    _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None, PROMISED: None}, token)
     for host in hosts:
         _into(remote, seen, host, FREEPOOL, pool)
 
@@ -108,7 +109,7 @@ def place(remote: Remote, host: str, to: str | None, token: int) -> None:
     seen = pools.look(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
-    if to is not None and to not in KEPT and (to == BOOK or to not in seen.pools):
+    if to is not None and to not in KEPT and (to == BOOK or not _is_lent(seen, to)):
         raise Refused(f"there is no pool {to}")
     subject = [fences.of_host(host)]
     fences.check(seen.book, subject, token)
@@ -116,6 +117,10 @@ def place(remote: Remote, host: str, to: str | None, token: int) -> None:
         _wait_for_servers(remote, seen, host)
     book.fence(remote, seen, subject, token)
     _move(remote, seen, host, to)
+
+
+def _is_lent(seen: Look, name: str) -> bool:
+    return name in seen.pools and PROMISED not in seen.pools[name].metadata
 
 
 def _move(remote: Remote, seen: Look, host: str, to: str | None) -> None:

@@ -20,6 +20,9 @@ OWNER, TENANT, CLOSED = "blazar:owner", "filter_tenant_id", "climate:closed"
 GRANTED, RESERVATION = "climate:granted", "reservation"
 """Metadata of an aggregate that is no pool: whose the room on its hosts is, and by which reservation."""
 
+PROMISED, WANTED = "climate:promised", "climate:wanted:"
+"""Metadata of a pool that is promised and still empty; what its keys begin with that say what its hosts are like."""
+
 NOBODY = "climate:nobody"
 """Stands where the id of a project would: there is none of that name, so nobody passes."""
 
@@ -46,6 +49,11 @@ class Look:
     @property
     def book(self) -> Metadata:
         return self.pools[BOOK].metadata if BOOK in self.pools else {}
+
+    @property
+    def inside(self) -> frozenset[str]:
+        """Names of all hypervisors that are in a pool."""
+        return frozenset[str]().union(*(pool.hosts for pool in self.pools.values()))
 
     def of(self, host: str) -> str | None:
         """The pool that a host is in; while it moves, the one where least may be done, and `freepool` last."""

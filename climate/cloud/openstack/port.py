@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from climate.cloud import FREEPOOL, Capacity, CloudFlavor, CloudHost, CloudServer, ExternalNetwork
-from climate.cloud.openstack import acts, flavors, granting, hosts, lending, pools, servers
+from climate.cloud import FREEPOOL, Capacity, CloudFlavor, CloudHost, CloudServer, ExternalNetwork, LeasePool
+from climate.cloud.openstack import acts, flavors, granting, hosts, lending, pools, promising, servers
 from climate.cloud.openstack import addresses as floating
 from climate.cloud.openstack.remote import Remote
 
@@ -18,11 +18,23 @@ class OpenStackCloud:
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return hosts.find(self.remote, name)
 
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        return hosts.others(self.remote, pools.look(self.remote).inside)
+
     def enrol(self, host: str) -> None:
         lending.enrol(self.remote, host)
 
     def withdraw(self, host: str) -> None:
         lending.withdraw(self.remote, host)
+
+    def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
+        return promising.promise(self.remote, pool, wanted)
+
+    def forget_pool(self, pool: str) -> None:
+        promising.forget(self.remote, pool)
+
+    def lease_pools(self) -> Mapping[str, LeasePool]:
+        return promising.listed(pools.look(self.remote))
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         lending.lend(self.remote, pool, project_id, hosts, token)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, text
 
 from climate.compute.aggregate import POOL
-from climate.compute.host import CLOSED, FREEPOOL, KEPT, OWNER
+from climate.compute.host import CLOSED, FREEPOOL, KEPT, OWNER, PROMISED
 from climate.compute.store.nodes import Held
 
 _LOCK_NAMED = text("""
@@ -39,8 +39,8 @@ _LEND = text(f"""
     WITH pool AS (
         INSERT INTO compute_aggregates AS a (name, metadata, fence) VALUES (:pool, CAST(:metadata AS jsonb), :token)
         ON CONFLICT (name) DO UPDATE
-        SET kind = 'pool', metadata = (a.metadata - '{CLOSED}') || excluded.metadata, fence = excluded.fence,
-            updated_at = clock_timestamp()
+        SET kind = 'pool', metadata = (a.metadata - '{CLOSED}' - '{PROMISED}') || excluded.metadata,
+            fence = excluded.fence, updated_at = clock_timestamp()
         WHERE a.fence <= excluded.fence
         RETURNING name),
     moved AS (
@@ -79,10 +79,10 @@ _TAKE_BACK = text("""
     DELETE FROM compute_aggregates WHERE name = :pool
 """)
 
-_MEMBERS = text("""
+_MEMBERS = text(f"""
     SELECT a.name, array_agg(n.name) FILTER (WHERE n.id IS NOT NULL) AS nodes
     FROM compute_aggregates a LEFT JOIN compute_nodes n ON n.pool = a.name AND NOT (n.outside AND :own)
-    WHERE a.kind = 'pool' GROUP BY a.name
+    WHERE a.kind = 'pool' AND NOT a.metadata ? '{PROMISED}' GROUP BY a.name
     HAVING a.name <> ALL(CAST(:unseen AS text[])) OR count(n.id) > 0
 """)
 

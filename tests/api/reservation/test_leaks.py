@@ -57,6 +57,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("PUT", POOL): (*FOR_ADMINS, 200),
     ("GET", f"{POOL}/hosts"): (*FOR_ADMINS, 200),
     ("GET", f"{POOL}/backlog"): (*FOR_ADMINS, 200),
+    ("GET", f"{POOL}/plan"): (*FOR_ADMINS, 200),
     ("POST", f"{POOL}/moves"): (*FOR_ADMINS, 200),
     ("PUT", f"{HOST}/power"): (*FOR_ADMINS, 200),
     ("GET", f"{HOST}/power"): (*FOR_ADMINS, 200),

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from climate.cloud import CloudError
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from tests.api.reservation.face import Person, run_due, written
-from tests.conftest import Clock
+from climate.service import filling
+from tests.api.reservation.face import Person, reservation, run_due, written
+from tests.conftest import Clock, cloud_host
 
 
 def moves(person: Person, pool: str, *hosts: str, query: str = "", **more: Any) -> Any:
@@ -24,6 +26,7 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
         "reservation",
         "lent",
         "recycling",
+        "draining",
         "cleaning",
         "maintenance",
         "failed",
@@ -35,6 +38,7 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
         == {
             "name": "reservation",
             "hosts": 7,
+            "unregistered": 0,
             "reservable": 7,
             "promised_now": 0,
             "promised_next_day": 0,
@@ -44,6 +48,12 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
                 "on_end": "terminate",
                 "grace_period": 0,
                 "recycle_deadline": "terminate",
+                "horizon": 0,
+                "spare": 2,
+                "margin": 25,
+                "slack": 2,
+                "dwell": 3600,
+                "drain": True,
                 "own": [],
             },
         }
@@ -59,6 +69,29 @@ def test_terms_are_set_tried_and_unset(admin: Person) -> None:
     assert admin.done(admin("PUT", "/pools/reservation", wish))["pool"]["terms"] == tried
     unset = admin.done(admin("PUT", "/pools/reservation", {"on_end": None}))["pool"]["terms"]
     assert (unset["on_end"], unset["own"]) == ("terminate", ["target"])
+
+
+def test_the_plan_says_what_is_wanted_and_what_is_done(
+    admin: Person, member: Person, climate: Climate, clock: Clock
+) -> None:
+    wish = {"horizon": 172800, "spare": 1, "margin": 50, "slack": 1, "dwell": 3600, "drain": False}
+    terms = admin.done(admin("PUT", "/pools/reservation", wish))["pool"]["terms"]
+    assert {name: terms[name] for name in wish} == wish
+    assert terms["own"] == sorted(wish)
+    member.lease(reservations=[reservation(min=3, max=3)])
+    plan = admin.get("/pools/reservation/plan")["plan"]
+    assert {name: plan[name] for name in ("managed", "hosts", "draining", "promised", "spare", "wanted", "most")} == {
+        "managed": True, "hosts": 8, "draining": 0, "promised": 3, "spare": 2, "wanted": 5, "most": 6,
+    }  # fmt: skip
+    assert (plan["promised_at"], plan["moves"], plan["lacking"]) == ("2030-01-02T10:00:00.000000", [], 0)
+    assert {one["reason"] for one in plan["kept"] if one["reason"].startswith("promised")} == {"promised to a lease"}
+    assert [one["hosts"] for one in plan["backlog"]] == [3, 0]
+    clock.forward(hours=1)
+    found = admin.get("/pools/reservation/plan")["plan"]
+    assert [(one["step"], one["pool"]) for one in found["moves"]] == [("release", "reservation")] * 2
+    assert filling.tend(climate) == 2
+    assert admin.get("/pools/multi-tenant")["pool"]["hosts"] == 2
+    assert member("GET", "/pools/reservation/plan").status_code == 403
 
 
 def test_the_hosts_of_a_pool_and_its_backlog(admin: Person, member: Person, climate: Climate) -> None:
@@ -152,7 +185,38 @@ def test_a_host_with_servers_waits_and_says_for_what(admin: Person, climate: Cli
     assert shown["servers"] == [{"id": server, "name": "server", "project_id": "p", "status": "ACTIVE"}]
 
 
-POOLS = "multi-tenant, reservation, lent, recycling, cleaning, maintenance, failed"
+def test_a_host_that_nobody_registered_is_seen_and_registered_with_its_servers(
+    admin: Person, member: Person, climate: Climate
+) -> None:
+    cloud = climate.cloud
+    assert isinstance(cloud, FakeCloud)
+    cloud.set_hosts([*cloud.hosts.values(), cloud_host("n1")])
+    server = cloud.boot("p", "n1")
+    pool = admin.get("/pools/multi-tenant")["pool"]
+    assert (pool["hosts"], pool["unregistered"]) == (1, 1)
+    there = {"id": server, "name": "server", "project_id": "p", "status": "ACTIVE"}
+    for query, servers in (("", None), ("?servers=true", [there]), ("?limit=1", None)):
+        answer = admin.get(f"/pools/multi-tenant/hosts{query}")
+        (one,) = answer["unregistered"]
+        assert (one["name"], one["server_count"], one["servers"]) == ("n1", 1, servers)
+    assert "unregistered" not in admin.get("/pools/multi-tenant/hosts?marker=1")
+    assert "unregistered" not in admin.get("/pools/reservation/hosts")
+    assert member("POST", "/os-hosts?drain=true", {"name": "n1"}).status_code == 403
+    refused = admin("POST", "/os-hosts", {"name": "n1"})
+    assert refused.status_code == 409
+    assert "drain=true" in refused.json["error_message"]
+    assert admin("POST", "/os-hosts?drain=perhaps", {"name": "n1"}).status_code == 400
+    admin.done(admin("POST", "/os-hosts?drain=true&dry_run=true", {"name": "n1"}))
+    assert admin.get("/pools/draining")["pool"]["hosts"] == 0
+    made = admin.done(admin("POST", "/os-hosts?drain=true", {"name": "n1", "gpu": "a100"}), 201)["host"]
+    (waiting,) = admin.get("/pools/draining/hosts")["hosts"]
+    assert (waiting["id"], waiting["servers"], waiting["server_count"]) == (made["id"], [there], 1)
+    cloud.failures = {"ordinary_hosts": CloudError("away")}
+    assert admin.get("/pools/multi-tenant")["pool"]["unregistered"] is None
+    assert admin.get("/pools/multi-tenant/hosts")["unregistered"] is None
+
+
+POOLS = "multi-tenant, reservation, lent, recycling, draining, cleaning, maintenance, failed"
 
 REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
     "an unknown pool": ("GET", "/pools/nope", None, 404, f"'nope'; there are {POOLS}"),
@@ -161,12 +225,22 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
     "terms of an unknown pool": ("PUT", "/pools/nope", {"target": 1}, 404, POOLS),
     "terms of a pool without": ("PUT", "/pools/lent", {"target": 1}, 400, "Only the pool reservation"),
     "no terms": ("PUT", "/pools/reservation", {}, 400, "Nothing to change"),
-    "an unknown term": ("PUT", "/pools/reservation", {"size": 1}, 400, "known are grace_period, on_end"),
+    "an unknown term": ("PUT", "/pools/reservation", {"size": 1}, 400, "known are drain, dwell"),
     "a negative target": ("PUT", "/pools/reservation", {"target": -1}, 400, "target"),
     "a target of many": ("PUT", "/pools/reservation", {"target": 10**12}, 400, "target"),
     "a true target": ("PUT", "/pools/reservation", {"target": True}, 400, "target"),
     "a target of words": ("PUT", "/pools/reservation", {"target": "many"}, 400, "target"),
     "half a target": ("PUT", "/pools/reservation", {"target": 1.5}, 400, "target"),
+    "a negative horizon": ("PUT", "/pools/reservation", {"horizon": -1}, 400, "horizon"),
+    "a horizon of ages": ("PUT", "/pools/reservation", {"horizon": 366 * 86400 + 1}, 400, "horizon"),
+    "a margin of words": ("PUT", "/pools/reservation", {"margin": "half"}, 400, "margin"),
+    "a margin of many": ("PUT", "/pools/reservation", {"margin": 1001}, 400, "margin"),
+    "half a spare": ("PUT", "/pools/reservation", {"spare": 0.5}, 400, "spare"),
+    "a word for drain": ("PUT", "/pools/reservation", {"drain": "yes"}, 400, "drain"),
+    "a number for drain": ("PUT", "/pools/reservation", {"drain": 1}, 400, "drain"),
+    "the plan of an unknown pool": ("GET", "/pools/nope/plan", None, 404, POOLS),
+    "the plan of another pool": ("GET", "/pools/lent/plan", None, 404, "the pool reservation has one"),
+    "a plan with a parameter": ("GET", "/pools/reservation/plan?x=1", None, 400, "x"),
     "an unknown end": ("PUT", "/pools/reservation", {"on_end": "burn"}, 400, "on_end"),
     "a long grace": ("PUT", "/pools/reservation", {"grace_period": 86401}, 400, "from 0 to 86400"),
     "a move to an unknown pool": ("POST", "/pools/nope/moves", {"hosts": ["1"]}, 400, POOLS),

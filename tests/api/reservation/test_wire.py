@@ -16,7 +16,7 @@ LEASE = {
 RESERVATION = {
     "id", "lease_id", "resource_id", "resource_type", "status", "missing_resources", "resources_changed", "created_at",
     "updated_at", "hypervisor_properties", "resource_properties", "before_end", "min", "max",
-    "on_end", "grace_period", "recycle_deadline",
+    "on_end", "grace_period", "recycle_deadline", "aggregate_id",
 }  # fmt: skip
 EVENT = {"id", "lease_id", "event_type", "time", "status", "created_at", "updated_at"}
 
@@ -62,6 +62,7 @@ def test_a_lease_is_shown_as_the_peer_shows_it(member: Person) -> None:
         "on_end": "terminate",
         "grace_period": 0,
         "recycle_deadline": "terminate",
+        "aggregate_id": 1,
     }
     assert [set(event) for event in lease["events"]] == [EVENT] * 3
     assert [(event["event_type"], event["time"], event["status"]) for event in lease["events"]] == [

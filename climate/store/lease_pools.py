@@ -1,0 +1,72 @@
+"""Which pool of the cloud each reservation has, and which it is to have."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Text, Uuid, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from climate.domain.period import Period
+
+# A reservation all of which lies in child zones and cells has no hosts here, and no pool.
+_WANTED = text("""
+    SELECT r.id, r.lease_id, r.resource_type, r.spec, r.status, l.start_date, l.end_date, p.aggregate_id
+    FROM reservations r JOIN leases l ON l.id = r.lease_id LEFT JOIN lease_pools p ON p.reservation_id = r.id
+    WHERE r.resource_type = ANY(:types) AND r.status IN ('pending', 'active', 'error')
+      AND NOT l.gone AND l.status <> 'HELD'
+      AND (r.parts = '[]' OR EXISTS (SELECT FROM allocations a WHERE a.reservation_id = r.id))
+""").bindparams(bindparam("types", type_=ARRAY(Text)))
+
+_NOTE = text("""
+    INSERT INTO lease_pools (reservation_id, aggregate_id)
+    SELECT CAST(key AS uuid), CAST(value AS bigint) FROM jsonb_each_text(:found)
+    ON CONFLICT (reservation_id) DO UPDATE SET aggregate_id = excluded.aggregate_id
+""").bindparams(bindparam("found", type_=JSONB))
+
+_FORGET = text("DELETE FROM lease_pools WHERE NOT reservation_id = ANY(:kept)").bindparams(
+    bindparam("kept", type_=ARRAY(Uuid))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A reservation in force that has a pool of its own."""
+
+    id: UUID
+    lease_id: UUID
+    resource_type: str
+    spec: Mapping[str, Any]
+    period: Period
+    pending: bool
+    """Nothing was lent to it yet, as far as the books know."""
+    aggregate_id: int | None
+    """Of its pool, as it was noted last."""
+
+
+def wanted(conn: Connection, types: Collection[str]) -> list[Wanted]:
+    """All reservations in force of these types; one statement."""
+    return [
+        Wanted(
+            row.id,
+            row.lease_id,
+            row.resource_type,
+            row.spec,
+            Period(row.start_date, row.end_date),
+            row.status == "pending",
+            row.aggregate_id,
+        )
+        for row in conn.execute(_WANTED, {"types": sorted(types)})
+    ]
+
+
+def note(conn: Connection, found: Mapping[UUID, int]) -> None:
+    """Write down what aggregate the pool of each reservation is; one statement."""
+    if found:
+        conn.execute(_NOTE, {"found": {str(number): aggregate for number, aggregate in found.items()}})
+
+
+def keep_only(conn: Connection, kept: Collection[UUID]) -> None:
+    """Forget the pools of all other reservations."""
+    conn.execute(_FORGET, {"kept": list(kept)})
