@@ -9,6 +9,7 @@ from typing import Any
 from climate.compute import Compute
 from climate.compute.cells import healing, neighbours, server_methods, server_sync
 from climate.compute.cells.healing import Healer
+from climate.compute.cells.pipeline import Pipeline
 from climate.compute.store import cell_changes
 
 FOLLOW_SECONDS = 1.0
@@ -32,6 +33,7 @@ class ServerReports:
     """Reports of one cells process; any number of processes may report."""
 
     compute: Compute
+    pipeline: Pipeline
     healer: Healer
     stopping: threading.Event
     changed: threading.Event = field(default_factory=threading.Event)
@@ -47,13 +49,13 @@ class ServerReports:
             count = guarded("reporting servers", act)
             if count:
                 self.stopping.wait(min(GATHER, count * GATHER_EACH))
-            # After an error, what was heard is still to be reported.
-            heard = count != 0 or self.changed.wait(FOLLOW_SECONDS)
+            # After an error, what was heard is still to be reported; and after a full batch there may be more.
+            heard = count is None or count >= server_sync.BATCH or self.changed.wait(FOLLOW_SECONDS)
 
     def report(self) -> int:
         """Report what has changed, and what is to be healed; the number of changes."""
         self.tend()
-        return server_methods.report_changes(self.compute)
+        return server_methods.report_changes(self.compute, self.pipeline)
 
     def tend(self) -> int:
         """Note changes when there is a parent, and report what is to be healed; 0 changes."""

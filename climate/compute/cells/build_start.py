@@ -35,5 +35,7 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
         if sleep is not None:
             build = replace(build, reserved=True, lease_params=sleep.lease_params)
         build = replace(build, cell=cell)
-        messaging.cast(compute, conn, compute.cells.name, scheduler.RUN_INSTANCE, build.to_kwargs())
+        if not scheduler.CellScheduler().sent_at_once(compute, conn, build):
+            # The cells process tries again, and tells what is wrong.
+            messaging.cast(compute, conn, compute.cells.name, scheduler.RUN_INSTANCE, build.to_kwargs())
     return Started(build_id, ids)

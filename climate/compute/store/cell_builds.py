@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 _SENT = text("""
-    UPDATE compute_cell_builds SET cell = :cell, server_ids = CAST(:ids AS jsonb) WHERE build_id = :build_id
+    INSERT INTO compute_cell_builds (build_id, cell, server_ids) VALUES (:build_id, :cell, CAST(:ids AS jsonb))
+    ON CONFLICT DO NOTHING RETURNING build_id
 """)
 
 # The top cell has a row for each server of a build.  Other cells know no more than what is in the outbox.
@@ -31,9 +32,10 @@ _UNREPORTED = text("""
 """)
 
 
-def sent(conn: Connection, build_id: str, cell: str, server_ids: Sequence[str]) -> None:
-    """Note that a build, which counts as carried out here, was sent to a neighbour."""
-    conn.execute(_SENT, {"build_id": build_id, "cell": cell, "ids": json.dumps(list(server_ids))})
+def sent(conn: Connection, build_id: str, cell: str, server_ids: Sequence[str]) -> bool:
+    """Note that a build is sent to a neighbour; False when it was sent or carried out here before."""
+    given = {"build_id": build_id, "cell": cell, "ids": json.dumps(list(server_ids))}
+    return conn.execute(_SENT, given).scalar() is not None
 
 
 def waiting(conn: Connection, cell: str) -> int:

@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, Engine, text
 
 CHANNEL = "climate_cells"
-"""LISTEN for it: INBOX, or OUTBOX and the name of the neighbour, when a message waits there."""
+"""LISTEN for it: INBOX and the type of a message or OUTBOX and the name of a neighbour, when a message waits there;
+NEIGHBOURS when one was added, changed or deleted, or its broker is away or back."""
 ANSWERS = "climate_cell_answers"
 """LISTEN for it: the uuid of a message that was answered."""
-OUTBOX, INBOX = "outbox", "inbox"
+OUTBOX, INBOX, NEIGHBOURS = "outbox", "inbox", "neighbours"
 
 MOST_UNCONFIRMED = 1000
 """Messages to one neighbour on their way; more wait here, so that its broker is not filled while it is down."""
