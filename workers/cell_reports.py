@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from climate.compute import Compute
-from climate.compute.cells import healing, neighbours, server_methods, server_sync
+from climate.compute.cells import healing, server_methods, server_sync
 from climate.compute.cells.healing import Healer
 from climate.compute.cells.pipeline import Pipeline
 from climate.compute.store import cell_changes
@@ -54,8 +54,9 @@ class ServerReports:
 
     def report(self) -> int:
         """Report what has changed, and what is to be healed; the number of changes."""
+        count = server_methods.report_changes(self.compute, self.pipeline)
         self.tend()
-        return server_methods.report_changes(self.compute, self.pipeline)
+        return count
 
     def tend(self) -> int:
         """Note changes when there is a parent, and report what is to be healed; 0 changes."""
@@ -68,8 +69,9 @@ class ServerReports:
         return 0
 
     def _follow(self) -> None:
-        with self.compute.engine.connect() as conn:
-            wanted, tracked = bool(neighbours.links(self.compute, conn).around.parents), cell_changes.is_tracked(conn)
+        wanted = bool(self.pipeline.here().links.around.parents)
+        with self.pipeline.quick.engine.connect() as conn:
+            tracked = cell_changes.is_tracked(conn)
         if wanted != tracked:
             server_sync.follow(self.compute, wanted=wanted)
 

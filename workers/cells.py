@@ -155,9 +155,8 @@ class CellsProcess:
             self.stopping.wait(LOOK_AGAIN)
 
     def _look(self) -> None:
-        compute = self.pipeline.quick
-        with compute.engine.connect() as conn:
-            now = compute.now(conn)
+        now = self.pipeline.here().now
+        with self.pipeline.quick.engine.connect() as conn:
             kinds, names = cell_handover.due_kinds(conn, list(QUEUES), now), cell_messages.waiting(conn, now)
         for kind in kinds:
             self.pipeline.stations[kind].look()

@@ -10,17 +10,20 @@ _SENT = text("""
     ON CONFLICT DO NOTHING RETURNING build_id
 """)
 
-# The top cell has a row for each server of a build.  Other cells know no more than what is in the outbox.
+# The top cell has a row for each server of a build, whose request may have other builds.  Other cells know no more than
+# what is in the outbox.
 _WAITING = text("""
     WITH outbox AS (
         SELECT CAST(body AS jsonb) #>> '{method_kwargs,build,build_id}' AS build_id FROM compute_cell_outbox
         WHERE cell = :cell AND kind = 'targeted' AND body LIKE '%"method_name":"schedule_run_instance"%')
     SELECT count(*) FROM compute_cell_builds b
     WHERE b.cell = :cell AND (
-        EXISTS (SELECT FROM compute_cell_servers s
-                WHERE s.build_id = b.build_id AND s.cell IS NULL AND s.status = 'BUILD' AND s.deleted_at IS NULL)
+        EXISTS (SELECT FROM compute_cell_servers s JOIN jsonb_array_elements_text(b.server_ids) AS i(id)
+                ON s.id = CAST(i.id AS uuid)
+                WHERE s.cell IS NULL AND s.status = 'BUILD' AND s.deleted_at IS NULL)
         OR b.build_id IN (SELECT build_id FROM outbox)
-           AND NOT EXISTS (SELECT FROM compute_cell_servers s WHERE s.build_id = b.build_id))
+           AND NOT EXISTS (SELECT FROM compute_cell_servers s JOIN jsonb_array_elements_text(b.server_ids) AS i(id)
+                           ON s.id = CAST(i.id AS uuid)))
 """)
 
 _UNREPORTED = text("""
