@@ -62,9 +62,9 @@ class Surroundings:
             self._known = None
 
     def _read(self) -> _Read:
-        forgotten = self._forgotten
+        forgotten, begun = self._forgotten, monotonic()
         with self.compute.engine.connect() as conn:
-            found = _Read(read(self.compute, conn), monotonic())
+            found = _Read(read(self.compute, conn), begun)
         with self._lock:
             # What was read before a change must not stay.
             if forgotten == self._forgotten:

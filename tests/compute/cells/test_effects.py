@@ -1,7 +1,7 @@
 """What a method writes, and what this process sends of it: in one transaction, and once."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from climate.compute.cells.cell import Cell
 from climate.compute.cells.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.errors import Postpone
 from climate.compute.cells.messages import Message
+from climate.compute.cells.surroundings import Here
 from climate.compute.store import cell_changes
 from tests.compute.cells.server_tree import LEAF, ServerTree, server_tree
 from tests.compute.cells.test_pipeline import Hands
@@ -22,6 +23,25 @@ from tests.compute.place import request
 def count(cells: Tree, name: str, what: str) -> int:
     with cells[name].engine.connect() as conn:
         return int(conn.execute(text(f"SELECT count(*) FROM {what}")).scalar_one())
+
+
+def test_a_message_is_due_at_once_where_the_clock_of_the_process_lags(cells: Tree) -> None:
+    top, lag = cells["top"], timedelta(seconds=30)
+    calls: list[str] = []
+    cells.handlers = Handlers({"note": lambda context, message, kwargs: calls.append(context.name)})
+    with top.engine.begin() as conn:
+        messaging.cast(top, conn, "right", "note", {})
+        messaging.cast(top, conn, "top", "note", {})
+
+    class Lagging(Hands):
+        def here(self) -> Here:
+            links, now = super().here()
+            return Here(links, now - lag)
+
+    hands = Lagging(top, cells.handlers)
+    assert outbox.send(top, cells.transport, "right", hands.here()) == 1
+    assert inbox.work(top, cells.handlers, "targeted", hands) == 1
+    assert calls == ["top"]
 
 
 class Writing:
