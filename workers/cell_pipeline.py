@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from climate.compute.cells import inbox, outbox
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.pipeline import Task
+from climate.compute.cells.surroundings import Here, Surroundings
 from climate.compute.cells.transport import CellTransport
 from climate.compute.store.cell_messages import Sent
 
@@ -88,6 +89,16 @@ class ProcessPipeline:
     confirmed: dict[str, tuple[Cell, list[str]]] = field(default_factory=dict)
     """Messages that are to be confirmed, by the name of the neighbour."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    lazy: Compute = field(init=False)
+    surroundings: Surroundings = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The same connections: their commits do not wait for the disk.
+        engine = self.quick.engine.execution_options(isolation_level="READ COMMITTED")
+        self.lazy, self.surroundings = replace(self.quick, engine=engine), Surroundings(self.quick)
+
+    def here(self) -> Here:
+        return self.surroundings.here()
 
     def room(self, kind: str) -> int:
         return self.stations[kind].room()
@@ -133,7 +144,7 @@ class ProcessPipeline:
         while more and not self.stopping.is_set():
             with self.lock:
                 self.waiting.discard(name)
-            sent = self.guarded(f"sending to {name}", lambda: outbox.send(self.quick, self.transport, name))
+            sent = self.guarded(f"sending to {name}", partial(self._send_once, name))
             with self.lock:
                 more = sent == outbox.BATCH or name in self.waiting
                 if not more:
@@ -141,6 +152,9 @@ class ProcessPipeline:
                     return
         with self.lock:
             self.sending.discard(name)
+
+    def _send_once(self, name: str) -> int:
+        return outbox.send(self.quick, self.transport, name, self.here())
 
     def confirm_all(self) -> None:
         """Confirm what has arrived, many messages at once, until `stopping` is set: one thread."""
@@ -156,7 +170,8 @@ class ProcessPipeline:
             found, self.confirmed = self.confirmed, {}
         if not found:
             return
-        now = outbox.flush(self.compute, list(found))
+        links, now = self.here()
+        outbox.flush(self.compute, [name for name in found if name in links.around.parents], now)
         for cell, deliveries in found.values():
             act = partial(outbox.confirm, self.compute, self.transport, cell, deliveries, now)
             self.senders.submit(self.guarded, f"confirming to {cell.name}", act)

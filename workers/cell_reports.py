@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from climate.compute import Compute
-from climate.compute.cells import healing, neighbours, server_methods, server_sync
+from climate.compute.cells import healing, server_methods, server_sync
 from climate.compute.cells.healing import Healer
+from climate.compute.cells.pipeline import Pipeline
 from climate.compute.store import cell_changes
 
 FOLLOW_SECONDS = 1.0
@@ -32,6 +33,7 @@ class ServerReports:
     """Reports of one cells process; any number of processes may report."""
 
     compute: Compute
+    pipeline: Pipeline
     healer: Healer
     stopping: threading.Event
     changed: threading.Event = field(default_factory=threading.Event)
@@ -47,13 +49,14 @@ class ServerReports:
             count = guarded("reporting servers", act)
             if count:
                 self.stopping.wait(min(GATHER, count * GATHER_EACH))
-            # After an error, what was heard is still to be reported.
-            heard = count != 0 or self.changed.wait(FOLLOW_SECONDS)
+            # After an error, what was heard is still to be reported; and after a full batch there may be more.
+            heard = count is None or count >= server_sync.BATCH or self.changed.wait(FOLLOW_SECONDS)
 
     def report(self) -> int:
         """Report what has changed, and what is to be healed; the number of changes."""
+        count = server_methods.report_changes(self.compute, self.pipeline)
         self.tend()
-        return server_methods.report_changes(self.compute)
+        return count
 
     def tend(self) -> int:
         """Note changes when there is a parent, and report what is to be healed; 0 changes."""
@@ -66,8 +69,9 @@ class ServerReports:
         return 0
 
     def _follow(self) -> None:
-        with self.compute.engine.connect() as conn:
-            wanted, tracked = bool(neighbours.links(self.compute, conn).around.parents), cell_changes.is_tracked(conn)
+        wanted = bool(self.pipeline.here().links.around.parents)
+        with self.pipeline.quick.engine.connect() as conn:
+            tracked = cell_changes.is_tracked(conn)
         if wanted != tracked:
             server_sync.follow(self.compute, wanted=wanted)
 

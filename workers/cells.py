@@ -49,8 +49,8 @@ BATCH = 100
 LOOK_AGAIN = 1.0
 """Seconds after which the database is looked at although nothing was heard."""
 
-QUICK = 3
-"""Connections for statements that are committed by themselves; each is used for a moment."""
+QUICK = 4
+"""Connections whose commits do not wait for the disk; each is used for a moment."""
 
 CROWDED = 0.001
 """A message that arrives within these seconds has waited, and others may wait behind it."""
@@ -155,9 +155,8 @@ class CellsProcess:
             self.stopping.wait(LOOK_AGAIN)
 
     def _look(self) -> None:
-        compute = self.pipeline.quick
-        with compute.engine.connect() as conn:
-            now = compute.now(conn)
+        now = self.pipeline.here().now
+        with self.pipeline.quick.engine.connect() as conn:
             kinds, names = cell_handover.due_kinds(conn, list(QUEUES), now), cell_messages.waiting(conn, now)
         for kind in kinds:
             self.pipeline.stations[kind].look()
@@ -170,6 +169,7 @@ class CellsProcess:
             try:
                 with psycopg.connect(url, autocommit=True, application_name="climate-cells-listen") as conn:
                     conn.execute(f"LISTEN {cell_messages.CHANNEL}")
+                    self.pipeline.surroundings.forget()
                     self.to_report.set()  # what was said meanwhile was not heard
                     self._hear(conn)
             except psycopg.Error as error:
@@ -182,13 +182,15 @@ class CellsProcess:
                 self._told(heard.payload)
 
     def _told(self, what: str) -> None:
-        if what == cell_changes.CHANGES:
+        kind, _, which = what.partition(" ")
+        if kind == cell_changes.CHANGES:
             self.to_report.set()
-        elif what == cell_messages.INBOX:
-            for station in self.pipeline.stations.values():
-                station.look()
-        elif what.startswith(cell_messages.OUTBOX):
-            self.pipeline.send_due([what.removeprefix(cell_messages.OUTBOX).strip()])
+        elif kind == cell_messages.NEIGHBOURS:
+            self.pipeline.surroundings.forget()
+        elif kind == cell_messages.INBOX and which in self.pipeline.stations:
+            self.pipeline.stations[which].look()
+        elif kind == cell_messages.OUTBOX:
+            self.pipeline.send_due([which])
 
     def report(self) -> None:
         """Report to the parents now and then, and have the children report at the start."""
@@ -206,7 +208,7 @@ class CellsProcess:
             timedelta(seconds=settings.cells_instance_updated_at_threshold),
             settings.cells_instance_update_num_instances,
         )
-        ServerReports(compute, healer, self.stopping, self.to_report).run(self._guarded)
+        ServerReports(compute, self.pipeline, healer, self.stopping, self.to_report).run(self._guarded)
 
     def sweep(self) -> None:
         """Delete messages that have expired or are done."""

@@ -1,5 +1,6 @@
 """Servers on leases whose hosts lie in cells: sent to the cell that has the part, with its own reservation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
@@ -7,6 +8,7 @@ from api.compute.server_body import Wanted
 from api.current import caller, climate, compute
 from climate.compute.cells import build_estimate, build_request
 from climate.compute.cells.build_request import Build
+from climate.compute.cells.build_start import Share
 from climate.compute.errors import ComputeError
 from climate.compute.request import BootRequest
 from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -21,6 +23,8 @@ class Aimed:
 
     request: BootRequest
     cell: str | None = None
+    shares: tuple[Share, ...] = ()
+    """The cells among which the servers are divided, where no cell has room for all."""
 
 
 def aimed(wanted: Wanted) -> Aimed:
@@ -60,18 +64,29 @@ def _aim(request: BootRequest, part: Part) -> Aimed:
 
 
 def _with_room(there: list[Aimed]) -> Aimed:
-    """The first cell with room for all servers, or else for the least number of them."""
+    """The first cell with room for all servers, or else several that have room for enough of them together."""
     found = build_estimate.ask(compute(), [_build(one) for one in there])
-    rooms = [0 if isinstance(room, ComputeError) else room for room in found]
+    rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
     request = there[0].request
-    for enough in (request.count, request.least):
-        for one, room in zip(there, rooms, strict=True):
-            if room >= enough:
-                return one
+    for one, room in rooms:
+        if room >= request.count:
+            return one
+    if sum(room for _, room in rooms) >= request.least:
+        return _divided(request, rooms)
     if all(isinstance(room, ComputeError) for room in found):
         raise Unavailable("No cell of the lease answers: try again")
-    told = "; ".join(f"cell {one.cell}: room for {room}" for one, room in zip(there, rooms, strict=True))
-    raise Conflict(f"No cell of the lease has room for {request.least} servers: {told}")
+    told = "; ".join(f"cell {one.cell}: room for {room}" for one, room in rooms)
+    raise Conflict(f"The cells of the lease have no room for {request.least} servers: {told}")
+
+
+def _divided(request: BootRequest, rooms: Sequence[tuple[Aimed, int]]) -> Aimed:
+    """As many servers as there is room for, over as few cells as possible."""
+    shares, left = [], request.count
+    for one, room in sorted(rooms, key=lambda pair: -pair[1]):
+        if (count := min(room, left)) > 0:
+            shares.append(Share(one.cell or "", one.request.hints, count))
+            left -= count
+    return Aimed(replace(request, count=request.count - left), shares=tuple(shares))
 
 
 def _build(one: Aimed) -> Build:

@@ -91,13 +91,16 @@ def _made(wanted: Wanted) -> Made:
 
 
 def _in_a_cell(wanted: Wanted) -> Made:
-    """The first server of a request, in the cell of its lease, or else where the scheduler of cells puts it.
+    """The first server of a request, in the cells of its lease, or else where the scheduler of cells puts it.
 
     A server that sleeps does so in the cell that was chosen, and its lease is one of that cell.
     """
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
     aimed = cell_lease_boot.aimed(wanted)
-    started = build_start.start(compute(), aimed.request, sleep, aimed.cell)
+    if aimed.shares:
+        started = build_start.split(compute(), aimed.request, aimed.shares)
+    else:
+        started = build_start.start(compute(), aimed.request, sleep, aimed.cell)
     return Made(started.server_ids[0], started.build_id)
 
 

@@ -137,6 +137,10 @@ class BootRequest:
     admin: bool = False
     request_id: str = ""
     """Of the request over HTTP, for the list of what was asked of a server."""
+    whole: int = 0
+    """Servers of the request that these are a part of, the others being in other cells; 0: these are all."""
+    first: int = 0
+    """Place of the first of them in that request, from 0."""
 
 
 def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetime) -> list[Server]:
@@ -154,7 +158,7 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
         hints=request.hints,
         zone=request.zone,
         build_id=build_id,
-        launch_index=0,
+        launch_index=request.first,
         created_at=now,
         updated_at=now,
         key_name=request.key_name,
@@ -162,11 +166,11 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
         destination=request.destination,
         access=request.access,
     )
-    if len(ids) == 1:
+    if len(ids) == 1 and request.whole <= 1:
         return [first]
     return [
         replace(first, id=server_id, name=f"{request.name}-{place + 1}", launch_index=place)
-        for place, server_id in enumerate(ids)
+        for place, server_id in enumerate(ids, request.first)
     ]
 
 

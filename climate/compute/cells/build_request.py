@@ -55,6 +55,10 @@ class Build:
     """From the top cell to the one that it is sent to; empty at the top."""
     cell: str | None = None
     """Path of the cell that it has to go to, because its reservation is there; None: the scheduler chooses."""
+    whole: int = 0
+    """Servers of the request that these are a part of; 0: these are all."""
+    first: int = 0
+    """Place of the first of them in that request, from 0."""
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -68,11 +72,13 @@ class Build:
     def to_kwargs(self) -> dict[str, Any]:
         """Return the arguments of a message."""
         fields_of_it = asdict(self)
-        if self.cell is None:  # cells of an earlier release know no such field
-            del fields_of_it["cell"]
-        return {"build": fields_of_it}
+        # Cells of an earlier release know no such fields.
+        unused = [name for name, default in _LATER.items() if fields_of_it[name] == default]
+        return {"build": {name: value for name, value in fields_of_it.items() if name not in unused}}
 
 
+_LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0}
+"""Fields that are sent only where they say something."""
 _TUPLES = ("server_ids", "access")
 _TEXTS = ("build_id", "project_id", "user_id", "name", "flavor", "request_id")
 
@@ -86,6 +92,8 @@ def read(kwargs: Mapping[str, Any]) -> Build:
     if not all(isinstance(given.get(name), str) for name in _TEXTS) or not _are_texts(given.get("server_ids")):
         raise BadMessage("The build has no usable ids and names")
     tuples = {name: tuple(given[name]) for name in _TUPLES if name in given}
+    if not all(_is_count(given.get(name, 0)) for name in ("whole", "first")):
+        raise BadMessage("The build has no usable place in its request")
     networks = given.get("networks")
     try:
         return Build(**{**given, **tuples, "networks": None if networks is None else tuple(networks)})
@@ -154,6 +162,8 @@ def boot_request(conn: Connection, build: Build) -> BootRequest:
         least=build.least,
         admin=build.admin,
         request_id=build.request_id,
+        whole=build.whole,
+        first=build.first,
     )
 
 
@@ -187,6 +197,10 @@ def _label(labels: Mapping[str, str], network_id: str) -> str:
     if network_id not in labels:
         raise BadRequest(f"Network {network_id} could not be found.")
     return labels[network_id]
+
+
+def _is_count(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**31
 
 
 def _are_texts(given: object) -> bool:

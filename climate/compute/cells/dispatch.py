@@ -4,11 +4,13 @@
 has to be sent on.  It sends nothing itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy import Connection
 
 from climate.compute.cells import routing
 from climate.compute.cells.cell import Cell
@@ -45,8 +47,24 @@ class CellContext:
     """True: the message was sent to further cells when it arrived."""
 
 
+Write = Callable[[Connection, datetime], Sequence[tuple[Cell, Message]]]
+"""Writes at a time, and returns messages to neighbours that are sent when the transaction is committed.
+
+It raises `Postpone` or an error of the database for its method to be called again.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The value of a method that has yet to write: in the transaction in which its message is marked as done."""
+
+    write: Write
+    synced: bool = True
+    """True: the commit waits for the disk before anything is sent."""
+
+
 Handler = Callable[[CellContext, Message, Mapping[str, Any]], Any]
-"""A method that other cells may call: (context, message, arguments) -> value as JSON.
+"""A method that other cells may call: (context, message, arguments) -> value as JSON, or an `Effect`.
 
 It may be called twice for one message, late, and in any order.  It raises
 `Postpone` to be called again later.
@@ -82,6 +100,8 @@ class Outcome:
     """Messages to neighbours."""
     answer: tuple[str, Response] | None = None
     """(uuid of a message of this cell, the response to it)."""
+    effect: Effect | None = None
+    """Has to be written with it."""
 
 
 def arrive(context: CellContext, message: Message) -> tuple[Outcome, bool]:
@@ -139,7 +159,8 @@ def _targeted(context: CellContext, message: Message) -> Outcome:
         return refuse(context, message, error)
     if neighbour is not None:
         return Outcome(sends=((neighbour, message),))
-    return _respond(context, message, _run(context, context.handlers.targeted, message))
+    response, effect = _run(context, context.handlers.targeted, message)
+    return replace(_respond(context, message, response), effect=effect)
 
 
 def _broadcast(context: CellContext, message: Message) -> Outcome:
@@ -147,20 +168,22 @@ def _broadcast(context: CellContext, message: Message) -> Outcome:
 
     When responses are collected, each cell answers for itself and names those that it asked.
     """
-    response = _run(context, context.handlers.broadcast, message)
+    response, effect = _run(context, context.handlers.broadcast, message)
     cells = () if message.is_mine or context.passed_on else routing.further_hops(context, message)
     sends = tuple((cell, message) for cell in cells)
     told = _respond(context, message, replace(response, asked=tuple(cell.name for cell in cells)))
-    return Outcome(sends + told.sends, told.answer)
+    return Outcome(sends + told.sends, told.answer, effect)
 
 
-def _run(context: CellContext, known: Mapping[str, Handler], message: Message) -> Response:
+def _run(context: CellContext, known: Mapping[str, Handler], message: Message) -> tuple[Response, Effect | None]:
     try:
-        return Response(message.routing_path, _allowed(context, known, message)(context, message, message.kwargs))
+        value = _allowed(context, known, message)(context, message, message.kwargs)
     except (Postpone, *DATABASE_ERRORS):
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, the caller is told, and this cell works on
-        return _failed(message, error)
+        return _failed(message, error), None
+    effect = value if isinstance(value, Effect) else None
+    return Response(message.routing_path, None if effect is not None else value), effect
 
 
 def _allowed(context: CellContext, known: Mapping[str, Handler], message: Message) -> Handler:

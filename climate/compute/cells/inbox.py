@@ -12,14 +12,15 @@ import structlog
 from sqlalchemy import Connection
 
 from climate import strict_json
-from climate.compute.cells import messages, neighbours, outbox, routing, signing
+from climate.compute.cells import messages, outbox, routing, signing
 from climate.compute.cells.cell import Cell
-from climate.compute.cells.dispatch import CellContext, Handlers, Outcome, arrive, process, refuse
+from climate.compute.cells.dispatch import CellContext, Effect, Handlers, Outcome, arrive, process, refuse
 from climate.compute.cells.errors import BadMessage, CellError, Postpone
 from climate.compute.cells.messages import READ_AT_MOST, Message
 from climate.compute.cells.neighbours import Links
 from climate.compute.cells.pipeline import Pipeline, Task
 from climate.compute.cells.signing import CONFIRMATION, Letter
+from climate.compute.cells.surroundings import Here, read
 from climate.compute.cells.transport import CellTransport, Envelope
 from climate.compute.context import Compute
 from climate.compute.store import cell_handover, cell_messages, cells
@@ -82,8 +83,9 @@ def receive(
     is forged, foreign, too old or malformed is logged and dropped; one that was
     here before is confirmed again.
     """
+    here = pipeline.here() if pipeline is not None else None
     with _writing(compute, pipeline) as conn:
-        now, links = compute.now(conn), neighbours.links(compute, conn)
+        links, now = here or read(compute, conn)
         handlers = pipeline.handlers if pipeline is not None else Handlers()
         post = _Post(_context(compute, handlers, links), links, pipeline)
         for envelope in envelopes:
@@ -96,7 +98,7 @@ def receive(
         if pipeline is None:
             cells.seen(conn, list(post.confirmed), now)
     if pipeline is not None:
-        _send((links, now), kept.mine, pipeline)
+        _send(Here(links, now), kept.mine, pipeline)
         _hand_on(post, new, pipeline)
         return len(new)
     for sender, deliveries in post.confirmed.items():
@@ -107,9 +109,11 @@ def receive(
 
 def work(compute: Compute, handlers: Handlers, kind: str, pipeline: Pipeline | None = None) -> int:
     """Process messages of a type that are due; their number."""
+    here = pipeline.here() if pipeline is not None else None
     with _writing(compute, pipeline) as conn:
-        taken = cell_messages.take_arrived(conn, kind, compute.now(conn), LEASE, BATCH)
-        links = neighbours.links(compute, conn) if taken else None
+        now = here.now if here is not None else compute.now(conn)
+        taken = cell_messages.take_arrived(conn, kind, now, LEASE, BATCH)
+        links = (here or read(compute, conn)).links if taken else None
     for arrived in taken:
         message = messages.from_json(arrived.body)
         if arrived.sender:
@@ -125,7 +129,7 @@ def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline 
     passed_on = bool(arrived.sender) and not message.need_response
     context = replace(_context(compute, handlers, task.links), attempt=arrived.attempts, passed_on=passed_on)
     try:
-        outcome = process(context, message)
+        _complete(compute, task, process(context, message), pipeline)
     except Postpone as wait:
         with compute.engine.begin() as conn:
             cell_messages.postpone(conn, arrived, wait.seconds, compute.now(conn))
@@ -136,18 +140,30 @@ def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline 
             with compute.engine.begin() as conn:
                 cell_messages.postpone(conn, arrived, min(30.0, float(arrived.attempts)), compute.now(conn))
             return
-        outcome = refuse(context, message, error)
-    with _writing(compute, pipeline) as conn:
-        now = compute.now(conn)
+        _complete(compute, task, refuse(context, message, error), pipeline)
+
+
+def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline | None) -> None:
+    """Store what comes of a message together with what its method writes, mark it as done, and send."""
+    arrived = task.arrived
+    here = pipeline.here() if pipeline is not None else None
+    with _writing(compute, pipeline, outcome.effect) as conn:
+        now = here.now if here is not None else compute.now(conn)
+        written = outcome.effect.write(conn, now) if outcome.effect is not None else ()
         _answer(conn, [outcome], now)
-        outgoing = _outgoing(task.links, (arrived.sender, arrived.delivery), outcome, pipeline)
+        all_sends = replace(outcome, sends=(*outcome.sends, *written))
+        outgoing = _outgoing(task.links, (arrived.sender, arrived.delivery), all_sends, pipeline)
         kept = cell_handover.store(conn, (), outgoing, now, arrived)
-    _send((task.links, now), kept.mine, pipeline)
+    _send(Here(task.links, now), kept.mine, pipeline)
 
 
-def _writing(compute: Compute, pipeline: Pipeline | None) -> AbstractContextManager[Connection]:
-    """A transaction; with a pipeline, which confirms later, each statement is one of its own."""
-    return (compute if pipeline is None else pipeline.quick).engine.begin()
+def _writing(
+    compute: Compute, pipeline: Pipeline | None, effect: Effect | None = None
+) -> AbstractContextManager[Connection]:
+    """A transaction; with a pipeline, which confirms later, statements without an effect are committed one by one."""
+    if pipeline is None or (effect is not None and effect.synced):
+        return compute.engine.begin()
+    return (pipeline.quick if effect is None else pipeline.lazy).engine.begin()
 
 
 def _context(compute: Compute, handlers: Handlers, links: Links) -> CellContext:
@@ -173,12 +189,11 @@ def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline) -> None:
             pipeline.confirm(cell, deliveries)
 
 
-def _send(here: tuple[Links, datetime], sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
-    links, now = here
+def _send(here: Here, sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
     for name, listed in sent.items():
-        cell = links.opened(name)
+        cell = here.links.opened(name)
         if cell is not None and pipeline is not None:
-            pipeline.send(cell, listed, now)
+            pipeline.send(cell, listed, here.now)
 
 
 def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:

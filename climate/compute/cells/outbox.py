@@ -11,6 +11,7 @@ from climate.compute.cells import neighbours, signing
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.messages import RESPONSE
 from climate.compute.cells.signing import CONFIRMATION, Letter
+from climate.compute.cells.surroundings import Here
 from climate.compute.cells.transport import QUEUES, CellTransport, TransportError
 from climate.compute.context import Compute
 from climate.compute.store import cell_handover, cell_messages, cells
@@ -28,16 +29,17 @@ def due(compute: Compute) -> list[str]:
         return cell_messages.waiting(conn, compute.now(conn))
 
 
-def send(compute: Compute, transport: CellTransport, name: str) -> int:
+def send(compute: Compute, transport: CellTransport, name: str, here: Here | None = None) -> int:
     """Send what is due to a neighbour; the number of messages that its broker has taken.
 
     When the broker cannot be reached, the messages wait, and the pause before the
-    next attempt grows up to 30 seconds.
+    next attempt grows up to 30 seconds.  `here`: the surroundings, where the caller knows them.
     """
     with compute.engine.begin() as conn:
-        now = compute.now(conn)
+        now = here.now if here is not None else compute.now(conn)
         taken = cell_messages.take(conn, name, now, BATCH)
-        cell = neighbours.links(compute, conn).opened(name) if taken else None
+        links = (here.links if here is not None else neighbours.links(compute, conn)) if taken else None
+        cell = links.opened(name) if links is not None else None
     return 0 if cell is None else publish(compute, transport, (cell, now), taken)
 
 
@@ -70,13 +72,12 @@ def confirm(compute: Compute, transport: CellTransport, cell: Cell, deliveries: 
         log.info("messages could not be confirmed", cell=cell.name, reason=str(error))
 
 
-def flush(compute: Compute, senders: Sequence[str]) -> datetime:
-    """Wait until all that was received is on the disk, and note that these neighbours have sent it; the time."""
-    with compute.engine.begin() as conn:
-        now = compute.now(conn)
-        cells.seen(conn, senders, now)
+def flush(compute: Compute, parents: Sequence[str], now: datetime) -> None:
+    """Wait until all that was received is on the disk, and note that these parents have sent some of it."""
+    with compute.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        if parents:
+            cells.seen(conn, parents, now)
         cell_handover.flush(conn)
-    return now
 
 
 def _published(

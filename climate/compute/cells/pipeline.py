@@ -9,6 +9,7 @@ from climate.compute.cells.cell import Cell
 from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.messages import Message
 from climate.compute.cells.neighbours import Links
+from climate.compute.cells.surroundings import Here
 from climate.compute.context import Compute
 from climate.compute.store.cell_messages import Arrived, Sent
 
@@ -34,6 +35,15 @@ class Pipeline(Protocol):
     @property
     def quick(self) -> Compute:
         """The cell with a database in which each statement is committed by itself, without waiting for the disk."""
+        ...
+
+    @property
+    def lazy(self) -> Compute:
+        """The cell with a database in which a commit does not wait for the disk."""
+        ...
+
+    def here(self) -> Here:
+        """Return the neighbours and the time, mostly without a look into the database."""
         ...
 
     def room(self, kind: str) -> int:

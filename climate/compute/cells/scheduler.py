@@ -3,20 +3,23 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy import Connection
 
 from climate.compute import boot
-from climate.compute.cells import build_request, candidates, messaging, neighbours, paths, state
+from climate.compute.cells import build_request, candidates, messages, messaging, neighbours, paths, state
 from climate.compute.cells.build_request import TARGET_CELL, Build
 from climate.compute.cells.candidates import Candidate
-from climate.compute.cells.dispatch import CellContext, Handlers
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.errors import CellNotFound, NoCellsAvailable, Postpone
-from climate.compute.cells.messages import UP, Message
+from climate.compute.cells.messages import DOWN, UP, Message
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
-from climate.compute.store import cell_builds, cell_messages, cell_resources
+from climate.compute.store import cell_builds, cell_resources, cells
 from climate.compute.store.failures import DATABASE_ERRORS
 
 log = structlog.get_logger(__name__)
@@ -60,7 +63,7 @@ class CellScheduler:
         """Return the methods that other cells may call."""
         return Handlers(targeted={RUN_INSTANCE: self.schedule_run_instance})
 
-    def schedule_run_instance(self, context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
+    def schedule_run_instance(self, context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> Effect | None:
         """Send a build to the best cell, or boot it here.
 
         Tried again while there is no cell for it; when all attempts have failed,
@@ -68,7 +71,7 @@ class CellScheduler:
         """
         build, options = build_request.read(kwargs), context.compute.cells
         try:
-            self._place(context, build)
+            return self._place(context, build)
         except NoCellsAvailable as reason:
             if context.attempt <= options.scheduler_retries:
                 log.info("a build waits for a cell", build=build.build_id, attempt=context.attempt, reason=str(reason))
@@ -81,40 +84,60 @@ class CellScheduler:
         except Exception:
             log.exception("a build failed", build=build.build_id)
             fail(context.compute, build.server_ids, f"The build failed in cell {message.routing_path}.")
+        return None
 
-    def _place(self, context: CellContext, build: Build) -> None:
+    def sent_at_once(self, compute: Compute, conn: Connection, build: Build) -> bool:
+        """Send a new build of the API cell to the best child; False when none takes it now."""
+        try:
+            name, build = self._next(compute, build, lambda: candidates_of(compute, conn))
+        except ComputeError:
+            return False
+        if name == compute.cells.name or not cells.keep(conn, name):
+            return False
+        sent = _sent(build, compute.cells.name, name)
+        cell_builds.sent(conn, build.build_id, name, build.server_ids)
+        messaging.cast(compute, conn, name, RUN_INSTANCE, sent.to_kwargs())
+        return True
+
+    def _place(self, context: CellContext, build: Build) -> Effect | None:
         here = build.path or context.name
-        if build.cell == here:
+        name, build = self._next(context.compute, build, lambda: _candidates(context))
+        if name == context.name:
             self._run(context.compute, build)
-            return
+            return None
+        if name not in context.children:
+            raise CellNotFound(f"Cell {paths.join(here, name)} could not be found.")
+        log.info("a cell is chosen", build=build.build_id, path=paths.join(here, name))
+        message = _message(context, name, _sent(build, here, name))
+
+        def write(conn: Connection, now: datetime) -> Sequence[tuple[Cell, Message]]:
+            if not cells.keep(conn, name):
+                raise Postpone(0)  # The child was deleted meanwhile; there may be another one.
+            # Sent twice, it might go to two cells.
+            first = cell_builds.sent(conn, build.build_id, name, build.server_ids)
+            return [(context.children[name], message)] if first else ()
+
+        return Effect(write)
+
+    def _next(self, compute: Compute, build: Build, known: Callable[[], list[Candidate]]) -> tuple[str, Build]:
+        """Return the cell to which a build goes from here, a child or this one, and the build for it."""
+        here, me = build.path or compute.cells.name, compute.cells.name
+        if build.cell == here:
+            return me, build
         following = _target(build, here)
         if following is None and TARGET_CELL in build.hints:
             build = build.without_hint(TARGET_CELL)
             if build.admin:
-                self._run(context.compute, build)
-                return
-        name = following or self._chosen(context, build)
-        if name == context.name:
-            self._run(context.compute, build)
-            return
-        if name not in context.children:
-            raise CellNotFound(f"Cell {paths.join(here, name)} could not be found.")
-        log.info("a cell is chosen", build=build.build_id, path=paths.join(here, name))
-        with context.compute.engine.begin() as conn:
-            # Sent twice, it might go to two cells.
-            if cell_messages.once(conn, build.build_id):
-                sent = replace(build, path=paths.join(here, name))
-                messaging.cast(context.compute, conn, name, RUN_INSTANCE, sent.to_kwargs())
-                cell_builds.sent(conn, build.build_id, name, build.server_ids)
+                return me, build
+        return following or self._chosen(compute, build, known()), build
 
-    def _chosen(self, context: CellContext, build: Build) -> str:
-        found = candidates_of(context.compute)
+    def _chosen(self, compute: Compute, build: Build, found: list[Candidate]) -> str:
         self.shuffle(found)
         left, reasons = candidates.passing(found, build)
         if not left:
             told = "; ".join(f"{name}: {reason}" for name, reason in sorted(reasons.items()))
             raise NoCellsAvailable(f"{NoCellsAvailable.__doc__} {told}".strip())
-        return candidates.weighed(left, build, context.compute.cells)[0][1].name
+        return candidates.weighed(left, build, compute.cells)[0][1].name
 
     def _run(self, compute: Compute, build: Build) -> None:
         there = self.run_here(compute, build)
@@ -123,11 +146,20 @@ class CellScheduler:
             fail(compute, missing, f"Only {len(there)} of {len(build.server_ids)} servers of the request were placed.")
 
 
-def candidates_of(compute: Compute) -> list[Candidate]:
+def _candidates(context: CellContext) -> list[Candidate]:
+    compute = context.compute
+    if not context.children and not compute.cells.is_api:
+        return [_alone(compute)]
+    # What is read needs not be of one moment.
+    with compute.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        return candidates_of(compute, conn)
+
+
+def candidates_of(compute: Compute, conn: Connection) -> list[Candidate]:
     """Return the cells that a build may go to: the children, and this cell if it has nodes or no children."""
-    with compute.engine.connect() as conn:
-        now, mine = compute.now(conn), state.own(compute, conn)
-        children = neighbours.around(conn).children
+    is_api = compute.cells.is_api
+    now, children = compute.now(conn), neighbours.around(conn).children
+    mine = state.NOTHING if is_api else state.own(compute, conn)
     found = [
         Candidate(
             name,
@@ -141,11 +173,25 @@ def candidates_of(compute: Compute) -> list[Candidate]:
         )
         for name, cell in children.items()
     ]
-    if not compute.cells.is_api and (mine.capacities or not found):
-        # A flavor or image that is not here is told by the boot itself.
-        offers = mine.offers if found else {}
-        found.append(Candidate(compute.cells.name, True, mine.capabilities, mine.capacities, offers))
+    if not is_api and (mine.capacities or not found):
+        alone = _alone(compute)
+        found.append(replace(alone, capacities=mine.capacities, offers=mine.offers) if found else alone)
     return found
+
+
+def _alone(compute: Compute) -> Candidate:
+    """Return this cell where there is no other: a flavor or image that is not here is told by the boot itself."""
+    return Candidate(compute.cells.name, True, compute.cells.capabilities)
+
+
+def _sent(build: Build, here: str, name: str) -> Build:
+    """Return a build as the cell at the path `here` sends it to its child `name`."""
+    return replace(build, path=paths.join(here, name))
+
+
+def _message(context: CellContext, name: str, build: Build) -> Message:
+    options = context.compute.cells
+    return messages.targeted(context.name, name, RUN_INSTANCE, build.to_kwargs(), DOWN, options.max_hop_count)
 
 
 def fail(compute: Compute, server_ids: Sequence[str], reason: str) -> None:

@@ -11,9 +11,11 @@ from sqlalchemy import Connection
 from climate.compute import asking
 from climate.compute.asking import By
 from climate.compute.cells import healing, messaging, methods, server_report, server_sync
-from climate.compute.cells.dispatch import CellContext, Handlers
+from climate.compute.cells.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.errors import BadMessage, CellServiceAPIMethodNotFound, Postpone
+from climate.compute.cells.handing import Handing
 from climate.compute.cells.messages import UP, Message
+from climate.compute.cells.pipeline import Pipeline
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NotFound
 from climate.compute.server import DELETE, is_id
@@ -35,16 +37,21 @@ PATIENCE = 12
 Args = Mapping[str, Any]
 
 
-def update_at_top(context: CellContext, message: Message, kwargs: Args) -> None:
+def update_at_top(context: CellContext, message: Message, kwargs: Args) -> Effect | None:
     """Store reports of servers; only the top cell does."""
-    if context.parents:
-        return
+    if context.parents or not (reports := server_sync.usable(message.source, kwargs.get("instances"))):
+        return None
     compute = context.compute
 
     def order(conn: Connection, cell: str, server_id: str) -> None:
         messaging.cast(compute, conn, cell, RUN, order_of(server_id, "delete", {}, _NOBODY))
 
-    server_sync.update_at_top(compute, message.source, kwargs.get("instances"), order)
+    def write(conn: Connection, now: datetime) -> tuple[()]:
+        server_sync.store(conn, message.source, reports, order, now)
+        return ()
+
+    # The message is confirmed later, when this is on the disk.
+    return Effect(write, synced=False)
 
 
 def destroy_at_top(context: CellContext, message: Message, kwargs: Args) -> None:
@@ -160,9 +167,18 @@ def order_of(server_id: str, method: str, args: Args, by: By, number: int | None
     return {"instance_uuid": server_id, "method": method, "args": dict(args), "by": dict(by), "command": number}
 
 
-def report_changes(compute: Compute) -> int:
-    """Report servers whose changes were noted; how many."""
-    return server_sync.report_changes(compute, teller(compute))
+def report_changes(compute: Compute, pipeline: Pipeline | None = None) -> int:
+    """Report servers whose changes were noted; how many.
+
+    With a pipeline this process sends the reports itself.  A crash of the database that takes
+    a report away brings the notes back, so that the commit need not wait for the disk.
+    """
+    if pipeline is None:
+        return server_sync.report_changes(compute, teller(compute))
+    handing = Handing(pipeline)
+    count = server_sync.report_changes(pipeline.lazy, handing.tell)
+    handing.send()
+    return count
 
 
 def teller(compute: Compute) -> server_sync.Tell:

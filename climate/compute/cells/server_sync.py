@@ -17,7 +17,8 @@ from climate.compute.cells import server_report, top_builds
 from climate.compute.cells.server_report import Report
 from climate.compute.context import Compute
 from climate.compute.server import Server
-from climate.compute.store import cell_changes, cell_handover, cell_servers
+from climate.compute.store import cell_changes, cell_servers
+from climate.compute.store.cell_changes import Version
 
 log = structlog.get_logger(__name__)
 
@@ -61,10 +62,8 @@ def follow(compute: Compute, *, wanted: bool) -> None:
 def report_changes(compute: Compute, tell: Tell, most: int = BATCH) -> int:
     """Report servers whose changes were noted; how many."""
     with compute.engine.begin() as conn:
-        # A crash that takes the report away brings the notes back.
-        cell_handover.unsynced(conn)
-        changed = cell_changes.take(conn, most)
-        report(compute, conn, tell, changed)
+        changed, versions = cell_changes.take(conn, most)
+        _report(compute, conn, tell, changed, versions)
     return len(changed)
 
 
@@ -73,9 +72,15 @@ def report(compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, dat
 
     Those that are not here are reported as gone.
     """
+    if ids:
+        _report(compute, conn, tell, ids, cell_changes.next_versions(conn, list(ids)))
+
+
+def _report(
+    compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, datetime], versions: Mapping[str, Version]
+) -> None:
     if not ids:
         return
-    versions = cell_changes.next_versions(conn, list(ids))
     there = cell_changes.read(conn, list(ids))
     zone = compute.rules.options.default_zone
     reports = [
@@ -108,23 +113,30 @@ def _parts(reports: Sequence[Report]) -> Iterator[list[Report]]:
 
 
 def update_at_top(compute: Compute, cell: str, given: object, order: Order) -> set[str]:
-    """Store the reports of a cell; the ids of servers that this changed.
+    """Store the reports of a cell as `store` does; the ids of servers that this changed."""
+    if not (reports := usable(cell, given)):
+        return set()
+    with compute.engine.begin() as conn:
+        return store(conn, cell, reports, order, compute.now(conn))
 
-    Reports that cannot be used, and those of servers that another cell has, are
-    logged and left out.  A cell that has a server that was deleted here before
-    any cell had reported it is told to delete it.
-    """
+
+def usable(cell: str, given: object) -> list[Report]:
+    """Return the reports of a cell that can be used; the others are logged."""
     reports, refused = server_report.read(given)
     for reason in refused:
         log.warning("a report of a cell is refused", cell=cell, reason=reason[:200])
-    if not reports:
-        return set()
-    with compute.engine.begin() as conn:
-        # A message is confirmed later, when this is on the disk.
-        cell_handover.unsynced(conn)
-        stored = cell_servers.report(conn, cell, reports, compute.now(conn))
-        left = [one["id"] for one in reports if one["id"] not in stored]
-        _look_after(conn, cell, left, order)
+    return reports
+
+
+def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, now: datetime) -> set[str]:
+    """Store usable reports of a cell; the ids of servers that this changed.
+
+    Reports of servers that another cell has are logged and left out.  A cell
+    that has a server that was deleted here before any cell had reported it is
+    told to delete it.
+    """
+    stored = cell_servers.report(conn, cell, reports, now)
+    _look_after(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)
     return stored
 
 

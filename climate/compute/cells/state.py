@@ -43,6 +43,10 @@ class Total:
     offers: Mapping[str, tuple[str, ...]]
 
 
+NOTHING = Total({}, {}, {})
+"""A cell of which nothing is known."""
+
+
 def is_mute(compute: Compute, cell: Cell, now: datetime) -> bool:
     """Return whether a neighbour has not reported for longer than the mute interval."""
     return cell.last_seen is None or now - cell.last_seen > timedelta(seconds=compute.cells.mute_seconds)
@@ -50,7 +54,8 @@ def is_mute(compute: Compute, cell: Cell, now: datetime) -> bool:
 
 def own(compute: Compute, conn: Connection) -> Total:
     """Return the state of this cell alone."""
-    room = capacities.own(cell_resources.free(conn), cell_resources.sizes(conn), compute.cells.reserve_percent)
+    nodes = cell_resources.free(conn)
+    room = capacities.own(nodes, cell_resources.sizes(conn) if nodes else (), compute.cells.reserve_percent)
     offers = cell_resources.offers(conn) if room else {kind: [] for kind in KINDS}
     return Total(compute.cells.capabilities, room, {kind: tuple(names) for kind, names in offers.items()})
 

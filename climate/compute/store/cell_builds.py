@@ -6,20 +6,24 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 _SENT = text("""
-    UPDATE compute_cell_builds SET cell = :cell, server_ids = CAST(:ids AS jsonb) WHERE build_id = :build_id
+    INSERT INTO compute_cell_builds (build_id, cell, server_ids) VALUES (:build_id, :cell, CAST(:ids AS jsonb))
+    ON CONFLICT DO NOTHING RETURNING build_id
 """)
 
-# The top cell has a row for each server of a build.  Other cells know no more than what is in the outbox.
+# The top cell has a row for each server of a build, whose request may have other builds.  Other cells know no more than
+# what is in the outbox.
 _WAITING = text("""
     WITH outbox AS (
         SELECT CAST(body AS jsonb) #>> '{method_kwargs,build,build_id}' AS build_id FROM compute_cell_outbox
         WHERE cell = :cell AND kind = 'targeted' AND body LIKE '%"method_name":"schedule_run_instance"%')
     SELECT count(*) FROM compute_cell_builds b
     WHERE b.cell = :cell AND (
-        EXISTS (SELECT FROM compute_cell_servers s
-                WHERE s.build_id = b.build_id AND s.cell IS NULL AND s.status = 'BUILD' AND s.deleted_at IS NULL)
+        EXISTS (SELECT FROM compute_cell_servers s JOIN jsonb_array_elements_text(b.server_ids) AS i(id)
+                ON s.id = CAST(i.id AS uuid)
+                WHERE s.cell IS NULL AND s.status = 'BUILD' AND s.deleted_at IS NULL)
         OR b.build_id IN (SELECT build_id FROM outbox)
-           AND NOT EXISTS (SELECT FROM compute_cell_servers s WHERE s.build_id = b.build_id))
+           AND NOT EXISTS (SELECT FROM compute_cell_servers s JOIN jsonb_array_elements_text(b.server_ids) AS i(id)
+                           ON s.id = CAST(i.id AS uuid)))
 """)
 
 _UNREPORTED = text("""
@@ -31,9 +35,10 @@ _UNREPORTED = text("""
 """)
 
 
-def sent(conn: Connection, build_id: str, cell: str, server_ids: Sequence[str]) -> None:
-    """Note that a build, which counts as carried out here, was sent to a neighbour."""
-    conn.execute(_SENT, {"build_id": build_id, "cell": cell, "ids": json.dumps(list(server_ids))})
+def sent(conn: Connection, build_id: str, cell: str, server_ids: Sequence[str]) -> bool:
+    """Note that a build is sent to a neighbour; False when it was sent or carried out here before."""
+    given = {"build_id": build_id, "cell": cell, "ids": json.dumps(list(server_ids))}
+    return conn.execute(_SENT, given).scalar() is not None
 
 
 def waiting(conn: Connection, cell: str) -> int:

@@ -12,6 +12,9 @@ from climate.compute.store.servers import COLUMNS, FROM, server_of
 CHANGES = "changes"
 """Payload that the triggers send on the channel of cells."""
 
+Version = Mapping[str, Any]
+"""The version, command and refusal of the next report of a server."""
+
 _COMPARED = (
     "status, task, flavor, fault, launched_at, node_id, key_name, zone, before, name, metadata, description, "
     "access_ipv4, access_ipv6, locked_by, locked_reason, image_id"
@@ -54,21 +57,27 @@ _NOTE = text("""
     SELECT pg_notify('climate_cells', 'changes')
 """)
 
-_TAKE = text("""
+# Later by the clock also when the table was lost: whoever knows an older version believes the next report.
+_VERSION = """
+    INSERT INTO compute_cell_versions AS v (server_id, version)
+    SELECT server_id, floor(extract(epoch FROM clock_timestamp()) * 1000000) FROM {source} ORDER BY server_id
+    ON CONFLICT (server_id) DO UPDATE SET version = greatest(v.version + 1, excluded.version)
+    RETURNING server_id, version, command, refusal
+"""
+
+_VERSIONS = text(_VERSION.format(source="unnest(CAST(:ids AS uuid[])) AS s(server_id)"))
+
+_TAKE = text(f"""
     WITH taken AS (
         DELETE FROM compute_cell_changes WHERE id IN (
             SELECT id FROM compute_cell_changes ORDER BY id LIMIT :most FOR UPDATE SKIP LOCKED)
-        RETURNING server_id, changed_at)
-    SELECT server_id::text, min(changed_at) AS changed_at FROM taken GROUP BY server_id ORDER BY server_id
-""")
-
-# Later by the clock also when the table was lost: whoever knows an older version believes the next report.
-_VERSIONS = text("""
-    INSERT INTO compute_cell_versions AS v (server_id, version)
-    SELECT id, floor(extract(epoch FROM clock_timestamp()) * 1000000) FROM unnest(CAST(:ids AS uuid[])) AS s(id)
-    ORDER BY id
-    ON CONFLICT (server_id) DO UPDATE SET version = greatest(v.version + 1, excluded.version)
-    RETURNING server_id::text, version, command, refusal
+        RETURNING server_id, changed_at),
+    changed AS (
+        SELECT server_id, min(changed_at) AS changed_at FROM taken GROUP BY server_id),
+    versions AS (
+        {_VERSION.format(source="changed")})
+    SELECT server_id, c.changed_at, v.version, v.command, v.refusal
+    FROM versions v JOIN changed c USING (server_id) ORDER BY server_id
 """)
 
 _SERVERS = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = ANY(CAST(:ids AS uuid[])) ORDER BY s.id")
@@ -127,18 +136,22 @@ def note(conn: Connection, ids: Sequence[str]) -> None:
     conn.execute(_NOTE, {"ids": list(ids)})
 
 
-def take(conn: Connection, most: int) -> dict[str, datetime]:
-    """Up to `most` noted changes, taken away: id of the server -> the first of its changes.  UTC."""
-    return {row.server_id: row.changed_at for row in conn.execute(_TAKE, {"most": most})}
+def take(conn: Connection, most: int) -> tuple[dict[str, datetime], dict[str, Version]]:
+    """Take up to `most` noted changes away: id of each server -> time of its first change in UTC; `next_versions`."""
+    rows = conn.execute(_TAKE, {"most": most}).all()
+    return {str(row.server_id): row.changed_at for row in rows}, {str(row.server_id): _version(row) for row in rows}
 
 
-def next_versions(conn: Connection, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def next_versions(conn: Connection, ids: Sequence[str]) -> dict[str, Version]:
     """Id -> version, command, refusal for the next report of each server; the rows stay locked.
 
     What is read of the servers afterwards is at least as new as every report of a lower version.
     """
-    rows = conn.execute(_VERSIONS, {"ids": sorted(ids)}).mappings()
-    return {row["server_id"]: dict(row) for row in rows}
+    return {str(row.server_id): _version(row) for row in conn.execute(_VERSIONS, {"ids": sorted(ids)})}
+
+
+def _version(row: Any) -> Version:
+    return {"version": row.version, "command": row.command, "refusal": row.refusal}
 
 
 def read(conn: Connection, ids: Sequence[str]) -> list[Server]:

@@ -29,7 +29,8 @@ _STORE = text("""
         WHERE sender = :done_sender AND delivery = CAST(:done_delivery AS uuid)
         RETURNING sender, delivery),
     new AS (
-        SELECT sender, delivery FROM arrived UNION ALL SELECT sender, delivery FROM done),
+        SELECT sender, delivery FROM arrived UNION ALL SELECT sender, delivery FROM done
+        UNION ALL VALUES ('', CAST('00000000-0000-0000-0000-000000000000' AS uuid))),
     sent AS (
         INSERT INTO compute_cell_outbox (cell, kind, body, delivery, tries, due_at)
         SELECT g.cell, g.kind, g.body, g.delivery, least(1, o.open),
@@ -59,6 +60,9 @@ _DUE_KINDS = text("""
 
 Key = tuple[str, str]
 """(sender, delivery) of a message."""
+
+OF_ITSELF: Key = ("", "00000000-0000-0000-0000-000000000000")
+"""The cause of a message that no other one has caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,9 @@ def store(
             kept.mine.setdefault(row.cell, []).append(Sent(row.id, row.delivery, row.kind, row.body))
         else:
             waiting.add(row.cell)
-    if any(one.waits == 0 and (one.sender, one.delivery) in kept.new for one in arrivals):
-        notify(conn, INBOX)
+    due = {one.kind for one in arrivals if one.waits == 0 and (one.sender, one.delivery) in kept.new}
+    for kind in sorted(due):
+        notify(conn, f"{INBOX} {kind}")
     for cell in sorted(waiting):
         notify(conn, f"{OUTBOX} {cell}")
     return kept

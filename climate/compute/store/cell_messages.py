@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, Engine, text
 
 CHANNEL = "climate_cells"
-"""LISTEN for it: INBOX, or OUTBOX and the name of the neighbour, when a message waits there."""
+"""LISTEN for it: INBOX and the type of a message or OUTBOX and the name of a neighbour, when a message waits there;
+NEIGHBOURS when one was added, changed or deleted, or its broker is away or back."""
 ANSWERS = "climate_cell_answers"
 """LISTEN for it: the uuid of a message that was answered."""
-OUTBOX, INBOX = "outbox", "inbox"
+OUTBOX, INBOX, NEIGHBOURS = "outbox", "inbox", "neighbours"
 
 MOST_UNCONFIRMED = 1000
 """Messages to one neighbour on their way; more wait here, so that its broker is not filled while it is down."""
@@ -31,15 +32,18 @@ _PUT = text("""
     SELECT pg_notify(:channel, :payload || ' ' || cell) FROM stored
 """)
 
+# A process remembers the clock of the database: what was stored a moment ago must be due where it lags.
+_NOW = "greatest(CAST(:now AS timestamptz), statement_timestamp())"
+
 # Twice as long after each try, as what is not confirmed waits in a broker whose cell is down.
-_TAKE = text("""
+_TAKE = text(f"""
     UPDATE compute_cell_outbox o
     SET tries = tries + 1,
         due_at = CAST(:now AS timestamptz) + make_interval(secs => least(300, 30 * power(2, least(tries, 5))))
     FROM (
         SELECT w.id FROM compute_cell_outbox w
         JOIN compute_cells c ON c.name = w.cell
-        WHERE w.cell = :cell AND w.due_at <= :now AND (w.expires_at IS NULL OR w.expires_at > :now)
+        WHERE w.cell = :cell AND w.due_at <= {_NOW} AND (w.expires_at IS NULL OR w.expires_at > :now)
           AND (c.retry_at IS NULL OR c.retry_at <= :now)
         ORDER BY w.due_at, w.id
         LIMIT least(:limit, greatest(0, :most - (
@@ -70,12 +74,12 @@ _WAITING = text("""
 
 _COUNTS = text("SELECT cell, count(*) AS waiting, min(created_at) AS since FROM compute_cell_outbox GROUP BY cell")
 
-_NEXT = text("""
+_NEXT = text(f"""
     UPDATE compute_cell_inbox i
     SET attempts = attempts + 1, due_at = CAST(:now AS timestamptz) + make_interval(secs => :lease)
     FROM (
         SELECT sender, delivery FROM compute_cell_inbox
-        WHERE due_at <= :now AND kind = :kind
+        WHERE due_at <= {_NOW} AND kind = :kind
         ORDER BY due_at, id LIMIT :limit
         FOR UPDATE SKIP LOCKED
     ) due

@@ -33,11 +33,11 @@ _GET_LOCKED = text(f"{_GET.text} FOR NO KEY UPDATE OF s")
 _REPORT = text("""
     WITH r AS (
         SELECT DISTINCT ON (id) * FROM jsonb_to_recordset(CAST(:servers AS jsonb)) AS r(
-            id uuid, version bigint, command bigint, name text, project_id text, user_id text, status text, task text,
-            flavor jsonb, vcpus int, ram_mb int, image_id uuid, metadata jsonb, zone text, build_id text,
-            launch_index int, key_name text, description text, access_ipv4 text, access_ipv6 text, locked_by text,
-            locked_reason text, before text, place text, addresses jsonb, fault jsonb, created_at timestamptz,
-            updated_at timestamptz, launched_at timestamptz, changed_at timestamptz)
+            id uuid, version bigint, command bigint, refusal text, name text, project_id text, user_id text,
+            status text, task text, flavor jsonb, vcpus int, ram_mb int, image_id uuid, metadata jsonb, zone text,
+            build_id text, launch_index int, key_name text, description text, access_ipv4 text, access_ipv6 text,
+            locked_by text, locked_reason text, before text, place text, addresses jsonb, fault jsonb,
+            created_at timestamptz, updated_at timestamptz, launched_at timestamptz, changed_at timestamptz)
         ORDER BY id, version DESC),
     stored AS (
         INSERT INTO compute_cell_servers AS s (
@@ -47,7 +47,8 @@ _REPORT = text("""
             reported_at)
         SELECT id, :cell, version, name, project_id, user_id, status, task, flavor, vcpus, ram_mb, image_id, metadata,
                zone, build_id, launch_index, key_name, description, access_ipv4, access_ipv6, locked_by, locked_reason,
-               before, place, addresses, fault, command, created_at, updated_at, launched_at, changed_at, :now
+               before, place, addresses, fault, command, created_at, updated_at, launched_at, changed_at,
+               CAST(:now AS timestamptz)
         FROM r ORDER BY id
         ON CONFLICT (id) DO UPDATE
         SET cell = excluded.cell, version = excluded.version, status = excluded.status,
@@ -59,8 +60,13 @@ _REPORT = text("""
             commands = greatest(s.commands, excluded.commands), updated_at = excluded.updated_at,
             launched_at = excluded.launched_at, changed_at = excluded.changed_at, reported_at = excluded.reported_at
         WHERE s.version < excluded.version AND s.deleted_at IS NULL AND coalesce(s.cell, excluded.cell) = excluded.cell
-        RETURNING id, task)
-    SELECT id::text, task IS NULL AS idle FROM stored
+        RETURNING id, task),
+    finished AS (
+        UPDATE compute_actions a SET finished_at = :now,
+               message = CASE WHEN r.fault IS NOT NULL OR r.refusal <> '' THEN 'Error' END
+        FROM r JOIN stored ON stored.id = r.id AND stored.task IS NULL
+        WHERE a.server_id = r.id AND a.finished_at IS NULL)
+    SELECT id::text FROM stored
 """)
 
 _FINISHED = text("""
@@ -172,16 +178,7 @@ def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], no
     """
     given = json.dumps(list(servers))
     unheard = now - timedelta(seconds=UNHEARD_SECONDS)
-    stored = conn.execute(_REPORT, {"servers": given, "cell": cell, "unheard": unheard, "now": now}).all()
-    idle = {row.id for row in stored if row.idle}
-    finished = [
-        {"id": server["id"], "message": "Error" if server["fault"] or server["refusal"] else None}
-        for server in servers
-        if server["id"] in idle
-    ]
-    if finished:
-        conn.execute(_FINISHED, {"servers": json.dumps(finished), "now": now})
-    return {row.id for row in stored}
+    return set(conn.execute(_REPORT, {"servers": given, "cell": cell, "unheard": unheard, "now": now}).scalars())
 
 
 def not_stored(conn: Connection, cell: str, ids: Sequence[str]) -> list[RowMapping]:

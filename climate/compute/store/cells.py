@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from climate.compute.cells.cell import Broker, Cell
+from climate.compute.store.cell_messages import NEIGHBOURS, notify
 
 _ROWS = """
     SELECT name, is_parent, username, rpc_host, rpc_port, rpc_virtual_host, sealed, weight_offset, weight_scale,
@@ -37,6 +38,8 @@ _INSERT = text("""
 """)
 
 _LOCK = text("SELECT name FROM compute_cells WHERE name = :name FOR UPDATE")
+
+_KEEP = text("SELECT name FROM compute_cells WHERE name = :name FOR KEY SHARE")
 
 # A neighbour that is moved to the other side starts without what it said on this one.
 _UPDATE = text("""
@@ -107,9 +110,16 @@ def named(conn: Connection, names: Sequence[str]) -> list[Row]:
     return [_row(row) for row in conn.execute(_NAMED, {"names": list(names)}).mappings()]
 
 
+def keep(conn: Connection, name: str) -> bool:
+    """Let nobody delete a neighbour until the transaction ends; False when there is none."""
+    return conn.execute(_KEEP, {"name": name}).scalar() is not None
+
+
 def insert(conn: Connection, row: Row) -> bool:
     """Store a new neighbour; False when its name is taken."""
-    return conn.execute(_INSERT, _values(row)).scalar() is not None
+    made = conn.execute(_INSERT, _values(row)).scalar() is not None
+    notify(conn, NEIGHBOURS)
+    return made
 
 
 def lock(conn: Connection, name: str) -> Row | None:
@@ -121,10 +131,12 @@ def lock(conn: Connection, name: str) -> Row | None:
 def update(conn: Connection, row: Row) -> None:
     """Store the connection, the weights and the side of a neighbour anew."""
     conn.execute(_UPDATE, _values(row))
+    notify(conn, NEIGHBOURS)
 
 
 def delete(conn: Connection, name: str) -> bool:
     """Delete a neighbour and the messages that wait for it; False when there is none."""
+    notify(conn, NEIGHBOURS)
     return conn.execute(_DELETE, {"name": name}).rowcount > 0
 
 
@@ -142,10 +154,12 @@ def seen(conn: Connection, names: Sequence[str], now: datetime) -> None:
 def reached(conn: Connection, name: str) -> None:
     """Note that the broker of a neighbour takes messages."""
     conn.execute(_REACHED, {"name": name})
+    notify(conn, NEIGHBOURS)
 
 
 def failed(conn: Connection, name: str, reason: str, now: datetime) -> int:
     """Note that the broker of a neighbour cannot be reached, and when to try again; failures in a row."""
+    notify(conn, NEIGHBOURS)
     return int(conn.execute(_FAILED, {"name": name, "reason": reason, "now": now}).scalar() or 0)
 
 

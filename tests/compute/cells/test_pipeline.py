@@ -14,6 +14,7 @@ from climate.compute.cells.cell import Cell
 from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.messages import UP, Message
 from climate.compute.cells.pipeline import Task
+from climate.compute.cells.surroundings import Here, Surroundings
 from climate.compute.cells.transport import Envelope
 from climate.compute.store import cell_handover
 from climate.compute.store.cell_messages import MOST_UNCONFIRMED, Sent
@@ -32,6 +33,13 @@ class Hands:
     sent: list[tuple[Cell, Sequence[Sent], datetime]] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     confirmed: list[tuple[str, Sequence[str]]] = field(default_factory=list)
+
+    @property
+    def lazy(self) -> Compute:
+        return self.quick
+
+    def here(self) -> Here:
+        return Surroundings(self.quick).here()
 
     def room(self, kind: str) -> int:
         return self.most

@@ -103,12 +103,10 @@ def test_message_that_comes_twice_makes_one_server(cells: Tree) -> None:
     started = start(cells)
     cells.settle()
     neighbours.change(cells["top"], "left", {"weight_offset": 1e9}, {})
+    build = Build(started.build_id, started.server_ids, 1, "demo", "dora", "s", "tiny", 512)
     for name in ("top", "right", "leaf"):
-        with cells[name].engine.connect() as conn:
-            around = neighbours.around(conn)
-        build = Build(started.build_id, started.server_ids, 1, "demo", "dora", "s", "tiny", 512)
-        context = CellContext(cells[name], name, Handlers(), around.parents, around.children)
-        CellScheduler().schedule_run_instance(context, None, build.to_kwargs())  # type: ignore[arg-type]
+        with cells[name].engine.begin() as conn:
+            messaging.cast(cells[name], conn, name, scheduler.RUN_INSTANCE, build.to_kwargs())
     cells.settle()
     assert where(cells) == {"leaf": list(started.server_ids)}
 
