@@ -19,7 +19,7 @@ from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
 from climate.compute.request import BootRequest, Spec, drafts, spec_of
 from climate.compute.scheduler.plan import Pick, Trail
-from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
+from climate.compute.server import BUILD, RESERVE, RESERVED, SPAWN, Server
 from climate.compute.store import builds, cell_messages
 
 OFFER_GONE = "No valid host was found. The place that was offered for the server is gone."
@@ -97,7 +97,7 @@ def boot_from_cell(compute: Compute, request: BootRequest, build_id: str, server
 def reserve(
     compute: Compute, request: BootRequest, server_id: str, offered: Offered | None = None, build_id: str = ""
 ) -> Server:
-    """Store one server as RESERVED: placed, with its addresses, held at its gate until it is woken.
+    """Store one server as RESERVED: it has room on a node and addresses, and is prepared there until it is woken.
 
     `build_id`: of the build that another cell sends; empty: a new one.
 
@@ -105,7 +105,7 @@ def reserve(
     """
     granting.check_ordinary(request.flavor)
     known = offered.build_id if offered else build_id or new_build_id()
-    return _settle(compute, _Build(replace(request, count=1, least=1), known, HOLD, (server_id,), offered))[0]
+    return _settle(compute, _Build(replace(request, count=1, least=1), known, RESERVE, (server_id,), offered))[0]
 
 
 def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Server]:
@@ -156,7 +156,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     try:
         plan = claims.claim(compute, attempt, spec, count, request.least)
     except NoValidHost as reason:
-        if build.task == HOLD or build.offered is not None or build.strict:
+        if build.task == RESERVE or build.offered is not None or build.strict:
             raise
         return _refused(compute, attempt, (build, ids[: request.least]), reason)
     now = compute.now(conn)
@@ -213,7 +213,7 @@ def _connect(
 
 
 def _on(draft: Server, pick: Pick, task: str, group_id: str | None) -> Server:
-    status = RESERVED if task == HOLD else BUILD
+    status = RESERVED if task == RESERVE else BUILD
     placed = replace(draft, node_id=pick.node_id, node=pick.node, service_host=pick.service_host)
     return replace(placed, status=status, task=task, group_id=group_id)
 
