@@ -142,6 +142,8 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
         count = request.count
     else:
         count = _count(conn, build)
+    if build.task == RESERVE:
+        lookup.pin_image(conn, request.image_id)
     lookup.check_image(conn, request.image_id, request.flavor)
     granting.check_hints(conn, spec)
     _check_place(compute, conn, build, spec)

@@ -7,11 +7,9 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from climate.compute import asking, boot, drivers, images, nodes, reconcile
+from climate.compute import asking, boot, drivers, nodes, reconcile
 from climate.compute.errors import VirtError
-from climate.compute.image import Image
 from climate.compute.server import ACTIVE, DELETE, ERROR, RESERVED, SHUTOFF, STOP, SUSPEND, SUSPENDED, WAKE
-from climate.compute.store import images as store
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
@@ -110,25 +108,10 @@ def test_a_reserved_server_that_lost_its_disk_is_woken_all_the_same(real: Place,
     assert driver.states() == {server.id: State.RUNNING}
 
 
-def image(here: Place) -> str:
-    """The id of an image that holds something."""
-    made = Image(str(uuid4()), "i", "demo", "active", "private", "raw", "bare", 5, None)
-    images.place(here.compute, made.id).write_bytes(b"bytes")
-    with here.compute.engine.begin() as conn:
-        store.insert(conn, made)
-    return made.id
-
-
-def drop(here: Place, image_id: str) -> None:
-    with here.compute.engine.begin() as conn:
-        images.drop(conn, image_id)
-    images.forget(here.compute, image_id)
-
-
 def test_a_server_whose_image_was_deleted_before_it_was_made_is_an_error(real: Place, driver: ProcessDriver) -> None:
-    made = image(real)
+    made = real.image()
     server = real.boot(image_id=made)[0]
-    drop(real, made)
+    real.drop_image(made)
     real.settle()
     found = real.look(server.id)
     assert (found.status, driver.states()) == (ERROR, {})
