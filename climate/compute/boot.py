@@ -18,9 +18,9 @@ from climate.compute.network import fixed, floating
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
 from climate.compute.request import BootRequest, Spec, drafts, spec_of, zoned
-from climate.compute.scheduler.multi import BOOT, RESERVE
+from climate.compute.scheduler import multi
 from climate.compute.scheduler.plan import Pick, Trail
-from climate.compute.server import BUILD, HOLD, RESERVED, SPAWN, Server
+from climate.compute.server import BUILD, RESERVE, RESERVED, SPAWN, Server
 from climate.compute.store import builds, cell_messages
 
 OFFER_GONE = "No valid host was found. The place that was offered for the server is gone."
@@ -98,7 +98,7 @@ def boot_from_cell(compute: Compute, request: BootRequest, build_id: str, server
 def reserve(
     compute: Compute, request: BootRequest, server_id: str, offered: Offered | None = None, build_id: str = ""
 ) -> Server:
-    """Store one server as RESERVED: placed, with its addresses, held at its gate until it is woken.
+    """Store one server as RESERVED: it has room on a node and addresses, and is prepared there until it is woken.
 
     `build_id`: of the build that another cell sends; empty: a new one.
 
@@ -106,7 +106,7 @@ def reserve(
     """
     granting.check_ordinary(request.flavor)
     known = offered.build_id if offered else build_id or new_build_id(compute)
-    return _settle(compute, _Build(replace(request, count=1, least=1), known, HOLD, (server_id,), offered))[0]
+    return _settle(compute, _Build(replace(request, count=1, least=1), known, RESERVE, (server_id,), offered))[0]
 
 
 def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Server]:
@@ -119,7 +119,7 @@ def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Serv
 
 
 def _settle(compute: Compute, build: _Build) -> list[Server]:
-    compute = compute.scheduling(RESERVE if build.task == HOLD else BOOT)
+    compute = compute.scheduling(multi.RESERVE if build.task == RESERVE else multi.BOOT)
     build = replace(build, request=zoned(build.request, compute.rules.options.schedule_zone))
     spec = replace(spec_of(build.request), build_id=build.id, trust=compute.attested(build.request.flavor))
     if build.offered is not None and build.offered.destination is not None:
@@ -145,6 +145,8 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
         count = request.count
     else:
         count = _count(conn, build)
+    if build.task == RESERVE:
+        lookup.pin_image(conn, request.image_id)
     lookup.check_image(conn, request.image_id, request.flavor)
     granting.check_hints(conn, spec)
     _check_place(compute, conn, build, spec)
@@ -159,7 +161,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     try:
         plan = claims.claim(compute, attempt, spec, count, request.least)
     except NoValidHost as reason:
-        if build.task == HOLD or build.offered is not None or build.strict:
+        if build.task == RESERVE or build.offered is not None or build.strict:
             raise
         return _refused(compute, attempt, (build, ids[: request.least]), reason)
     now = compute.now(conn)
@@ -216,7 +218,7 @@ def _connect(
 
 
 def _on(draft: Server, pick: Pick, task: str, group_id: str | None) -> Server:
-    status = RESERVED if task == HOLD else BUILD
+    status = RESERVED if task == RESERVE else BUILD
     placed = replace(draft, node_id=pick.node_id, node=pick.node, service_host=pick.service_host)
     return replace(placed, status=status, task=task, group_id=group_id)
 

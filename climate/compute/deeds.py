@@ -15,11 +15,11 @@ from climate.compute.image import Content
 from climate.compute.server import (
     ACTIVE,
     DELETE,
-    HOLD,
     PAUSE,
     REBOOT,
     REBOOT_HARD,
     REBUILD,
+    RESERVE,
     RESERVED,
     RESIZE,
     RESUME,
@@ -85,8 +85,8 @@ def _run(work: Work) -> None:
     work.driver.run(work.connected())
 
 
-def _hold(work: Work) -> None:
-    work.driver.hold(work.connected(up=False))
+def _reserve(work: Work) -> None:
+    work.driver.prepare(work.connected(up=False))
 
 
 def _stop(work: Work) -> None:
@@ -146,7 +146,7 @@ def _resize(work: Work) -> None:
 
 DEEDS: Mapping[str, Deed] = {
     SPAWN: _run,
-    HOLD: _hold,
+    RESERVE: _reserve,
     WAKE: _run,
     STOP: _stop,
     START: _run,

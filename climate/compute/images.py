@@ -143,8 +143,14 @@ def drop(conn: Connection, image_id: str) -> None:
 
 
 def forget(compute: Compute, image_id: str) -> None:
-    """Delete the content of an image that is in the registry no more."""
-    place(compute, image_id).unlink(missing_ok=True)
+    """Delete the content of an image that is in the registry no more.
+
+    It stays while a RESERVED server is made from it; then `leftovers.sweep` deletes it.
+    """
+    with compute.engine.connect() as conn:
+        needed = images.needed(conn, [image_id])
+    if not needed:
+        place(compute, image_id).unlink(missing_ok=True)
 
 
 def place(compute: Compute, image_id: str) -> Path:

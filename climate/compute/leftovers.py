@@ -17,11 +17,14 @@ log = structlog.get_logger(__name__)
 
 
 def sweep(compute: Compute) -> None:
-    """Delete old drafts, and contents that are in the registry no more; nothing of another cloud's is touched."""
+    """Delete old drafts, and contents that neither the registry nor a RESERVED server needs.
+
+    Nothing of another cloud's is touched.
+    """
     with compute.engine.connect() as conn:
         before = compute.now(conn).timestamp() - OLD_SECONDS
         old = [path for path in _contents(compute.images) if _written_at(path) < before]
-        kept = rows.known(conn, [path.name for path in old]) if old else set()
+        kept = rows.needed(conn, [path.name for path in old]) if old else set()
         cloud = findings.cloud(conn)
     left = [path for path in old if path.name not in kept]
     if not left or cloud is None or not reconcile.is_ours(compute, cloud):

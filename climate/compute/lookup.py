@@ -75,6 +75,15 @@ def check_image(conn: Connection, image_id: str | None, flavor: Flavor) -> None:
         image.check_fits(flavor)
 
 
+def pin_image(conn: Connection, image_id: str | None) -> None:
+    """Keep the image of a server that is to be RESERVED from being deleted until the server is written down.
+
+    BadRequest when it is gone already: its content may be gone too.
+    """
+    if image_id is not None and not images.pin(conn, image_id):
+        raise BadRequest(f"Image {image_id} could not be found.")
+
+
 def check_place(conn: Connection, spec: Spec, default_zone: str) -> None:
     """Return when there is what a request names: its destination, and its zone where no host is forced.
 

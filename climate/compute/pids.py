@@ -148,8 +148,12 @@ def _numbering(number: int) -> str | None:
 
 
 def wait_gone(pid: Pid, seconds: float) -> bool:
-    """Wait until the process has ended; False when it still lives after so many seconds."""
-    if state(pid) is not None:
+    """Wait until the process has ended with all of its threads; False when it still lives after so many seconds.
+
+    The last of its threads may have its files open, and locked, when the first has ended.
+    """
+    found = _stat(pid.number)
+    if found is not None and found[1] == pid.started:
         _wait(pid, seconds)
     reap(pid)
     return state(pid) is None

@@ -18,8 +18,8 @@ from climate.compute.errors import NetworkError, VirtError
 from climate.compute.server import (
     ACTIVE,
     ERROR,
-    HOLD,
     PAUSED,
+    RESERVE,
     RESERVED,
     REWIRE,
     SHUTOFF,
@@ -45,6 +45,7 @@ _CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RES
 """Statuses of servers whose interfaces are on their nodes."""
 
 _DIED, _RUNS, _ASLEEP = "it had ended by itself", "it was running", "it was stopped in its tracks from outside"
+_LACKS = "it lacked what it is started with"
 
 # (status, what is found) -> status, task, the action and why.  Whatever is not here is as it should be.
 _OTHERWISE: Mapping[tuple[str, State], tuple[str, str | None, str, str]] = {
@@ -57,9 +58,10 @@ _OTHERWISE: Mapping[tuple[str, State], tuple[str, str | None, str, str]] = {
     (SUSPENDED, State.RUNNING): (ACTIVE, None, "resume", _RUNS),
     (SHUTOFF, State.RUNNING): (SHUTOFF, STOP, "stop", _RUNS),
     (SHUTOFF, State.PAUSED): (SHUTOFF, STOP, "stop", _RUNS),
-    (SHUTOFF, State.HELD): (SHUTOFF, STOP, "stop", _RUNS),
-    (RESERVED, State.DEAD): (RESERVED, HOLD, "create", _DIED),
-    (RESERVED, State.RUNNING): (RESERVED, HOLD, "create", _RUNS),
+    (RESERVED, State.DEAD): (RESERVED, RESERVE, "create", _LACKS),
+    (RESERVED, State.RUNNING): (RESERVED, RESERVE, "create", _RUNS),
+    (RESERVED, State.PAUSED): (RESERVED, RESERVE, "create", _RUNS),
+    (RESERVED, State.SUSPENDED): (RESERVED, RESERVE, "create", _RUNS),
 }
 
 _BACK = {State.RUNNING: ACTIVE, State.PAUSED: PAUSED, State.SUSPENDED: SUSPENDED, State.DEAD: SHUTOFF}
@@ -99,6 +101,8 @@ def put_right(compute: Compute) -> None:
 def _judge(server: Settled, told: Mapping[str, bool], found: Mapping[str, State]) -> Finding | None:
     """What is to be written of a server; None: it is as it should be.  `told`: node -> whether its guests are known."""
     state = found.get(server.id, State.DEAD)
+    if state is State.PREPARED and server.status != RESERVED:
+        state = State.DEAD  # no process: whatever has become of the one that it had
     if server.node not in told:
         return _finding(server, ERROR, None, "stop", GONE) if server.status in (ACTIVE, PAUSED) else None
     if not told[server.node]:

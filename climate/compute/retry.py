@@ -13,15 +13,14 @@ from climate.compute.context import Compute
 from climate.compute.decisions import Decision
 from climate.compute.errors import BadRequest, Busy, NoValidHost, VirtError
 from climate.compute.request import Spec, replacement
-from climate.compute.scheduler.multi import BOOT, RESERVE
-from climate.compute.scheduler.multi import UNSHELVE as AS_UNSHELVED
+from climate.compute.scheduler import multi
 from climate.compute.scheduler.plan import Pick
-from climate.compute.server import ERROR, HOLD, UNSHELVE, Server
+from climate.compute.server import ERROR, RESERVE, UNSHELVE, Server
 from climate.compute.store import retries, servers, wishes
 
 log = logging.getLogger(__name__)
 
-KINDS = {HOLD: RESERVE, UNSHELVE: AS_UNSHELVED}
+KINDS = {RESERVE: multi.RESERVE, UNSHELVE: multi.UNSHELVE}
 """What a server was doing -> the kind of request that its scheduler is chosen by; all else is a boot."""
 
 HOLD_SECONDS = 8.0
@@ -41,7 +40,7 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     with contextlib.suppress(VirtError):
         compute.driver.delete(server.id)
         plugging.unplug(compute, server)
-    compute = compute.scheduling(KINDS.get(server.task or "", BOOT))
+    compute = compute.scheduling(KINDS.get(server.task or "", multi.BOOT))
     spec = replacement(server, (*server.tried, server.node_id or 0))
     spec = replace(spec, trust=compute.attested(server.flavor))
     most = compute.rules.options.max_attempts

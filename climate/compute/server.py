@@ -43,7 +43,7 @@ class Wish:
     """Tasks under way that this one replaces; every other one must be finished first."""
 
 
-SPAWN, HOLD, WAKE, STOP, START = "spawning", "reserving", "waking", "powering-off", "powering-on"
+SPAWN, RESERVE, WAKE, STOP, START = "spawning", "reserving", "waking", "powering-off", "powering-on"
 PAUSE, UNPAUSE, SUSPEND, RESUME = "pausing", "unpausing", "suspending", "resuming"
 REBOOT, REBOOT_HARD, SNAPSHOT, REBUILD = "rebooting", "rebooting_hard", "image_snapshot", "rebuilding"
 SHELVE, UNSHELVE, DELETE = "shelving", "unshelving", "deleting"
@@ -56,8 +56,8 @@ WISHES = {
     wish.task: wish
     for wish in (
         Wish(SPAWN, "create", frozenset({BUILD}), ACTIVE),
-        Wish(HOLD, "create", frozenset({RESERVED}), RESERVED),
-        Wish(WAKE, "wake", frozenset({RESERVED}), ACTIVE, overtakes=frozenset({HOLD, REWIRE})),
+        Wish(RESERVE, "create", frozenset({RESERVED}), RESERVED),
+        Wish(WAKE, "wake", frozenset({RESERVED}), ACTIVE, overtakes=frozenset({RESERVE, REWIRE})),
         Wish(STOP, "stop", frozenset({ACTIVE, ERROR}), SHUTOFF),
         Wish(START, "start", frozenset({SHUTOFF}), ACTIVE),
         Wish(PAUSE, "pause", frozenset({ACTIVE}), PAUSED),
@@ -77,10 +77,10 @@ WISHES = {
 } | {DELETE: Wish(DELETE, "delete", frozenset(STATUSES), None)}
 """Task -> wish.  Deleting replaces whatever is under way; see `may`."""
 
-IO_TASKS = frozenset({SPAWN, HOLD, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE})
+IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE})
 """Tasks that keep a node's disk busy (cloud.md C.2, `io_workload`)."""
 
-MAKING = frozenset({SPAWN, HOLD, WAKE})
+MAKING = frozenset({SPAWN, RESERVE, WAKE})
 """Tasks that make a guest where none has run: when they fail, another node may still do it."""
 
 

@@ -5,16 +5,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Engine, create_engine, make_url, text
 
-from climate.compute import Compute, asking, boot, build, lifecycle, services
+from climate.compute import Compute, asking, boot, build, images, lifecycle, services
 from climate.compute.cells.options import CellOptions
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeSpec
+from climate.compute.image import Image
 from climate.compute.request import BootRequest
 from climate.compute.server import Server
 from climate.compute.store import flavors
+from climate.compute.store import images as image_rows
 from climate.compute.store.tables import metadata
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.memory import MemoryDriver
@@ -79,6 +82,20 @@ class Place:
 
     def look(self, server_id: str) -> Server:
         return asking.get(self.compute, server_id)
+
+    def image(self, content: bytes = b"bytes") -> str:
+        """The id of an image that holds this."""
+        made = Image(str(uuid4()), "i", "demo", "active", "private", "raw", "bare", len(content), None)
+        images.place(self.compute, made.id).write_bytes(content)
+        with self.compute.engine.begin() as conn:
+            image_rows.insert(conn, made)
+        return made.id
+
+    def drop_image(self, image_id: str) -> None:
+        """Delete an image as its owner does it."""
+        with self.compute.engine.begin() as conn:
+            images.drop(conn, image_id)
+        images.forget(self.compute, image_id)
 
     def used(self, name: str) -> tuple[int, int, int]:
         """(vcpus, MB of memory, MB of disk) that are taken of a node."""

@@ -151,7 +151,7 @@ def test_a_reserved_server_has_its_address_before_it_runs(here: Place) -> None:
     server = here.look(made.id)
     assert (server.status, server.task, server.launched_at) == (RESERVED, None, None)
     assert server.addresses
-    assert here.driver.calls == [("hold", made.id)]
+    assert here.driver.calls == [("prepare", made.id)]
 
 
 def test_an_empty_pool_of_addresses_refuses(here: Place) -> None:

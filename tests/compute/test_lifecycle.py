@@ -13,12 +13,12 @@ from climate.compute.server import (
     ACTIVE,
     DELETE,
     ERROR,
-    HOLD,
     PAUSE,
     PAUSED,
     REBOOT,
     REBOOT_HARD,
     REBUILD,
+    RESERVE,
     RESERVED,
     RESIZE,
     RESUME,
@@ -72,14 +72,14 @@ LEADS = {
 """(task, status) -> the status afterwards.  Whatever is not here is refused."""
 
 SIDE = {
-    WAKE: {HOLD, REWIRE},
+    WAKE: {RESERVE, REWIRE},
     REBOOT_HARD: {REBOOT},
     DELETE: set(WISHES),
 }
 """Task -> the tasks under way that it replaces, besides itself."""
 
 
-@pytest.mark.parametrize("task", sorted(WISHES.keys() - {SPAWN, HOLD}))
+@pytest.mark.parametrize("task", sorted(WISHES.keys() - {SPAWN, RESERVE}))
 def test_every_wish_from_every_status_whatever_is_under_way(here: Place, task: str) -> None:
     server = here.boot_one()
     for status in STATUSES:
@@ -127,7 +127,7 @@ def test_one_thing_at_a_time_but_deleting_overtakes(here: Place) -> None:
     assert [verb for verb, _ in here.driver.calls] == ["run", "delete"]
 
 
-def test_waking_overtakes_the_building_of_the_gate(here: Place) -> None:
+def test_waking_overtakes_the_preparation(here: Place) -> None:
     server = boot.reserve(here.compute, request(), str(uuid4()))
     asking.ask(here.compute, server.id, WAKE, token=3)
     here.settle()

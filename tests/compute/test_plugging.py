@@ -67,7 +67,7 @@ def test_each_task_plugs_and_unplugs_in_its_order(wired: Wired) -> None:
 
 def test_a_reserved_server_is_plugged_and_down_until_it_is_woken(wired: Wired) -> None:
     server = boot.reserve(wired.compute, request(), str(uuid4()))
-    assert wired.settle() == ["plug", "hold"]
+    assert wired.settle() == ["plug", "prepare"]
     assert not wired.plug().up
     assert wired.plug().addresses == (IPv4Address(wired.here.look(server.id).addresses[0].address),)
     assert wired.ask(server, WAKE) == ["plug", "run"]
@@ -126,18 +126,18 @@ def test_a_worker_that_is_killed_at_any_step_loses_and_doubles_nothing(wired: Wi
 
 
 @pytest.mark.parametrize("step", range(4))
-@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("reserved", [True, False])
 def test_a_worker_that_is_killed_while_it_makes_a_server_is_followed_by_another(
-    wired: Wired, held: bool, step: int
+    wired: Wired, reserved: bool, step: int
 ) -> None:
-    server = boot.reserve(wired.compute, request(), str(uuid4())) if held else wired.here.boot()[0]
+    server = boot.reserve(wired.compute, request(), str(uuid4())) if reserved else wired.here.boot()[0]
     wired.steps.dies = step
     try:
         wired.settle()
     except Died:
         wired.restarted(server.id)
-    assert wired.here.look(server.id).status == (RESERVED if held else ACTIVE)
-    assert wired.plug().up is not held
+    assert wired.here.look(server.id).status == (RESERVED if reserved else ACTIVE)
+    assert wired.plug().up is not reserved
 
 
 def broken_at(wired: Wired, host: str, verb: str) -> None:

@@ -7,11 +7,9 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from climate.compute import asking, boot, drivers, images, nodes, reconcile
+from climate.compute import asking, boot, drivers, nodes, reconcile
 from climate.compute.errors import VirtError
-from climate.compute.image import Image
 from climate.compute.server import ACTIVE, DELETE, ERROR, RESERVED, SHUTOFF, STOP, SUSPEND, SUSPENDED, WAKE
-from climate.compute.store import images as store
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
@@ -39,7 +37,7 @@ def end_all(driver: ProcessDriver) -> int:
 def test_all_guests_can_be_ended_without_the_database(driver: ProcessDriver) -> None:
     guests = [Guest(str(uuid4()), "web", "n1") for _ in range(3)]
     for one in guests:
-        driver.hold(one)
+        driver.run(one)
     assert end_all(driver) == 3
     assert set(driver.states().values()) == {State.DEAD}
     assert end_all(driver) == 0
@@ -71,7 +69,7 @@ def real(scratch: str, tmp_path: Path, driver: ProcessDriver) -> Iterator[Place]
 def test_from_reserved_to_gone(real: Place, driver: ProcessDriver) -> None:
     server_id = boot.reserve(real.compute, request(), str(uuid4())).id
     real.settle()
-    assert driver.states() == {server_id: State.HELD}
+    assert driver.states() == {server_id: State.PREPARED}
     asking.ask(real.compute, server_id, WAKE)
     real.settle()
     assert (real.look(server_id).status, driver.states()) == (ACTIVE, {server_id: State.RUNNING})
@@ -95,61 +93,34 @@ def test_what_died_by_itself_is_noticed(real: Place, driver: ProcessDriver) -> N
     end_all(driver)
     reconcile.put_right(real.compute)
     assert real.look(running.id).status == SHUTOFF
-    assert (real.look(sleeping.id).status, real.look(sleeping.id).task) == (RESERVED, "reserving")
-    real.settle()
-    assert driver.states()[sleeping.id] is State.HELD
+    assert (real.look(sleeping.id).status, real.look(sleeping.id).task) == (RESERVED, None)
+    assert driver.states()[sleeping.id] is State.PREPARED
     assert real.look(stopped.id).status == SHUTOFF
 
 
-def test_a_reserved_server_whose_gate_died_is_woken_all_the_same(real: Place, driver: ProcessDriver) -> None:
+def test_a_reserved_server_that_lost_its_disk_is_woken_all_the_same(real: Place, driver: ProcessDriver) -> None:
     server = boot.reserve(real.compute, request(), str(uuid4()))
     real.settle()
-    end_all(driver)
+    driver.delete(server.id)
     asking.ask(real.compute, server.id, WAKE)
     real.settle()
     assert real.look(server.id).status == ACTIVE
     assert driver.states() == {server.id: State.RUNNING}
 
 
-def image(here: Place) -> str:
-    """The id of an image that holds something."""
-    made = Image(str(uuid4()), "i", "demo", "active", "private", "raw", "bare", 5, None)
-    images.place(here.compute, made.id).write_bytes(b"bytes")
-    with here.compute.engine.begin() as conn:
-        store.insert(conn, made)
-    return made.id
-
-
-def drop(here: Place, image_id: str) -> None:
-    with here.compute.engine.begin() as conn:
-        images.drop(conn, image_id)
-    images.forget(here.compute, image_id)
-
-
 def test_a_server_whose_image_was_deleted_before_it_was_made_is_an_error(real: Place, driver: ProcessDriver) -> None:
-    made = image(real)
+    made = real.image()
     server = real.boot(image_id=made)[0]
-    drop(real, made)
+    real.drop_image(made)
     real.settle()
     found = real.look(server.id)
     assert (found.status, driver.states()) == (ERROR, {})
     assert "the image" in str(found.fault)
 
 
-def test_a_reserved_server_outlives_the_image_that_it_was_made_from(real: Place, driver: ProcessDriver) -> None:
-    made = image(real)
-    server_id = boot.reserve(real.compute, request(image_id=made), str(uuid4())).id
-    real.settle()
-    drop(real, made)
-    assert end_all(driver) == 1
-    reconcile.put_right(real.compute)
-    real.settle()
-    assert (real.look(server_id).status, driver.states()) == (RESERVED, {server_id: State.HELD})
-
-
 def test_what_belongs_to_no_server_is_cleared_away(real: Place, driver: ProcessDriver) -> None:
     stray = Guest(str(uuid4()), "stray", "n1")
-    driver.hold(stray)
+    driver.prepare(stray)
     (driver.folder / "not-a-server").mkdir()
     kept = real.boot_one()
     reconcile.put_right(real.compute)

@@ -1,6 +1,7 @@
 """What happens to servers behind the cloud's back is noticed: with real processes, and for every pair of states."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -124,14 +125,28 @@ def test_a_killed_guest_is_a_server_that_is_shut_off(real: Place) -> None:
     assert real.look(server.id).status == ACTIVE
 
 
-def test_a_reserved_server_is_held_anew(real: Place) -> None:
+def test_a_reserved_server_that_was_started_by_hand_is_prepared_anew(real: Place) -> None:
+    server = boot.reserve(real.compute, request(), str(uuid4()))
+    real.settle()
+    real.driver.run(guests.guest(real.compute, server))
+    started = process(real, server.id)
+    tend(real)
+    assert real.look(server.id).task == "reserving"
+    real.settle()
+    assert (real.look(server.id).status, real.driver.states()) == (RESERVED, {server.id: State.PREPARED})
+    assert not started.is_running()
+
+
+def test_a_reserved_server_is_prepared_anew_when_its_disk_is_gone(real: Place) -> None:
     server_id = boot.reserve(real.compute, request(), str(uuid4())).id
     real.settle()
-    kill(real, server_id)
     tend(real)
-    assert real.look(server_id).task == "reserving"
+    assert real.look(server_id).task is None
+    shutil.rmtree(real.compute.home / "servers" / server_id)
+    tend(real)
+    assert last_note(real, server_id) == ("create", "it lacked what it is started with")
     real.settle()
-    assert (real.look(server_id).status, real.driver.states()) == (RESERVED, {server_id: State.HELD})
+    assert (real.look(server_id).status, real.driver.states()) == (RESERVED, {server_id: State.PREPARED})
 
 
 def test_a_suspended_server_whose_guest_is_gone_is_shut_off(real: Place) -> None:
@@ -236,9 +251,8 @@ BECOMES = {
     (SUSPENDED, State.RUNNING): (ACTIVE, None),
     (SHUTOFF, State.RUNNING): (SHUTOFF, STOP),
     (SHUTOFF, State.PAUSED): (SHUTOFF, STOP),
-    (SHUTOFF, State.HELD): (SHUTOFF, STOP),
-    (RESERVED, State.DEAD): (RESERVED, "reserving"),
-    (RESERVED, State.RUNNING): (RESERVED, "reserving"),
+    **{(status, State.PREPARED): (SHUTOFF, None) for status in (ACTIVE, PAUSED, SUSPENDED)},
+    **{(RESERVED, state): (RESERVED, "reserving") for state in State if state is not State.PREPARED},
 }
 """Status and what is found -> status and task; every other pair stays as it is."""
 

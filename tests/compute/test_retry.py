@@ -91,7 +91,7 @@ def test_a_failure_is_logged_with_its_host_before_another_is_tried(
 
 
 def test_a_reserved_server_moves_too_and_stays_reserved(scratch: str, tmp_path: Path) -> None:
-    """Off the node where it cannot be held, and later off the one where it cannot be woken."""
+    """Off the node where it cannot be prepared, and later off the one where it cannot be woken."""
     driver = broken("n1", working=("n2", "n3"))
     with place(scratch, tmp_path, [], driver) as here:
         made = boot.reserve(here.compute, request(HALF, zone="nova"), str(uuid4()))

@@ -91,7 +91,7 @@ class Mortal(MemoryDriver):
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name not in ("run", "hold", "stop", "pause", "unpause", "suspend", "resume", "snapshot", "delete"):
+        if name not in ("run", "prepare", "stop", "pause", "unpause", "suspend", "resume", "snapshot", "delete"):
             return found
         return lambda *args, **named: self._mortal(lambda: found(*args, **named))
 

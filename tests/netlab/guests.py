@@ -1,5 +1,6 @@
 """Guests for tests of the lab's networks: their interfaces and what they reach."""
 
+import json
 import socket
 import subprocess
 from dataclasses import dataclass, replace
@@ -83,6 +84,12 @@ def reaches(place: str | None, address: str) -> bool:
 def silent(place: str, address: str) -> bool:
     """Whether nothing answers, for as long as an answer in this machine would ever take."""
     return run(place, "ping", "-c", "3", "-i", "0.2", "-W", "1", address).returncode != 0
+
+
+def packets_from(place: str, port: str) -> int:
+    """How many packets have ever come from the guest at a port of its host."""
+    (link,) = json.loads(said(place, "ip", "-json", "-statistics", "link", "show", "dev", port))
+    return int(link["stats64"]["rx"]["packets"])
 
 
 def wire(place: str, interface: str) -> socket.socket:

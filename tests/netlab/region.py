@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from climate.compute import netns
+from climate.compute.network.driver import interface_name
 from climate.compute.plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, traces
@@ -61,8 +62,18 @@ class Region:
         start = time.time() + 3600
         params = json.dumps({"start": moment(start), "end": moment(start + 3600)})
         (made,) = self.boot(name, hints={"reserved": "True", "lease_params": params})
-        await_so(lambda: netns.exists(netns_of(made)), PATIENCE, "the interface of a RESERVED server")
+        await_so(lambda: self._is_prepared(made), PATIENCE, "the preparation of a RESERVED server")
         return made
+
+    def _is_prepared(self, server_id: str) -> bool:
+        found = self.server(server_id)
+        assert found["status"] == "RESERVED", found.get("fault")
+        return found["OS-EXT-STS:task_state"] is None and netns.exists(netns_of(server_id))
+
+    def port(self, server_id: str) -> str:
+        """The host's end of a server's first interface."""
+        (found,) = self.member.read(f"/network/v2.0/ports?device_id={server_id}")["ports"]
+        return interface_name(found["id"])
 
     def wake(self, server_id: str) -> None:
         """Have the lease of a RESERVED server start at once; returns when the server is ACTIVE."""

@@ -14,7 +14,7 @@ from climate.compute.network.render import interfaces
 from climate.compute.network.render.interfaces import Card
 from climate.compute.virt import State
 from tests.netlab import traces
-from tests.netlab.guests import silent
+from tests.netlab.guests import packets_from, silent
 from tests.netlab.servers import SERVING, Placed, Site, answering, hears
 
 pytestmark = [pytest.mark.netlab("dnsmasq", "ping", "nft"), pytest.mark.timeout(300)]
@@ -43,12 +43,14 @@ def test_a_machine_reaches_others_by_the_address_that_dhcp_gave_it(site: Site, m
 def test_a_reserved_machine_is_silent_until_it_is_woken(site: Site) -> None:
     one = site.place("c1")
     site.connect(one, up=False)
-    site.driver.hold(one.guest)
-    assert site.driver.states()[one.guest.id] is State.HELD
+    site.driver.prepare(one.guest)
+    assert site.driver.states()[one.guest.id] is State.PREPARED
     assert silent(SERVING, one.address)
+    assert packets_from("c1", one.plug.name) == 0
     assert said(site, one) == ""
     site.run(one)
     answering(one)
+    assert packets_from("c1", one.plug.name) > 0
 
 
 def test_a_machine_sleeps_and_goes_on_where_it_was(site: Site) -> None:
@@ -128,15 +130,15 @@ def test_a_machine_without_its_interface_is_an_error_and_leaves_nothing(site: Si
     assert site.driver.states() == {}
 
 
-@pytest.mark.parametrize("state", ["held", "running", "suspended"])
+@pytest.mark.parametrize("state", ["prepared", "running", "suspended"])
 def test_nothing_is_left_of_a_deleted_machine(site: Site, state: str) -> None:
     other = site.place("c1")
     site.connect(other)
     before = traces.seen()
     one = site.place("c1")
-    site.connect(one, up=state != "held")
-    site.driver.hold(one.guest)
-    if state != "held":
+    site.connect(one, up=state != "prepared")
+    site.driver.prepare(one.guest)
+    if state != "prepared":
         site.driver.run(one.guest)
         hears(one, "machine: starts")
     if state == "suspended":

@@ -10,7 +10,7 @@ from climate.compute.virt import State
 from climate.sandbox.topology import Lab
 from tests.netlab import traces
 from tests.netlab.bench import until
-from tests.netlab.guests import run, said, silent
+from tests.netlab.guests import packets_from, run, said, silent
 from tests.netlab.servers import LINK, MAKERS, SERVING, Placed, Site, answering
 
 pytestmark = pytest.mark.netlab("dnsmasq", "udhcpc", "ping", "nft")
@@ -47,12 +47,10 @@ def test_servers_on_two_hosts_reach_each_other_by_the_addresses_that_dhcp_gave_t
 
 def test_a_guest_and_its_client_are_in_its_own_network(site: Site) -> None:
     one = site.place("c1")
-    site.connect(one, up=False)
-    site.driver.hold(one.guest)
-    place = (netns.FOLDER / one.plug.netns).stat().st_ino
-    held = site.driver.homes.pid(one.guest.id)  # type: ignore[attr-defined]
-    assert Path(f"/proc/{held.number}/ns/net").stat().st_ino == place
     site.run(one)
+    place = (netns.FOLDER / one.plug.netns).stat().st_ino
+    first = site.driver.homes.pid(one.guest.id)  # type: ignore[attr-defined]
+    assert Path(f"/proc/{first.number}/ns/net").stat().st_ino == place
     assert Path(f"/proc/{client(site, one).number}/ns/net").stat().st_ino == place
     site.driver.stop(one.guest)
     site.run(one)
@@ -63,12 +61,15 @@ def test_a_guest_and_its_client_are_in_its_own_network(site: Site) -> None:
 def test_a_reserved_server_is_silent_until_it_is_woken(site: Site) -> None:
     one = site.place("c1")
     site.connect(one, up=False)
-    site.driver.hold(one.guest)
-    assert site.driver.states()[one.guest.id] is State.HELD
+    site.driver.prepare(one.guest)
+    assert site.driver.states()[one.guest.id] is State.PREPARED
     assert one.plug.name in site.hosts["c1"].standing().plugs
+    assert run("c1", "ip", "netns", "pids", one.plug.netns).stdout == ""
     assert silent(SERVING, one.address)
+    assert packets_from("c1", one.plug.name) == 0
     site.run(one)
     answering(one)
+    assert packets_from("c1", one.plug.name) > 0
 
 
 def test_a_server_that_is_shut_off_is_silent_and_answers_when_it_is_started(site: Site) -> None:
@@ -164,15 +165,15 @@ def test_a_container_asks_the_server_that_dhcp_named(make_site: Callable[..., Si
     assert run(one.plug.netns, "cat", "/etc/resolv.conf").stdout != seen.read_text(), "the host's is not touched"
 
 
-@pytest.mark.parametrize("state", ["held", "running", "paused", "shut off", "dead"])
+@pytest.mark.parametrize("state", ["prepared", "running", "paused", "shut off", "dead"])
 def test_nothing_is_left_of_a_deleted_server(site: Site, lab: Lab, state: str) -> None:
     other = site.place("c1")
     site.run(other)
     answering(other)
     before = traces.seen()
     one = site.place("c1")
-    site.connect(one, up=state != "held")
-    site.driver.hold(one.guest) if state == "held" else site.driver.run(one.guest)
+    site.connect(one, up=state != "prepared")
+    site.driver.prepare(one.guest) if state == "prepared" else site.driver.run(one.guest)
     if state == "paused":
         site.driver.pause(one.guest)
     elif state == "shut off":

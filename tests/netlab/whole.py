@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from climate.cli import lab as lab_command
+from climate.compute import pids
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.compute.plugging import netns_of
+from climate.compute.virt.homes import MARK
 from climate.sandbox.features import Found
 from climate.sandbox.topology import Lab
 from climate.settings import Settings
@@ -47,15 +49,18 @@ def _tended(lab: Lab, home: Path, manager: str) -> bool:
 
 
 def silent_until_woken(place: Region) -> None:
-    """The promise of a RESERVED server: its address from the boot call on, and no answer before its lease has begun."""
+    """The promise of a RESERVED server: its address from the boot call on, and no packet before its lease has begun."""
     (awake,) = place.running("awake")
     sleeper = place.sleeper("sleeper")
     try:
         address = place.addresses(sleeper)[0]
         assert place.server(sleeper)["status"] == "RESERVED"
         assert guests.silent(netns_of(awake), address)
+        assert guests.packets_from(place.host_of(sleeper), place.port(sleeper)) == 0
+        assert list(pids.carrying(MARK, sleeper)) == []
         place.wake(sleeper)
         await_so(lambda: place.reaches(awake, address), 60, "an answer of the one that was woken")
         await_so(lambda: place.configured(sleeper) == address, 60, "the address that was promised")
+        assert guests.packets_from(place.host_of(sleeper), place.port(sleeper)) > 0
     finally:
         place.delete(sleeper, awake)

@@ -59,7 +59,7 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
     The request counts against the quota as a whole; where that allows fewer servers, the last shares are cut.
     Raises BadRequest for what cannot be followed from the API cell, and QuotaExceeded.
     """
-    build_id = boot.new_build_id()
+    build_id = boot.new_build_id(compute)
     with compute.engine.begin() as conn:
         ids = tuple(top_builds.begun(compute, conn, request, build_id))
         spare, first = max(0, len(ids) - request.least), 0
@@ -69,7 +69,7 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
                 least = max(1, len(mine) - spare)
                 part = replace(request, hints=share.hints, count=len(mine), least=least)
                 # A cell that two shares pass through knows them apart by their ids.
-                build = build_request.made(conn, part, boot.new_build_id() if first else build_id, mine)
+                build = build_request.made(conn, part, boot.new_build_id(compute) if first else build_id, mine)
                 _send(compute, conn, replace(build, cell=share.cell, whole=len(ids), first=first))
             first += len(mine)
     return Started(build_id, ids)

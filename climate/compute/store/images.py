@@ -33,6 +33,16 @@ _NAMED = text(f"""
 
 _KNOWN = text("SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))")
 
+# A RESERVED server that has to be made on another node is made from the content once more.
+_NEEDED = text("""
+    SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))
+    UNION
+    SELECT image_id::text FROM compute_servers
+    WHERE status = 'RESERVED' AND image_id::text = ANY(CAST(:ids AS text[]))
+""")
+
+_PIN = text("SELECT 1 FROM compute_images WHERE id = CAST(:id AS uuid) FOR KEY SHARE")
+
 SORTS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
@@ -153,6 +163,16 @@ def named(conn: Connection, name: str) -> list[Image]:
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:
     """Those of these texts that are ids of images."""
     return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
+
+
+def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
+    """Those of these texts that are ids of images, or of deleted ones that RESERVED servers are made from."""
+    return set(conn.execute(_NEEDED, {"ids": list(ids)}).scalars())
+
+
+def pin(conn: Connection, image_id: str) -> bool:
+    """Keep an image from being deleted until the transaction ends; False when there is none."""
+    return conn.execute(_PIN, {"id": image_id}).first() is not None
 
 
 def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:

@@ -12,8 +12,8 @@ from climate.compute.host import NodeSpec
 class State(Enum):
     """What a driver finds a guest to be."""
 
-    HELD = "held"
-    """Built and waiting to be woken."""
+    PREPARED = "prepared"
+    """It has all that its first start needs, and neither a process nor memory."""
     RUNNING = "running"
     PAUSED = "paused"
     """Stopped in its tracks, in memory."""
@@ -94,11 +94,14 @@ class VirtDriver(Protocol):
     def remembers(self, node: str) -> bool:
         """Whether `states` can tell what became of the guests of this node."""
 
-    def hold(self, guest: Guest) -> None:
-        """Build a guest that waits to be woken."""
+    def prepare(self, guest: Guest) -> None:
+        """Make all that the first start of a guest needs, so that `run` needs its image no more.
+
+        The guest is PREPARED afterwards: its disk is safe from a crash of the host, and no process is left.
+        """
 
     def run(self, guest: Guest) -> None:
-        """See to it that a guest runs: wake it, start it, with the sizes it has now, or build it anew."""
+        """See to it that a guest runs: start it, with the sizes it has now, or build it anew."""
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         """Shut a guest down; kindly: it is asked first."""

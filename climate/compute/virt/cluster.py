@@ -50,8 +50,8 @@ class ClusterDriver:
         spec = self._spec(node)
         return spec is not None and self.members[spec.driver].remembers(node)
 
-    def hold(self, guest: Guest) -> None:
-        self._member(guest).hold(guest)
+    def prepare(self, guest: Guest) -> None:
+        self._member(guest).prepare(guest)
 
     def run(self, guest: Guest) -> None:
         self._member(guest).run(guest)

@@ -29,6 +29,7 @@ START_SECONDS = 10.0
 """Longest time that bubblewrap may take to build its walls."""
 
 _STEP_SECONDS = 0.005
+_MOST_LINKS = 40
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _WALLS = (
@@ -76,26 +77,25 @@ class Bubble:
         if not _has_programs(disk):
             for name in ("root", "home"):
                 (disk / name).mkdir(exist_ok=True)
+        _check_root(disk)
 
-    def start(self, homes: Homes, guest: Guest, source: int, *, held: bool) -> pids.Pid:
+    def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
         home = homes.of(guest.id)
-        gate = ["--block-fd", str(source)] if held else []
         kind = "own" if _has_programs(home / DISK) else "borrowed"
         walls = _walls(guest, home)
         told, tells = (FileIO(number, mode) for number, mode in zip(os.pipe(), "rw", strict=True))
         with told, tells, homes.open_log(guest.id) as log:
-            argv = [_program(), *walls, "--info-fd", str(tells.fileno()), *gate, "--as-pid-1", "--"]
+            argv = [_program(), *walls, "--info-fd", str(tells.fileno()), "--as-pid-1", "--"]
             argv += ["/bin/sh", "-c", _PAYLOAD, "climate-server", kind]
-            passed = [tells.fileno(), source] if held else [tells.fileno()]
             environment = {"PATH": _PATH, MARK: guest.id}
-            netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno(), passed))
+            netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno(), [tells.fileno()]))
             tells.close()
             try:
                 return homes.started(guest.id, _child(told))
             except VirtError as error:
                 raise VirtError(f"{error}{homes.last_words(guest.id)}") from error
 
-    def awake(self, pid: pids.Pid) -> None:
+    def begun(self, pid: pids.Pid) -> None:
         deadline = time.monotonic() + START_SECONDS
         while _program_of(pid) in (None, PROGRAM):
             if pids.state(pid) is None:
@@ -127,13 +127,46 @@ def _walls(guest: Guest, home: Path) -> list[str]:
     options += ["--hostname", f"server-{guest.id[:8]}", "--bind", str(disk), "/"]
     if not _has_programs(disk):
         options += _borrowed(disk)
-    linked = next((name for name in _MOUNTED if (disk / name).is_symlink()), None)
-    if linked is not None:
-        raise VirtError(f"the image has a link where /{linked} belongs")
+    _check_mounted(disk)
     environment = {"PATH": _PATH, "HOME": "/root", MARK: guest.id}
     options += [word for name, value in environment.items() for word in ("--setenv", name, value)]
     options += [*_MOUNTS, "--ro-bind", str(home / BANNER), _BANNER, "--chdir", "/"]
     return options if guest.netns is None else [*options, *_name_servers(home)]
+
+
+def _check_root(disk: Path) -> None:
+    """Return when walls can be built around a root and its shell be run; VirtError tells why they cannot."""
+    _check_mounted(disk)
+    if _has_programs(disk) and not _has_shell(disk):
+        raise VirtError("the image has programs, but no /bin/sh that can be run")
+
+
+def _check_mounted(disk: Path) -> None:
+    """Have the folders that something is mounted on; VirtError when anything else is in their places."""
+    for place in (disk / name for name in _MOUNTED):
+        if place.is_symlink():
+            raise VirtError(f"the image has a link where /{place.name} belongs")
+        if place.exists() and not place.is_dir():
+            raise VirtError(f"the image has a file where the folder /{place.name} belongs")
+        place.mkdir(exist_ok=True)
+
+
+def _has_shell(disk: Path) -> bool:
+    """Whether /bin/sh is a program in a root, with links followed as the guest follows them."""
+    place, left, links = disk, ["bin", "sh"], _MOST_LINKS
+    while left:
+        name = left.pop(0)
+        if name == "..":
+            place = disk if place == disk else place.parent
+        elif name == "/":
+            place = disk
+        elif not (place / name).is_symlink():
+            place /= name
+        elif not (links := links - 1):
+            return False
+        else:
+            left = [*(place / name).readlink().parts, *left]
+    return place.is_file() and os.access(place, os.X_OK)
 
 
 def _name_servers(home: Path) -> list[str]:

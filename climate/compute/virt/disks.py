@@ -2,9 +2,11 @@
 
 import struct
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from climate.compute.errors import VirtError
+from climate.compute.virt.homes import MARK
 
 GB = 1 << 30
 ROOM_GB = 10
@@ -18,7 +20,7 @@ _DATA_ELSEWHERE = 1 << 2
 
 
 def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: float) -> None:
-    """A disk with what the image holds, or empty, as large as asked for, in one step."""
+    """A disk with what the image holds, or empty, as large as asked for, in one step; its folder is the guest's."""
     draft = disk.with_name(f"{disk.name}.new")
     if image is None:
         create(program, draft, (size_gb or 1) * GB)
@@ -27,7 +29,9 @@ def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: fl
         room = size_gb or ROOM_GB
         if size > room * GB:
             raise VirtError(f"the image needs a disk of {-(-size // GB)} GB, and there are {room} GB")
-        _run(seconds, program, "convert", "-f", kind, "-O", "qcow2", str(image), str(draft))
+        # Marked as the guest's: it lives on when its worker is killed, and is ended before another draft is begun.
+        words = (program, "convert", "-f", kind, "-O", "qcow2", str(image), str(draft))
+        _run(seconds, *words, mark={MARK: disk.parent.name})
         grow(program, draft, size_gb)
     draft.replace(disk)
 
@@ -71,10 +75,16 @@ def _kind_and_size(image: Path) -> tuple[str, int]:
     return "qcow2", size
 
 
-def _run(seconds: float, *command: str) -> None:
+def _run(seconds: float, *command: str, mark: Mapping[str, str] | None = None) -> None:
     try:
         done = subprocess.run(  # noqa: S603  (paths of ours, formats that were checked)
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
+            command,
+            env={"PATH": "/usr/bin:/bin", **(mark or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise VirtError(f"qemu-img {command[1]} takes longer than {seconds:g} s") from None

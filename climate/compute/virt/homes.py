@@ -1,6 +1,7 @@
 """Where guests live: a folder for each, with the process that it is and what it has printed."""
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from climate.compute import pids
 from climate.compute.errors import VirtError
 from climate.compute.server import is_id
-from climate.compute.virt import Guest
+from climate.compute.virt import Guest, State
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -29,6 +30,9 @@ KILL_SECONDS = 10.0
 """Longest time that the system may take to end a process."""
 
 PID, CONSOLE = "pid", "console.log"
+
+PREPARED = "prepared"
+"""There from the end of a guest's preparation until its first start."""
 
 
 def as_virt_error(verb: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -74,13 +78,29 @@ class Homes:
         return pid if pids.state(pid) else None
 
     def make(self, server_id: str) -> Path:
-        """The folder of a guest about to be started; whatever is left of an earlier start is ended."""
+        """The folder of a guest about to be prepared or started; whatever is left of an earlier start is ended."""
         home = self.of(server_id)
         known = home.is_dir()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if known:
             self.end(server_id)
+            (home / PREPARED).unlink(missing_ok=True)
         return home
+
+    def prepared(self, server_id: str) -> None:
+        """Record that a guest has all that its first start needs, once a crash of the host cannot take it away."""
+        home = self.of(server_id)
+        handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _sync_file_system(handle)
+        finally:
+            os.close(handle)
+        (home / PREPARED).touch()
+
+    def at_rest(self, server_id: str, disk: str) -> State:
+        """What a guest without a process is, PREPARED or DEAD; `disk` is the name of its disk in its folder."""
+        home = self.of(server_id)
+        return State.PREPARED if (home / PREPARED).exists() and (home / disk).exists() else State.DEAD
 
     def started(self, server_id: str, number: int) -> pids.Pid:
         """Record the process that a guest is from now on."""
@@ -96,9 +116,10 @@ class Homes:
         return pid
 
     def end(self, server_id: str) -> None:
-        """End the process of a guest by force, or those that look like it when none is recorded."""
-        pid = self.pid(server_id)
-        kill([pid] if pid else pids.carrying(MARK, server_id))
+        """End the process of a guest by force, or those that look like it when the one that is recorded has ended."""
+        recorded = pids.read(self.of(server_id) / PID)
+        others = pids.carrying(MARK, server_id) if pids.state(recorded) is None else ()
+        kill([*((recorded,) if recorded else ()), *others])
 
     def remove(self, server_id: str) -> None:
         """Leave nothing of a guest."""
@@ -147,6 +168,15 @@ def _cut(log: Path) -> None:
         file.truncate(0)
     with FileIO(log, "ab") as file:
         file.write(kept)
+
+
+def _sync_file_system(handle: int) -> None:
+    """Write down what a file system, of which a file is open, has not written yet; OSError when that fails."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "syncfs"):  # only Linux knows it
+        os.sync()
+    elif libc.syncfs(handle) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def kill(processes: Iterable[pids.Pid]) -> None:

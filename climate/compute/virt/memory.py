@@ -35,8 +35,8 @@ class MemoryDriver:
     def remembers(self, node: str) -> bool:
         return False
 
-    def hold(self, guest: Guest) -> None:
-        self._make("hold", guest, State.HELD)
+    def prepare(self, guest: Guest) -> None:
+        self._make("prepare", guest, State.PREPARED)
 
     def run(self, guest: Guest) -> None:
         self._make("run", guest, State.RUNNING)

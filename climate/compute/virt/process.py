@@ -1,7 +1,7 @@
-"""Servers as processes: each in a session of its own, a RESERVED one held at its gate.
+"""Servers as processes, each in a session of its own; a RESERVED one has a folder and no process.
 
-A folder per server: `pid` (number and start time), `gate` (there while it is
-held), `banner`, `console.log`, and `disk` (what it consists of).  Where networks
+A folder per server: `pid` (number and start time), `prepared` (there until its
+first start), `banner`, `console.log`, and `disk` (what it consists of).  Where networks
 are real each is in a network namespace of its own, with a DHCP client beside it.
 """
 
@@ -16,13 +16,15 @@ from typing import Protocol
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, gate
+from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client
 from climate.compute.virt.homes import CONSOLE, MARK, PID, Homes, as_virt_error, image_of
 
 PAUSE_SECONDS = 5.0
 """Longest time that the system may take to stop a process or let it go on."""
 
 DISK, BANNER = "disk", "banner"
+
+_INPUT = "input"
 
 STILL = "still"
 """There while a running guest stands still to be copied: whoever takes up a copy that broke off lets it go on."""
@@ -31,7 +33,6 @@ STILL = "still"
 # it can be paused and recognised at any moment.  Its input is a FIFO that it holds open itself: it never ends.
 _PROGRAM = """
 cd "$1" || exit 1
-if [ -p gate ]; then read -r _; fi
 while IFS= read -r line; do printf '%s\\n' "$line"; done < banner
 while :; do read -r _; done
 """
@@ -46,11 +47,11 @@ class Body(Protocol):
     def build(self, disk: Path, guest: Guest) -> None:
         """Fill the empty folder `disk` with what the guest begins with."""
 
-    def start(self, homes: Homes, guest: Guest, source: int, *, held: bool) -> pids.Pid:
-        """Start the process, which reads its gate from `source`; it is recorded then."""
+    def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
+        """Start the process, with `source` as its input; it is recorded then."""
 
-    def awake(self, pid: pids.Pid) -> None:
-        """Return when a process that was let through its gate, or had none, has begun; VirtError when it failed."""
+    def begun(self, pid: pids.Pid) -> None:
+        """Return when a process that was started has begun its work; VirtError when it failed."""
 
     def freeze(self, pid: pids.Pid, *, stopped: bool) -> bool:
         """Stop all of a guest, or let it go on; False when that took too long or it has ended."""
@@ -71,15 +72,16 @@ class Plain:
         if image is not None and archive.is_archive(image):
             archive.unpack(image, disk, guest.disk_gb)
 
-    def start(self, homes: Homes, guest: Guest, source: int, *, held: bool) -> pids.Pid:
+    def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
         argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]
         environment = {"PATH": "/usr/bin:/bin", MARK: guest.id}
         with homes.open_log(guest.id) as log:
             number = netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno()))
         return homes.started(guest.id, number)
 
-    def awake(self, pid: pids.Pid) -> None:
-        return
+    def begun(self, pid: pids.Pid) -> None:
+        if pids.state(pid) is None:
+            raise VirtError("the process ended at once")
 
     def freeze(self, pid: pids.Pid, *, stopped: bool) -> bool:
         pids.send(pid, signal.SIGSTOP if stopped else signal.SIGCONT)
@@ -121,26 +123,24 @@ class ProcessDriver:
         return True
 
     @as_virt_error
-    def hold(self, guest: Guest) -> None:
-        if self._state(guest.id) is not State.HELD:
-            dhcp_client.end(self.homes.of(guest.id))
-            self._spawn(guest, held=True)
+    def prepare(self, guest: Guest) -> None:
+        if self._state(guest.id) is not State.PREPARED:
+            dhcp_client.end(self._furnished(guest))
+            self.homes.prepared(guest.id)
 
     @as_virt_error
     def run(self, guest: Guest) -> None:
         state = self._state(guest.id)
         if state is State.PAUSED:
             self.resume(guest)
-        elif state is State.HELD and gate.let_through(self.homes.of(guest.id)):
-            self._awake(guest.id)
         elif state is not State.RUNNING:
-            self._spawn(guest, held=False)
+            self._spawn(guest)
         dhcp_client.ensure(self.homes.of(guest.id), guest)
 
     @as_virt_error
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         pid = self.homes.pid(guest.id)
-        if pid is not None and kindly and self._state(guest.id) is not State.HELD:
+        if pid is not None and kindly:
             pids.send(pid, signal.SIGTERM)
             self.body.freeze(pid, stopped=False)
             pids.wait_gone(pid, self.stop_seconds)
@@ -204,46 +204,52 @@ class ProcessDriver:
         return self.homes.console(guest.id, lines)
 
     def _state(self, server_id: str) -> State:
-        home = self.homes.of(server_id)
-        letter = pids.state(pids.read(home / PID))
+        letter = pids.state(pids.read(self.homes.of(server_id) / PID))
         if letter is None:
-            return State.DEAD
-        if gate.closed(home):
-            return State.HELD
+            return self.homes.at_rest(server_id, DISK)
         return State.PAUSED if letter in pids.STOPPED else State.RUNNING
 
     def _freeze(self, guest: Guest, *, stopped: bool) -> None:
         pid = self.homes.pid(guest.id)
-        if pid is None or self._state(guest.id) is State.HELD:
+        if pid is None:
             raise VirtError(f"server {guest.id} is not running")
         if not self.body.freeze(pid, stopped=stopped):
             raise VirtError(f"process {pid.number} does not {'stop' if stopped else 'go on'}")
 
-    def _spawn(self, guest: Guest, *, held: bool) -> None:
+    def _furnished(self, guest: Guest) -> Path:
+        """The folder of a guest that has no process, with its disk in it."""
         home = self.homes.make(guest.id)
-        (home / BANNER).write_text(_banner(guest), encoding="utf-8", errors="replace")
         if not (home / DISK).is_dir():
             draft = home / f"{DISK}.new"
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
             self.body.build(draft, guest)
             draft.rename(home / DISK)
-        source = gate.make(home, held=held)
+        return home
+
+    def _spawn(self, guest: Guest) -> None:
+        home = self._furnished(guest)
+        (home / BANNER).write_text(_banner(guest), encoding="utf-8", errors="replace")
+        source = _endless(home)
         try:
-            self.body.start(self.homes, guest, source, held=held)
+            pid = self.body.start(self.homes, guest, source)
         finally:
             os.close(source)
-        if not held:
-            self._awake(guest.id)
-
-    def _awake(self, server_id: str) -> None:
-        pid = self.homes.pid(server_id)
-        if pid is None:
-            raise VirtError(f"server {server_id} ended at once{self.homes.last_words(server_id)}")
         try:
-            self.body.awake(pid)
+            self.body.begun(pid)
         except VirtError as error:
-            raise VirtError(f"{error}{self.homes.last_words(server_id)}") from error
+            raise VirtError(f"{error}{self.homes.last_words(guest.id)}") from error
+
+
+def _endless(home: Path) -> int:
+    """An open input that says nothing and never ends: whoever reads it holds it open for writing too."""
+    fifo = home / _INPUT
+    fifo.unlink(missing_ok=True)
+    os.mkfifo(fifo, 0o600)
+    try:
+        return os.open(fifo, os.O_RDWR)
+    finally:
+        fifo.unlink()
 
 
 def _banner(guest: Guest) -> str:

@@ -1,8 +1,8 @@
 """Servers as virtual machines: a QEMU for each, spoken to over its monitor.
 
-A folder per server: `pid` (number and start time), `disk.qcow2`, `console.log`,
-`qmp` (the monitor's socket), `qemu.log` (its complaints), and `memory` while it
-is suspended.  A QEMU outlives whoever started it.
+A folder per server: `pid` (number and start time), `prepared` (there until its first
+start), `disk.qcow2`, `console.log`, `qmp` (the monitor's socket), `qemu.log` (its
+complaints), and `memory` while it is suspended.  A QEMU outlives whoever started it.
 """
 
 import os
@@ -32,7 +32,7 @@ QUIT_SECONDS = 5.0
 _STEP_SECONDS = 0.01
 
 _STATES = {
-    "prelaunch": State.HELD,
+    "prelaunch": State.DEAD,  # whoever started it died before its first instruction
     "running": State.RUNNING,
     "paused": State.PAUSED,
     "io-error": State.PAUSED,
@@ -85,9 +85,13 @@ class QemuDriver:
         return True
 
     @as_virt_error
-    def hold(self, guest: Guest) -> None:
-        if self._state(guest.id) is not State.HELD:
-            self._start(guest)
+    def prepare(self, guest: Guest) -> None:
+        if self._state(guest.id) is State.PREPARED:
+            return
+        # Tried once: what QEMU refuses is told now, and not when the guest is awaited.
+        self._start(guest)
+        self.homes.end(guest.id)
+        self.homes.prepared(guest.id)
 
     @as_virt_error
     def run(self, guest: Guest) -> None:
@@ -97,7 +101,7 @@ class QemuDriver:
         if state is State.SUSPENDED:
             self.resume(guest)
             return
-        if state is State.DEAD:
+        if state in (State.DEAD, State.PREPARED):
             self._start(guest)
         self._go_on(guest.id)
 
@@ -190,7 +194,7 @@ class QemuDriver:
     def _state(self, server_id: str) -> State:
         home = self.homes.of(server_id)
         if self.homes.pid(server_id) is None:
-            return State.SUSPENDED if (home / MEMORY).exists() else State.DEAD
+            return State.SUSPENDED if (home / MEMORY).exists() else self.homes.at_rest(server_id, DISK)
         try:
             with qmp.connect(home, self.look_seconds) as monitor:
                 status = monitor.status()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from climate.compute import pids
@@ -65,6 +66,13 @@ class Subject:
         assert pid is not None
         return pid
 
+    def processes(self, guest: Guest) -> list[str]:
+        """The command lines of all processes that have to do with a guest: by their words, surroundings or files."""
+        if self.homes is None:
+            return []
+        words, home = f"{MARK}={guest.id}".encode(), str(self.homes.of(guest.id))
+        return [line for number in psutil.pids() if (line := _concerned(number, words, home)) is not None]
+
     def kill(self, guest: Guest) -> None:
         """As the system does it when memory runs out."""
         pid = self.pid(guest)
@@ -106,6 +114,19 @@ class Subject:
             return self.driver
         member = self.driver.members.get("it") if isinstance(self.driver, ClusterDriver) else None
         return member if isinstance(member, MemoryDriver) else None
+
+
+def _concerned(number: int, words: bytes, home: str) -> str | None:
+    """The command line of a process that has these words in its environment, or anything in this folder."""
+    folder = Path("/proc", str(number))
+    try:
+        line = (folder / "cmdline").read_bytes()
+        links = [folder / "cwd", folder / "root", *(folder / "fd").iterdir()]
+        found = words in (folder / "environ").read_bytes() or home.encode() in line
+        found = found or any(os.readlink(link).startswith(home) for link in links)
+    except OSError:  # it has ended, or it is the kernel's
+        return None
+    return line.replace(b"\0", b" ").decode(errors="replace") if found else None
 
 
 def until(look: Callable[[], T], fault: str) -> T:

@@ -26,10 +26,10 @@ def test_nodes_come_and_go_and_unknown_ones_do_not_exist() -> None:
     cluster = ClusterDriver(lambda: nodes, {"memory": memory})
     guest = Guest(str(uuid4()), "x", "a")
     with pytest.raises(VirtError, match=r"^The resource a does not exist$"):
-        cluster.hold(guest)
+        cluster.prepare(guest)
     nodes.append(node("a"))
-    cluster.hold(guest)
-    assert memory.guests == {guest.id: State.HELD}
+    cluster.prepare(guest)
+    assert memory.guests == {guest.id: State.PREPARED}
     nodes.clear()
     with pytest.raises(VirtError, match=r"^The resource a does not exist$"):
         cluster.run(guest)
@@ -41,11 +41,11 @@ def test_each_verb_goes_to_the_driver_of_the_node() -> None:
     one, two = MemoryDriver(), MemoryDriver()
     cluster = ClusterDriver(lambda: [node("a", driver="one"), node("b", driver="two")], {"one": one, "two": two})
     guest = Guest(str(uuid4()), "x", "b")
-    for verb in ("hold", "run", "pause", "unpause", "suspend", "resume"):
+    for verb in ("prepare", "run", "pause", "unpause", "suspend", "resume"):
         getattr(cluster, verb)(guest)
     cluster.stop(guest, kindly=False)
     assert one.calls == []
-    assert [verb for verb, _ in two.calls] == ["hold", "run", "pause", "unpause", "suspend", "resume", "stop"]
+    assert [verb for verb, _ in two.calls] == ["prepare", "run", "pause", "unpause", "suspend", "resume", "stop"]
 
 
 def test_a_node_that_cannot_work_is_left_out_and_the_log_says_why_once() -> None:

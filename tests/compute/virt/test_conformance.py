@@ -21,21 +21,6 @@ from tests.compute.virt.subjects import HOSTILE, Subject, until
 ASLEEP = (State.PAUSED, State.SUSPENDED)
 
 
-def test_a_held_guest_runs_only_once_it_is_woken(subject: Subject) -> None:
-    guest = subject.guest()
-    subject.driver.hold(guest)
-    assert subject.state(guest) is State.HELD
-    held = subject.homes and subject.pid(guest)
-    subject.driver.hold(guest)
-    assert subject.state(guest) is State.HELD
-    assert subject.homes is None or (subject.pid(guest), subject.driver.console(guest, None)) == (held, "")
-    subject.driver.run(guest)
-    subject.driver.run(guest)
-    assert subject.state(guest) is State.RUNNING
-    assert subject.homes is None or subject.pid(guest) == held
-    subject.goes_on(guest)
-
-
 def test_a_guest_is_stopped_and_started_again(subject: Subject) -> None:
     guest = subject.guest()
     subject.driver.run(guest)
@@ -97,30 +82,30 @@ def test_only_what_runs_is_paused_or_suspended(real: Subject) -> None:
     for verb in (real.driver.pause, real.driver.unpause, real.driver.suspend, real.driver.resume):
         with pytest.raises(VirtError, match="not"):
             verb(guest)
-    real.driver.hold(guest)
+    real.driver.prepare(guest)
     for verb in (real.driver.pause, real.driver.unpause, real.driver.suspend, real.driver.resume):
         with pytest.raises(VirtError, match="not"):
             verb(guest)
-    assert real.state(guest) is State.HELD
+    assert real.state(guest) is State.PREPARED
 
 
-@pytest.mark.parametrize("state", ["held", "running", "paused", "suspended", "dead", "killed"])
+@pytest.mark.parametrize("state", ["prepared", "running", "paused", "suspended", "dead", "killed"])
 def test_nothing_is_left_of_a_deleted_guest(subject: Subject, state: str) -> None:
     guest, other = subject.guest(), subject.guest()
-    subject.driver.hold(other)
+    subject.driver.prepare(other)
     brought(subject, guest, state)
     subject.driver.delete(guest.id)
     subject.driver.delete(guest.id)
     assert subject.state(guest) is None
     assert subject.left(guest) == []
-    assert subject.state(other) is State.HELD
+    assert subject.state(other) is State.PREPARED
 
 
 def brought(subject: Subject, guest: Guest, state: str) -> None:
     """Bring a guest into a state, from none."""
     driver = subject.driver
-    driver.hold(guest)
-    if state != "held":
+    driver.prepare(guest)
+    if state != "prepared":
         driver.run(guest)
         subject.goes_on(guest)
     if state == "killed" and subject.homes is not None:
@@ -130,23 +115,18 @@ def brought(subject: Subject, guest: Guest, state: str) -> None:
         verbs[state](guest)
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_a_guest_that_was_killed_is_dead_and_can_be_made_anew(real: Subject, held: bool) -> None:
+def test_a_guest_that_was_killed_is_dead_and_can_be_started_again(real: Subject) -> None:
     guest = real.guest()
-    real.driver.hold(guest) if held else real.driver.run(guest)
+    real.driver.run(guest)
     real.kill(guest)
     assert real.state(guest) is State.DEAD
-    if held:
-        real.driver.hold(guest)
-        assert real.state(guest) is State.HELD
-        real.kill(guest)
     real.driver.run(guest)
     assert real.state(guest) is State.RUNNING
     real.goes_on(guest)
 
 
 def test_a_new_driver_adopts_what_there_is(real: Subject) -> None:
-    states = ("held", "running", "paused", "suspended", "dead")
+    states = ("prepared", "running", "paused", "suspended", "dead")
     guests = {state: real.guest() for state in states}
     for state, guest in guests.items():
         brought(real, guest, state)
@@ -159,7 +139,7 @@ def test_a_new_driver_adopts_what_there_is(real: Subject) -> None:
         real.goes_on(guest)
 
 
-@pytest.mark.parametrize("state", ["held", "running", "paused", "suspended", "dead"])
+@pytest.mark.parametrize("state", ["prepared", "running", "paused", "suspended", "dead"])
 def test_a_snapshot_makes_another_guest(subject: Subject, tmp_path: Path, state: str) -> None:
     guest = subject.guest()
     brought(subject, guest, state)
@@ -184,7 +164,8 @@ def test_there_is_no_snapshot_of_nothing(real: Subject, tmp_path: Path) -> None:
 
 def test_an_image_that_is_gone_is_missed_where_there_is_no_guest_yet(real: Subject, tmp_path: Path) -> None:
     made = real.guest()
-    real.driver.hold(made)
+    real.driver.run(made)
+    real.driver.stop(made, kindly=False)
     real.driver.run(replace(made, image=tmp_path / "gone"))
     assert real.state(made) is State.RUNNING
     lost = real.guest(image=tmp_path / "gone")
@@ -204,7 +185,7 @@ def test_sizes_may_change_between_stop_and_run(subject: Subject) -> None:
 
 def test_a_name_is_for_show_only(subject: Subject) -> None:
     guest = subject.guest(HOSTILE)
-    subject.driver.hold(guest)
+    subject.driver.prepare(guest)
     subject.driver.run(guest)
     assert subject.state(guest) is State.RUNNING
     subject.goes_on(guest)
@@ -215,13 +196,13 @@ def test_a_name_is_for_show_only(subject: Subject) -> None:
 @pytest.mark.parametrize("server_id", ["", ".", "..", "../x", "x", "/", "{id}/..", "{id}\n"])
 def test_what_is_no_id_is_refused(real: Subject, server_id: str, tmp_path: Path) -> None:
     guest = real.guest()
-    real.driver.hold(guest)
+    real.driver.prepare(guest)
     wrong = server_id.format(id=uuid4())
     with pytest.raises(VirtError, match="not the id"):
         real.driver.delete(wrong)
     with pytest.raises(VirtError, match="not the id"):
         real.driver.run(replace(guest, id=wrong))
-    assert real.driver.states() == {guest.id: State.HELD}
+    assert real.driver.states() == {guest.id: State.PREPARED}
 
 
 def test_the_console_has_the_last_lines(real: Subject) -> None:
@@ -262,7 +243,7 @@ def test_a_guest_that_prints_without_end_does_not_fill_the_disk(real: Subject) -
 def test_two_processes_act_on_a_guest_one_after_the_other(real: Subject, tmp_path: Path) -> None:
     """The first is killed as soon as it is done, as a worker may be."""
     guest = real.guest()
-    for verb, state in (("hold", State.HELD), ("run", State.RUNNING), ("pause", State.PAUSED)):
+    for verb, state in (("prepare", State.PREPARED), ("run", State.RUNNING), ("pause", State.PAUSED)):
         pid = os.fork()
         if not pid:
             code = 1

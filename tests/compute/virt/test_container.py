@@ -7,7 +7,6 @@ import tarfile
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
@@ -34,12 +33,6 @@ def container(make_subject: Callable[[str], Subject]) -> Subject:
 def disk(subject: Subject, guest: Guest) -> Path:
     assert subject.homes is not None
     return subject.homes.of(guest.id) / "disk"
-
-
-def stands(number: int) -> bool:
-    """Whether the process sees all that was put behind its walls, the last of it at its place."""
-    mounts = Path(f"/proc/{number}/mountinfo").read_text().splitlines()
-    return any(line.split()[4] == "/run/climate/banner" for line in mounts)
 
 
 def bring(root: Path, program: str) -> None:
@@ -158,35 +151,27 @@ def test_what_a_guest_wrote_is_in_its_image_and_nothing_else(container: Subject,
     assert (disk(container, copy) / "root" / "note").read_text() == "kept"
 
 
-def test_a_gate_outlives_the_walls_builder(container: Subject) -> None:
+def test_a_guest_outlives_the_walls_builder(container: Subject) -> None:
     guest = container.guest()
-    container.driver.hold(guest)
-    first = container.pid(guest).number
-    until(lambda: stands(first), "its walls stand")
-    builder = psutil.Process(first).parent()
+    container.driver.run(guest)
+    assert container.said(guest)
+    builder = psutil.Process(container.pid(guest).number).parent()
     assert builder is not None
     builder.kill()
     until(lambda: container.driver.states() and not builder.is_running(), "it is still there")
-    assert container.state(guest) is State.HELD
-    container.driver.run(guest)
-    assert container.said(guest)
+    assert container.state(guest) is State.RUNNING
     container.driver.delete(guest.id)
     assert container.left(guest) == []
 
 
 def test_a_guest_whose_pid_file_was_never_written_is_still_found(container: Subject) -> None:
-    for verb in (container.driver.hold, container.driver.run):
-        guest = container.guest()
-        verb(guest)
-        stray = container.pid(guest)
-        (disk(container, guest).parent / "pid").unlink()
-        container.driver.delete(guest.id)
-        until(partial(_gone, stray), "it lives")
-        assert container.left(guest) == []
-
-
-def _gone(pid: pids.Pid) -> bool:
-    return pids.state(pid) is None
+    guest = container.guest()
+    container.driver.run(guest)
+    stray = container.pid(guest)
+    (disk(container, guest).parent / "pid").unlink()
+    container.driver.delete(guest.id)
+    until(lambda: pids.state(stray) is None, "it lives")
+    assert container.left(guest) == []
 
 
 @pytest.mark.parametrize("name", ["proc", "dev", "run", "tmp"])
@@ -241,7 +226,7 @@ def live(home: Path) -> int:
         if driver.trouble() is not None:
             return FORBIDDEN
         found = []
-        for verb in (driver.hold, driver.run, driver.pause, driver.unpause, driver.stop, driver.run):
+        for verb in (driver.prepare, driver.run, driver.pause, driver.unpause, driver.stop, driver.run):
             verb(guest)
             found.append(driver.states()[guest.id])
         driver.snapshot(guest, home / "image")
@@ -254,5 +239,5 @@ def live(home: Path) -> int:
         traceback.print_exc()
         driver.homes.end(guest.id)
         return 1
-    wanted = [State.HELD, State.RUNNING, State.PAUSED, State.RUNNING, State.DEAD, State.RUNNING]
+    wanted = [State.PREPARED, State.RUNNING, State.PAUSED, State.RUNNING, State.DEAD, State.RUNNING]
     return 0 if found == wanted and list((home / "containers").iterdir()) == [] else 2

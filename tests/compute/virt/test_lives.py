@@ -61,7 +61,8 @@ def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_p
     server_id = boot.reserve(cloud.compute, request(SMALL), str(uuid4())).id
     cloud.settle()
     assert cloud.look(server_id).status == RESERVED
-    assert subject.driver.states() == {server_id: State.HELD}
+    assert subject.driver.states() == {server_id: State.PREPARED}
+    assert subject.processes(subject.guest(id=server_id)) == []
     assert do(cloud, server_id, WAKE) == ACTIVE
     assert do(cloud, server_id, SUSPEND) == SUSPENDED
     assert subject.driver.states()[server_id] in (State.PAUSED, State.SUSPENDED)
@@ -91,5 +92,5 @@ def test_a_restart_of_the_service_adopts_what_runs_and_notices_what_died(cloud: 
     cloud.settle()
     assert [cloud.look(one.id).status for one in (lives, dies, sleeper)] == [ACTIVE, SHUTOFF, RESERVED]
     assert subject.homes.pid(lives.id) == pid
-    assert subject.driver.states() == {lives.id: State.RUNNING, dies.id: State.DEAD, sleeper.id: State.HELD}
+    assert subject.driver.states() == {lives.id: State.RUNNING, dies.id: State.DEAD, sleeper.id: State.PREPARED}
     assert do(cloud, dies.id, START) == ACTIVE

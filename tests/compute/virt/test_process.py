@@ -1,6 +1,9 @@
 """What is particular to servers as plain processes."""
 
+import fcntl
 import os
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 
 from climate.compute import pids
 from climate.compute.virt import Interface, State
-from tests.compute.virt.subjects import Subject
+from tests.compute.virt.subjects import Subject, until
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def test_a_guest_tells_its_addresses(process: Subject) -> None:
 
 def test_a_guest_whose_pid_file_was_never_written_is_still_found(process: Subject) -> None:
     guest = process.guest()
-    process.driver.hold(guest)
+    process.driver.run(guest)
     stray = recognisable(process.pid(guest))
     (folder(process, guest.id) / "pid").unlink()
     process.driver.run(guest)
@@ -108,10 +111,34 @@ def test_a_copy_that_broke_off_does_not_leave_its_guest_standing_still(process: 
 
 def test_a_guest_deleted_while_it_is_started_is_not_left_behind(process: Subject) -> None:
     guest = process.guest()
-    process.driver.hold(guest)
+    process.driver.run(guest)
     pid = process.pid(guest)
     folder(process, guest.id).rename(folder(process, guest.id).with_name("elsewhere"))
     assert process.homes is not None
     with pytest.raises(FileNotFoundError):
         process.homes.started(guest.id, pid.number)
     assert pids.state(pid) is None
+
+
+LAST_THREAD = """
+import ctypes, fcntl, sys, threading, time
+lock = open(sys.argv[1], "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+threading.Thread(target=time.sleep, args=(0.5,)).start()
+print("locked", flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_is_gone_once_its_last_thread_has_let_go_of_its_files(tmp_path: Path) -> None:
+    """The first thread of a QEMU may have ended while another one still has the disk locked."""
+    with subprocess.Popen([sys.executable, "-c", LAST_THREAD, str(tmp_path / "lock")], stdout=subprocess.PIPE) as begun:
+        assert begun.stdout is not None
+        assert begun.stdout.readline() == b"locked\n"
+        started = psutil.Process(begun.pid)
+        pid = pids.of(begun.pid)
+        assert pid is not None
+        until(lambda: started.status() == psutil.STATUS_ZOMBIE, "its first thread goes on")
+        assert pids.wait_gone(pid, 10)
+        with (tmp_path / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -265,7 +265,7 @@ def test_kvm_is_chosen_only_where_ordinary_kernels_run_on_it(
 def test_a_machine_has_the_sizes_and_interfaces_of_its_guest(qemu: Subject) -> None:
     macs = ["fa:16:3e:00:00:01", "fa:16:3e:00:00:02"]
     guest = qemu.guest(vcpus=2, ram_mb=24, interfaces=tuple(map(Interface, macs)))
-    qemu.driver.hold(guest)
+    qemu.driver.run(guest)
     with qmp.connect(folder(qemu, guest), PATIENCE) as monitor:
         assert len(monitor.ask("query-cpus-fast")) == 2
         assert monitor.ask("query-memory-size-summary")["base-memory"] == 24 << 20
