@@ -8,8 +8,10 @@ from flask import Flask
 
 from api.reservation import NOUNS
 from api.reservation.operations import PREFIX
+from climate import process_supervisor
 from climate.domain.pools import MOVES, OnEnd, Pool
 from climate.plugin import CLOUD_POOLS
+from climate.service import cleaning_hook
 from tests.pages import broken_links, check_command, text_of, unknown_settings
 
 HERE = Path(__file__).parent.parent
@@ -41,7 +43,8 @@ def test_every_policy_is_told() -> None:
 
 
 def test_the_settings_it_names_exist() -> None:
-    assert unknown_settings(PAGE) == set()
+    of_the_hook = {process_supervisor.RUN_ID, cleaning_hook.TOKEN}
+    assert unknown_settings(PAGE) == of_the_hook
 
 
 def test_every_kind_of_notice_that_people_get_is_told() -> None:

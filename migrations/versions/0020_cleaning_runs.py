@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0025"
-down_revision = "0017"
+revision = "0020"
+down_revision = "0019"
 
 
 def upgrade() -> None:
-    for statement in statements("0025_cleaning_runs.sql"):
+    for statement in statements("0020_cleaning_runs.sql"):
         op.execute(statement)
