@@ -1,7 +1,7 @@
 """Filters by what a node is: its NUMA cells and PCI devices as it reports them, and its trust as others attest it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from climate.compute.request import Spec
 from climate.compute.scheduler import numa
 from climate.compute.scheduler.filters.place import everywhere
 from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
-from climate.compute.scheduler.rules import Again, Filter, Options
+from climate.compute.scheduler.rules import Again, Filter, Keep, Options, Why
 
 DEVICES = "pci_devices"
 """Where a node's stats have its PCI devices: a list of {"vendor_id": "10de", "product_id": "20b0"}."""
@@ -106,14 +106,6 @@ def _there(spec: Spec, node_id: int) -> Iterable[Demand]:
     return (spec.demands or {}).get(node_id, ())
 
 
-def _asks_for_cells(spec: Spec) -> bool:
-    return bool(demanded(spec).cells)
-
-
-def _asks_for_devices(spec: Spec) -> bool:
-    return bool(demanded(spec).devices)
-
-
 def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Its service has the level of trust that the flavor asks for."""
     level = trust.wanted(spec.flavor)
@@ -129,19 +121,19 @@ def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, place: int) -> 
 
 
 TRUSTED = Filter("TrustedFilter", trusted, why=_why_not_trusted, check=lambda hosts, spec: trust.wanted(spec.flavor))
-NUMA = Filter(
-    "NUMATopologyFilter",
-    cells_fit,
-    Again.ROW,
-    _why_no_cells,
-    check=lambda hosts, spec: demanded(spec),
-    when=_asks_for_cells,
-)
-PCI = Filter(
-    "PciPassthroughFilter",
-    devices_free,
-    Again.ROW,
-    _why_no_devices,
-    check=lambda hosts, spec: demanded(spec),
-    when=_asks_for_devices,
-)
+
+
+def _by_demands(name: str, keep: Keep, why: Why, asks: Callable[[Demand], bool]) -> Filter:
+    """Return a filter by what the flavor asks for beyond its size, asked again for requests that ask for it."""
+    return Filter(
+        name,
+        keep,
+        Again.ROW,
+        why,
+        check=lambda hosts, spec: demanded(spec),
+        when=lambda spec: asks(demanded(spec)),
+    )
+
+
+NUMA = _by_demands("NUMATopologyFilter", cells_fit, _why_no_cells, lambda demand: bool(demand.cells))
+PCI = _by_demands("PciPassthroughFilter", devices_free, _why_no_devices, lambda demand: bool(demand.devices))
