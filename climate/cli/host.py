@@ -23,7 +23,7 @@ def group() -> None:
 @dry_run
 @shown
 def create(name: str, extra: tuple[tuple[str, str], ...], drain: bool, dry_run: bool) -> None:
-    """Put a hypervisor of the cloud into the reservation pool."""
+    """Put a hypervisor of the cloud, by its name or id, into the reservation pool."""
     session = current()
     body = {**dict(extra), "name": name}
     query = dry(dry_run) | ({"drain": "true"} if drain else {})

@@ -49,6 +49,8 @@ class CloudHost:
     availability_zone: str | None
     servers: int
     """How many servers are on it."""
+    ids: tuple[str, ...] = ()
+    """By which the cloud knows it besides its name: its hypervisor id, and its UUID where that is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,10 @@ class Cloud(Protocol):
     """Hosts are named by their hypervisor host name, pools by the id of the reservation they are lent to."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
-        """The hosts of that name: none, one, or several when the name is ambiguous."""
+        """The hosts of that name: none, one, or several when the name is ambiguous.
+
+        Where there is none, the host of which `name` is the hypervisor id or the UUID.
+        """
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         """The hosts that ordinary boots use, by name: all that are in none of the pools, whoever made those."""

@@ -57,7 +57,8 @@ class BundledCloud:
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with _port():
-            return [_host(node, self.compute.rules.options.default_zone) for node in lending.nodes(self.compute, name)]
+            zone = self.compute.rules.options.default_zone
+            return [_host(node, zone) for node in lending.called(self.compute, name)]
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         with _port():
@@ -202,6 +203,7 @@ def _host(node: Node, default_zone: str) -> CloudHost:
         hypervisor_version=node.hypervisor_version,
         availability_zone=node.zone or default_zone,
         servers=node.servers,
+        ids=(str(node.id), node.uuid),
     )
 
 

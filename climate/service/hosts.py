@@ -29,6 +29,10 @@ LONGEST_NAME = 64
 
 TO_BE_KEPT = "registered with servers on it"
 
+UNSTORED = ("servers", "ids")
+"""Of a host of the cloud: what may change while the host is registered."""
+
+
 
 @dataclass(frozen=True, slots=True)
 class How:
@@ -46,8 +50,9 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
 
     With `how.drain` one that has servers is registered too: nobody boots there from
     now on, and it goes to the reservation pool when the last one is gone.
-    NotFound where the cloud knows none of that name, Conflict where it knows
-    several, has servers on it, or the host is registered already.
+    `name` may also be the hypervisor id or the UUID of the host.  NotFound where
+    the cloud knows none of that name, Conflict where it knows several, has
+    servers on it, or the host is registered already.
     """
     require(caller, "oshosts:post")
     check_names(extra)
@@ -92,7 +97,7 @@ def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[
 def _columns(host: CloudHost) -> dict[str, object]:
     """The cloud's description, in the words of the reservation service."""
     described = asdict(host)
-    return {"hypervisor_hostname": described.pop("name"), **{k: v for k, v in described.items() if k != "servers"}}
+    return {"hypervisor_hostname": described.pop("name"), **{k: v for k, v in described.items() if k not in UNSTORED}}
 
 
 def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:

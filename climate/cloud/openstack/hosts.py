@@ -45,9 +45,12 @@ def names(remote: Remote) -> Names:
 
 
 def find(remote: Remote, name: str) -> list[CloudHost]:
-    """The hypervisors of that very name."""
-    found = remote.each("/os-hypervisors/detail", hypervisor_hostname_pattern=name)
-    return [_host(remote, each) for each in found if each["hypervisor_hostname"] == name]
+    """The hypervisors of that very name; where there are none, the one with that id."""
+    alike = remote.each("/os-hypervisors/detail", hypervisor_hostname_pattern=name)
+    found = [each for each in alike if each["hypervisor_hostname"] == name]
+    # Asked for by its path, an id of the older kind is refused at the microversion that tells UUIDs.
+    found = found or [each for each in remote.each("/os-hypervisors/detail") if str(each["id"]) == name]
+    return [_host(remote, each) for each in found]
 
 
 def others(remote: Remote, inside: Collection[str]) -> list[CloudHost]:
@@ -91,6 +94,7 @@ def _described(seen: Body, zone: str) -> CloudHost:
         hypervisor_version=seen["hypervisor_version"],
         availability_zone=zone,
         servers=seen["running_vms"],
+        ids=(str(seen["id"]),),
     )
 
 
