@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from climate.cloud import (
     FREEPOOL,
@@ -17,6 +18,7 @@ from climate.cloud import (
     LeasePool,
     NotYet,
     Refused,
+    provided,
 )
 from climate.compute import asking, errors, flavors, granting, health, lending, resizing
 from climate.compute.context import Compute
@@ -204,7 +206,16 @@ def _host(node: Node, default_zone: str) -> CloudHost:
         availability_zone=node.zone or default_zone,
         servers=node.servers,
         ids=(str(node.id), node.uuid),
+        capabilities=provided(_list(node.stats.get("traits")), _object(node.stats.get("resources"))),
     )
+
+
+def _list(told: Any) -> list[Any]:
+    return told if isinstance(told, list) else []
+
+
+def _object(told: Any) -> dict[str, Any]:
+    return told if isinstance(told, dict) else {}
 
 
 def _grant(capacity: Capacity) -> Grant:

@@ -1,5 +1,6 @@
 """Register hosts with the reservation service, describe them, and say who holds them when."""
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -10,7 +11,7 @@ from sqlalchemy import Connection
 
 from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
-from climate.domain import requirements
+from climate.domain import flavor_demand, requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import HostMoved
 from climate.domain.policy import Caller, require
@@ -29,8 +30,8 @@ LONGEST_NAME = 64
 
 TO_BE_KEPT = "registered with servers on it"
 
-UNSTORED = ("servers", "ids")
-"""Of a host of the cloud: what may change while the host is registered."""
+UNSTORED = ("servers", "ids", "capabilities")
+"""What a host of the cloud has no column for."""
 
 
 
@@ -52,7 +53,8 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
     now on, and it goes to the reservation pool when the last one is gone.
     `name` may also be the hypervisor id or the UUID of the host.  NotFound where
     the cloud knows none of that name, Conflict where it knows several, has
-    servers on it, or the host is registered already.
+    servers on it, or the host is registered already.  The host gets the traits
+    and resource classes that the cloud knows, unless `extra` says otherwise.
     """
     require(caller, "oshosts:post")
     check_names(extra)
@@ -73,7 +75,7 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
                 " or with drain=true one that is emptied first"
             )
         now = climate.now(conn)
-        made = _recorded(conn, caller, host, extra, now)
+        made = _recorded(conn, caller, host, {**host.capabilities, **extra}, now)
         if key:
             idempotency.remember(conn, caller, key, str(made.id), now)
         return made
@@ -156,13 +158,20 @@ def update(
     def act(conn: Connection, patient: bool) -> Host:
         host = hosts.get(conn, number(host_id), lock=True)
         changed = {name for name, value in extra.items() if host.extra.get(name) != value}
-        relied = {key for text in hosts.relied_on(conn, host.id) for key in requirements.keys(requirements.parse(text))}
+        relied = _relied_on(conn, host.id)
         if changed & relied:
             names = ", ".join(sorted(changed & relied))
             raise Conflict(f"Can't add extracapabilities [{names}] to Host {host.id}: leases on it rely on them")
         return hosts.change(conn, host.id, extra, climate.now(conn))
 
     return work(climate, act, keep=not dry_run)
+
+
+def _relied_on(conn: Connection, number: int) -> frozenset[str]:
+    """Names of the capabilities for which reservations were given this host."""
+    asked = (requirements.keys(requirements.parse(text)) for text in hosts.relied_on(conn, number))
+    flavors = (json.loads(text)["extra_specs"] for text in hosts.flavors_on(conn, number))
+    return frozenset().union(*asked, *(flavor_demand.capabilities(specs) for specs in flavors))
 
 
 def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:

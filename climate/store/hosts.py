@@ -151,6 +151,16 @@ def relied_on(conn: Connection, host_id: int) -> list[str]:
     return [text for row in conn.execute(query.distinct()) for text in row if text]
 
 
+def flavors_on(conn: Connection, host_id: int) -> list[str]:
+    """Flavors (as JSON text) of which reservations hold slots of the host, now or later."""
+    query = (
+        select(reservations.c.spec["resource_properties"].astext)
+        .join(allocations, allocations.c.reservation_id == reservations.c.id)
+        .where(allocations.c.host == host_id, in_force(allocations), reservations.c.resource_type == FLAVOR_TYPE)
+    )
+    return list(conn.scalars(query.distinct()))
+
+
 def property_names(conn: Connection, *, private: bool) -> frozenset[str]:
     """Names of all extra capabilities, the private ones only when asked for."""
     query = select(properties.c.property_name).where(properties.c.resource_type == HOST_TYPE)

@@ -8,10 +8,11 @@ hypervisor's own name is, as clouds have it that tell them apart.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from climate.cloud import CloudHost
+from climate.cloud.openstack import placement
 from climate.cloud.openstack.remote import Body, Remote
 
 DEFAULT_ZONE = "nova"
@@ -79,7 +80,8 @@ def _wrong(seen: Body) -> str | None:
 
 
 def _host(remote: Remote, seen: Body) -> CloudHost:
-    return _described(seen, _zone(remote, str(seen["service"]["host"])))
+    host = _described(seen, _zone(remote, str(seen["service"]["host"])))
+    return replace(host, capabilities=placement.capabilities(remote, str(seen["id"])))
 
 
 def _described(seen: Body, zone: str) -> CloudHost:
