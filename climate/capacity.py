@@ -50,6 +50,7 @@ def reserve(
         without=without,
         grace=ask.shared_window.end - ask.period.end,
         soon=ask.soon,
+        project_id=ask.owner,
         classes=classes,
         classes_beside=tuple(taken for one in ask.beside for taken in _classes_taken(one)) if classes else (),
     )

@@ -183,6 +183,7 @@ class PhysicalHost:
             must=present if ask.active else (),
             without=ask.taken,
             soon=ask.soon,
+            project_id=ask.owner,
         )
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:

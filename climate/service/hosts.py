@@ -267,7 +267,13 @@ def marker_number(marker: str) -> int:
 
 
 def check_names(extra: Mapping[str, object]) -> None:
-    """Names of capabilities: up to 64 letters, digits and _ - : . that are not the name of a column."""
+    """InvalidInput for a name that is not of up to 64 letters, digits and _ - : . or is that of a column.
+
+    And for authorized projects that name none.
+    """
+    named = extra.get(hosts.AUTHORIZED_PROJECTS)
+    if named is not None and not str(named).replace(",", " ").split():
+        raise InvalidInput(f"{hosts.AUTHORIZED_PROJECTS} must name ids of projects, by commas, not {named!r}")
     for name in extra:
         if len(name) > LONGEST_NAME:
             raise InvalidInput("Extra capability key too long")

@@ -63,6 +63,8 @@ class Wanted:
     """Amounts of resource classes for each slot."""
     classes_beside: Sequence[Taken] = ()
     """What was chosen of them a moment ago."""
+    project_id: str = ""
+    """For which they are wanted: hosts with authorized projects are for those only."""
 
     @property
     def must(self) -> tuple[int, ...]:
@@ -140,6 +142,7 @@ def _given(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, o
         "must": list(wanted.must),
         "without": list(wanted.without),
         "soon": wanted.soon,
+        "project_id": wanted.project_id,
         "numbers": numbers,
     }
 

@@ -22,6 +22,9 @@ HOST_TYPE = "physical:host"
 FLAVOR_TYPE = "flavor:instance"
 """Its resource_properties are the flavor itself, and no requirement."""
 
+AUTHORIZED_PROJECTS = "authorized_projects"
+"""Extra capability: ids of the projects that the host is for, by commas.  Its values are for administrators only."""
+
 COLUMNS = (
     "id",
     "vcpus",
@@ -191,7 +194,8 @@ def set_private(conn: Connection, name: str, private: bool, now: datetime) -> Pr
 
 def _name_properties(conn: Connection, extra: Mapping[str, object], now: datetime) -> None:
     rows = [
-        {"id": uuid4(), "resource_type": HOST_TYPE, "property_name": name, "private": False, "created_at": now}
+        {"id": uuid4(), "resource_type": HOST_TYPE, "property_name": name, "created_at": now}
+        | {"private": name == AUTHORIZED_PROJECTS}
         for name in sorted(extra)
     ]
     if rows:

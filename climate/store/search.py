@@ -14,6 +14,7 @@ from sqlalchemy import (
     Integer,
     Interval,
     Select,
+    Text,
     Uuid,
     and_,
     bindparam,
@@ -31,6 +32,7 @@ from climate.domain.period import Period
 from climate.domain.pools import BOOKABLE, Pool
 from climate.domain.requirements import Requirement
 from climate.store.care_tables import host_power
+from climate.store.hosts import AUTHORIZED_PROJECTS
 from climate.store.matching import condition
 from climate.store.tables import Time, allocations, has, hosts, in_force
 
@@ -52,6 +54,8 @@ class Asked(Protocol):
     def without(self) -> tuple[int, ...]: ...
     @property
     def soon(self) -> bool: ...
+    @property
+    def project_id(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
         "must": list(asked.must),
         "without": list(asked.without),
         "soon": asked.soon,
+        "project_id": asked.project_id,
         **more,
     }
 
@@ -107,9 +112,15 @@ def _numbers(name: str) -> ColumnElement[Any]:
 
 def suits(requirement: Requirement) -> ColumnElement[bool]:
     """Hosts that can be promised and are as required, or `must` be taken; but none of those to do `without`."""
-    there = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE)))
+    there = and_(open_to_project(), hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE)))
     suitable = and_(there, condition(requirement))
     return and_(or_(suitable, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
+
+
+def open_to_project() -> ColumnElement[bool]:
+    """Whether the project `project_id` is among the authorized ones of a host; every project is where it names none."""
+    named = func.regexp_split_to_array(hosts.c.extra[AUTHORIZED_PROJECTS].astext, r"[\s,]+")
+    return or_(~hosts.c.extra.has_key(AUTHORIZED_PROJECTS), bindparam("project_id", type_=Text) == func.any(named))
 
 
 def far_from_up() -> ColumnElement[int]:
