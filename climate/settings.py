@@ -50,6 +50,9 @@ class Settings:
     host_on_end_choices: str = _setting(
         "terminate, recycle, release", "What of these the owners of leases may choose themselves, by commas."
     )
+    randomize_host_selection: bool = _setting(
+        False, "Choose hosts of physical:host by chance; else those whose free time fits best."
+    )
     max_grace_period: int = _setting(86400, "Longest grace period that a lease may ask for, in seconds.")
     grace_period: int = _setting(0, "Seconds that servers on lent hosts go on after the end, where nobody says.")
     recycle_deadline: str = _setting(

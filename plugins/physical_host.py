@@ -184,6 +184,7 @@ class PhysicalHost:
             without=ask.taken,
             soon=ask.soon,
             project_id=ask.owner,
+            at_random=ask.settings.randomize_host_selection,
         )
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    null,
     or_,
     select,
     true,
@@ -56,6 +57,8 @@ class Asked(Protocol):
     def soon(self) -> bool: ...
     @property
     def project_id(self) -> str: ...
+    @property
+    def at_random(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
         "without": list(asked.without),
         "soon": asked.soon,
         "project_id": asked.project_id,
+        "at_random": asked.at_random,
         **more,
     }
 
@@ -146,7 +150,8 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
     """Those to keep, then the tightest fit among a random sample, so that long free stretches stay whole.
 
     A host that recycles comes last: to promise it is to end the servers that were to go on there.  For what
-    starts soon those that are switched on come before those that may not be up in time.
+    starts soon those that are switched on come before those that may not be up in time.  With `at_random` the
+    fit does not count.
     """
     kept = hosts.c.id == func.any(_numbers("keep"))
     recycles, off = has(hosts.c.pool, Pool.RECYCLING), far_from_up()
@@ -157,10 +162,11 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
         .limit(bindparam("sample", type_=Integer))
         .subquery("sample")
     )
+    fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
     return (
         select(hosts.c.id)
         .join(sample, sample.c.id == hosts.c.id)
-        .order_by(kept.desc(), recycles, off, _free_stretch(hosts.c.id), func.random())
+        .order_by(kept.desc(), recycles, off, fit, func.random())
         .limit(bindparam("limit", type_=Integer))
     )
 
