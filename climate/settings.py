@@ -129,6 +129,9 @@ class Settings:
     )
     step_seconds: float = _setting(300.0, "Longest time that one run of an event may take, in seconds.", 1)
     wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.", 1)
+    policy_file: str = _setting(
+        "", "File of rules of who may do what, in YAML or JSON; a path below CLIMATE_HOME, or from /; when empty, none."
+    )
     token_seconds: int = _setting(3600, "Life of a token, in seconds.", 1)
     compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
     scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")

@@ -218,7 +218,7 @@ def _told(verb: Callable[[str], None], name: str) -> None:
 
 def allocations(climate: Climate, caller: Caller) -> list[tuple[int, list[Allocated]]]:
     """Every host with who holds it, now and later; hosts that nobody holds have an empty list."""
-    require(caller, "oshosts:get")
+    require(caller, "oshosts:get_allocations")
 
     def act(conn: Connection, patient: bool) -> list[tuple[int, list[Allocated]]]:
         by_host: dict[int, list[Allocated]] = {host.id: [] for host in hosts.listed(conn)}
@@ -230,7 +230,7 @@ def allocations(climate: Climate, caller: Caller) -> list[tuple[int, list[Alloca
 
 
 def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, list[Allocated]]:
-    require(caller, "oshosts:get")
+    require(caller, "oshosts:get_allocations")
 
     def act(conn: Connection, patient: bool) -> tuple[int, list[Allocated]]:
         host = hosts.get(conn, number(host_id))
@@ -241,14 +241,14 @@ def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, lis
 
 def properties(climate: Climate, caller: Caller, *, private: bool = False) -> list[Property]:
     """Extra capabilities and their values; the private ones only for admins who ask for all."""
-    require(caller, "oshosts:properties")
+    require(caller, "oshosts:get_resource_properties")
     if private and not caller.is_admin:
         raise Forbidden("Only admins may list private properties")
     return work(climate, lambda conn, patient: hosts.property_list(conn, private=private))
 
 
 def set_private(climate: Climate, caller: Caller, name: str, private: bool) -> Property:
-    require(caller, "oshosts:put")
+    require(caller, "oshosts:update_resource_properties")
     return work(climate, lambda conn, patient: hosts.set_private(conn, name, private, climate.now(conn)))
 
 

@@ -116,7 +116,9 @@ def _numbers(name: str) -> ColumnElement[Any]:
 
 def suits(requirement: Requirement) -> ColumnElement[bool]:
     """Hosts that can be promised and are as required, or `must` be taken; but none of those to do `without`."""
-    there = and_(open_to_project(), hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE)))
+    there = and_(
+        open_to_project(), hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE))
+    )
     suitable = and_(there, condition(requirement))
     return and_(or_(suitable, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
 
