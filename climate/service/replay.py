@@ -1,7 +1,7 @@
 """The journal against the rows: check, rebuild, look back."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import TypeVar
@@ -16,6 +16,7 @@ from climate.domain.lease import Lease, fold
 from climate.domain.pools import HostPlace
 from climate.store import journal, lease_rows, leases, places
 from climate.store.journal import Entry
+from climate.store.tampering import differing
 
 PORTION = 500
 """Leases that are written at once."""
@@ -116,5 +117,6 @@ def _is_whole(known: Sequence[Entry]) -> bool:
 def _unlike(row: Row, known: Row) -> list[str]:
     if row == known:
         return []
-    names = [f.name for f in fields(type(known)) if getattr(row, f.name) != getattr(known, f.name)]
-    return [f"{name}: rows say {getattr(row, name)!r}, facts say {getattr(known, name)!r}" for name in names]
+    return [
+        f"{name}: rows say {getattr(row, name)!r}, facts say {getattr(known, name)!r}" for name in differing(row, known)
+    ]

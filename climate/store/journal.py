@@ -7,7 +7,8 @@ from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Uuid, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.domain.facts import Fact, HostFact
 from climate.domain.policy import Caller
@@ -47,6 +48,13 @@ def read(conn: Connection, stream: UUID) -> list[Entry]:
     """All that happened to one lease, or to one host, oldest first."""
     found = conn.execute(select(journal).where(journal.c.stream == stream).order_by(journal.c.version))
     return [_entry(row) for row in found]
+
+
+def read_many(conn: Connection, streams: Sequence[UUID]) -> list[Entry]:
+    """All that happened in these streams, one stream after the other, each oldest first."""
+    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    ordered = select(journal).where(wanted).order_by(journal.c.stream, journal.c.version)
+    return [_entry(row) for row in conn.execute(ordered, {"streams": streams})]
 
 
 def until(entries: Sequence[Entry], at: datetime) -> list[Entry]:
