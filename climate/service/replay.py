@@ -12,9 +12,11 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain import pools
 from climate.domain.errors import NotFound
+from climate.domain.facts import HostFact
 from climate.domain.lease import Lease, fold
+from climate.domain.operator_facts import OperatorFact, PoolTermsSet, decided
 from climate.domain.pools import HostPlace
-from climate.store import journal, lease_rows, leases, places
+from climate.store import journal, lease_rows, leases, limits, places, terms
 from climate.store.journal import Entry
 from climate.store.tampering import differing
 
@@ -37,7 +39,21 @@ def differences(climate: Climate) -> list[Difference]:
         return [
             *_compared(((lease.id, lease) for lease in leases.all_of(conn)), _folded(conn)),
             *_compared(((place.stream, place) for place in places.everywhere(conn)), _folded_hosts(conn)),
+            *_decisions_compared(conn),
         ]
+
+
+def _decisions_compared(conn: Connection) -> Iterator[Difference]:
+    """What administrators have decided about pools and projects, against their facts."""
+    rows = {**terms.all_of(conn), **limits.all_of(conn)}
+    for stream, known in _streams(journal.read_all(conn, of=OperatorFact)):
+        if not _is_whole(known):
+            yield Difference(stream, "versions are not 1..n")
+        said, told = rows.pop(stream, {}), decided(journal.of_operators(known))
+        for name in sorted({*said, *told}):
+            if said.get(name) != told.get(name):
+                yield Difference(stream, f"{name}: rows say {said.get(name)!r}, facts say {told.get(name)!r}")
+    yield from (Difference(stream, "has rows but no journal") for stream, said in rows.items() if said)
 
 
 Row = TypeVar("Row", Lease, HostPlace)
@@ -75,7 +91,20 @@ def rebuild(climate: Climate) -> int:
         for portion in _portions(whole, PORTION):
             lease_rows.save(conn, [(None, lease) for lease in portion])
         places.rewrite(conn, [place for _, place, _ in _folded_hosts(conn)])
+        _rewrite_decisions(conn)
     return len(whole)
+
+
+def _rewrite_decisions(conn: Connection) -> None:
+    terms.forget(conn)
+    limits.forget(conn)
+    for _, known in _streams(journal.read_all(conn, of=OperatorFact)):
+        facts = journal.of_operators(known)
+        last, told = facts[-1], decided(facts)
+        if isinstance(last, PoolTermsSet):
+            terms.write(conn, last.pool, told, last.at)
+        else:
+            limits.write(conn, last.project_id, told, last.at)
 
 
 def _portions(items: Sequence[Lease], size: int) -> Iterator[Sequence[Lease]]:
@@ -101,7 +130,7 @@ def _folded(conn: Connection) -> Iterator[tuple[UUID, Lease, bool]]:
 
 def _folded_hosts(conn: Connection) -> Iterator[tuple[UUID, HostPlace, bool]]:
     """Each host's stream with where it is, and whether its versions have no holes."""
-    for stream, known in _streams(journal.read_all(conn, hosts=True)):
+    for stream, known in _streams(journal.read_all(conn, of=HostFact)):
         yield stream, pools.fold(journal.of_host(known), stream), _is_whole(known)
 
 

@@ -4,15 +4,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, bindparam, func, select
+from sqlalchemy import Connection, Uuid, bindparam, func, insert, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.domain.facts import Fact, HostFact
+from climate.domain.operator_facts import OperatorFact
 from climate.domain.policy import Caller
 from climate.store import codec
+from climate.store.codec import AnyFact
 from climate.store.tables import journal
 
 
@@ -22,13 +25,13 @@ class Entry:
 
     stream: UUID
     version: int
-    fact: Fact | HostFact
+    fact: AnyFact
     actor: dict[str, Any]
     request_id: str
     recorded_at: datetime
 
 
-def rows(facts: Sequence[tuple[UUID, int, Fact | HostFact]], author: Caller) -> list[dict[str, Any]]:
+def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, Any]]:
     """Facts, each with its stream and version, as lines to be appended."""
     actor = {"user_id": author.user_id, "project_id": author.project_id}
     return [
@@ -72,12 +75,28 @@ def of_host(entries: Iterable[Entry]) -> list[HostFact]:
     return [entry.fact for entry in entries if isinstance(entry.fact, HostFact)]
 
 
-def read_all(conn: Connection, *, hosts: bool = False) -> Iterator[Entry]:
-    """Every lease's stream, or every host's, one after the other, each oldest first; in portions, so of any size."""
-    of_hosts = journal.c.kind.like("Host%")
-    ordered = select(journal).where(of_hosts if hosts else ~of_hosts).order_by(journal.c.stream, journal.c.version)
+def of_operators(entries: Iterable[Entry]) -> list[OperatorFact]:
+    """The facts of a stream of decisions."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, OperatorFact)]
+
+
+def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
+    """Every stream of one sort, one after the other, each oldest first; in portions, so of any size."""
+    kinds = [kind.__name__ for kind in get_args(of)]
+    ordered = select(journal).where(journal.c.kind.in_(kinds)).order_by(journal.c.stream, journal.c.version)
     for row in conn.execute(ordered, execution_options={"yield_per": 1000}):
         yield _entry(row)
+
+
+def hold(conn: Connection, stream: UUID) -> list[Entry]:
+    """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
+    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"journal {stream}", 0))))
+    return read(conn, stream)
+
+
+def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry], fact: OperatorFact) -> None:
+    """Append a fact to a stream that is held, after the entries `known`."""
+    conn.execute(insert(journal), rows([(stream, len(known) + 1, fact)], author))
 
 
 def _entry(row: Any) -> Entry:

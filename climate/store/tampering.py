@@ -1,6 +1,6 @@
 """Rows that are not what their facts say: found before a command makes new facts of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
 from typing import Any
@@ -29,6 +29,13 @@ def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
         _refuse(f"host {place.name}", place, pools.fold(journal.of_host(found), stream))
     for place in by_stream.values():
         raise Tampered(_told(f"host {place.name}", ["everything"]))
+
+
+def refuse_values(what: str, rows: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Return when values by name are what the facts say, else raise Tampered."""
+    if rows != known:
+        names = sorted(name for name in {*rows, *known} if rows.get(name) != known.get(name))
+        raise Tampered(_told(what, names))
 
 
 def differing(row: Any, known: Any) -> list[str]:

@@ -1,0 +1,41 @@
+"""Facts of what administrators had decided about pools and projects before such decisions were facts."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID, uuid5
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0021"
+down_revision = "0017"
+
+NAMESPACE = UUID("9d6d4f0e-3a55-4a0b-8f0e-6f2f3f0f7c21")
+AUTHOR = json.dumps({"user_id": "climate:migration", "project_id": ""})
+NO_TERMS = ("pool", "updated_at")
+
+APPEND = sa.text("""
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    VALUES (:stream, 1, :kind, CAST(:body AS jsonb), CAST(:actor AS jsonb), '')
+""")
+
+
+def upgrade() -> None:
+    conn = op.get_bind()
+    for row in conn.execute(sa.text("SELECT * FROM pool_terms")).mappings().all():
+        terms = {name: value for name, value in row.items() if name not in NO_TERMS and value is not None}
+        body = {"at": row["updated_at"].isoformat(), "pool": row["pool"], "terms": terms}
+        _append(conn, f"terms of {row['pool']}", "PoolTermsSet", body)
+    limits = sa.text("""
+        SELECT project_id, jsonb_object_agg(name, value) AS limits, max(updated_at) AS at
+        FROM limits GROUP BY project_id
+    """)
+    for row in conn.execute(limits).mappings().all():
+        body = {"at": row["at"].isoformat(), "project_id": row["project_id"], "limits": row["limits"]}
+        _append(conn, f"limits of {row['project_id']}", "LimitsSet", body)
+
+
+def _append(conn: sa.Connection, stream: str, kind: str, body: Mapping[str, Any]) -> None:
+    given = {"stream": uuid5(NAMESPACE, stream), "kind": kind, "body": json.dumps(body), "actor": AUTHOR}
+    conn.execute(APPEND, given)
