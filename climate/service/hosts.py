@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
-from climate.domain import flavor_demand, requirements
+from climate.domain import flavor_demand, host_care, requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
-from climate.domain.facts import HostMoved
+from climate.domain.facts import HostMoved, HostPowerCleared
 from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
 from climate.service import objections, refusals
 from climate.service.unit import work
-from climate.store import availability, claims, hosts, idempotency, places, power, windows
+from climate.store import availability, claims, hosts, idempotency, journal, places, power, windows
 from climate.store.availability import Allocated
 from climate.store.hosts import Host, Property
 from climate.store.idempotency import Key
@@ -134,9 +134,23 @@ def _put_in_its_pool(climate: Climate, made: Host) -> None:
             climate.cloud.place(made.name, DRAINING, place.token)
 
 
-def get(climate: Climate, caller: Caller, host_id: str) -> Host:
+def get(climate: Climate, caller: Caller, host_id: str, at: datetime | None = None) -> Host:
+    """A host as it is; with `at` its extra capabilities are those of that moment.
+
+    NotFound before it was registered.
+    """
     require(caller, "oshosts:get")
-    return work(climate, lambda conn, patient: hosts.get(conn, number(host_id)))
+
+    def act(conn: Connection, patient: bool) -> Host:
+        host = hosts.get(conn, number(host_id))
+        if at is None:
+            return host
+        known = journal.until(journal.read(conn, places.get(conn, host.id).stream), at)
+        if not known:
+            raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+        return replace(host, extra=host_care.fold(journal.of_host(known)).extra)
+
+    return work(climate, act)
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Host]:
@@ -162,7 +176,7 @@ def update(
         if changed & relied:
             names = ", ".join(sorted(changed & relied))
             raise Conflict(f"Can't add extracapabilities [{names}] to Host {host.id}: leases on it rely on them")
-        return hosts.change(conn, host.id, extra, climate.now(conn))
+        return hosts.change(conn, caller, host.id, extra, climate.now(conn))
 
     return work(climate, act, keep=not dry_run)
 
@@ -190,8 +204,9 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
         place, token = places.get(conn, host.id), claims.tokens(conn, 1)[0]
         if place.pool is not Pool.FAILED:
             objections.refuse_asleep(conn, [place])
+        if power.clear(conn, host.id):
+            places.record(conn, caller, [(place, [HostPowerCleared(now)])])
         hosts.remove(conn, caller, host.id, now)
-        power.clear(conn, host.id)
         windows.close(conn, [one.id for one in windows.listed(conn, Wanted(host.id))], WindowState.CANCELLED, now)
         return place, token
 

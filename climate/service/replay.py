@@ -10,13 +10,15 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
+from climate.domain import host_care as care
 from climate.domain import pools
 from climate.domain.errors import NotFound
 from climate.domain.facts import HostFact
+from climate.domain.host_care import HostCare
 from climate.domain.lease import Lease, fold
 from climate.domain.operator_facts import OperatorFact, PoolTermsSet, decided
 from climate.domain.pools import HostPlace
-from climate.store import journal, lease_rows, leases, limits, places, terms
+from climate.store import host_care, journal, lease_rows, leases, limits, places, terms
 from climate.store.journal import Entry
 from climate.store.tampering import differing
 
@@ -39,8 +41,22 @@ def differences(climate: Climate) -> list[Difference]:
         return [
             *_compared(((lease.id, lease) for lease in leases.all_of(conn)), _folded(conn)),
             *_compared(((place.stream, place) for place in places.everywhere(conn)), _folded_hosts(conn)),
+            *_care_compared(conn),
             *_decisions_compared(conn),
         ]
+
+
+def _care_compared(conn: Connection) -> Iterator[Difference]:
+    """What hosts are like and how they are switched; hosts without rows or journal were told of with their places."""
+    rows = dict(host_care.everywhere(conn))
+    for stream, known in _folded_care(conn):
+        if (row := rows.get(stream)) is not None:
+            yield from (Difference(stream, what) for what in _unlike(row, known))
+
+
+def _folded_care(conn: Connection) -> Iterator[tuple[UUID, HostCare]]:
+    for stream, known in _streams(journal.read_all(conn, of=HostFact)):
+        yield stream, care.fold(journal.of_host(known))
 
 
 def _decisions_compared(conn: Connection) -> Iterator[Difference]:
@@ -56,7 +72,7 @@ def _decisions_compared(conn: Connection) -> Iterator[Difference]:
     yield from (Difference(stream, "has rows but no journal") for stream, said in rows.items() if said)
 
 
-Row = TypeVar("Row", Lease, HostPlace)
+Row = TypeVar("Row", Lease, HostPlace, HostCare)
 
 
 def _compared(rows: Iterator[tuple[UUID, Row]], folded: Iterator[tuple[UUID, Row, bool]]) -> Iterator[Difference]:
@@ -91,6 +107,7 @@ def rebuild(climate: Climate) -> int:
         for portion in _portions(whole, PORTION):
             lease_rows.save(conn, [(None, lease) for lease in portion])
         places.rewrite(conn, [place for _, place, _ in _folded_hosts(conn)])
+        host_care.rewrite(conn, list(_folded_care(conn)))
         _rewrite_decisions(conn)
     return len(whole)
 

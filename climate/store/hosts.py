@@ -11,10 +11,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.domain.facts import HostEnrolled, HostRemoved
+from climate.domain.facts import HostDescribed, HostEnrolled, HostRemoved
 from climate.domain.policy import Caller
 from climate.domain.pools import Pool
-from climate.store import places
+from climate.store import host_care, places
 from climate.store.care_tables import properties
 from climate.store.tables import allocations, hosts, in_force, reservations
 
@@ -87,7 +87,7 @@ def add(
     except IntegrityError as error:
         raise Conflict(f"Host '{own['hypervisor_hostname']}' is already registered") from error
     _name_properties(conn, extra, now)
-    first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool)
+    first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool, dict(extra))
     places.begin(conn, author, made.stream, first)
     return _host(made)
 
@@ -116,9 +116,12 @@ def listed(conn: Connection, marker: int | None = None, limit: int | None = None
     return [_host(row) for row in conn.execute(query)]
 
 
-def change(conn: Connection, host_id: int, extra: Mapping[str, str | None], now: datetime) -> Host:
-    """Set capabilities, or remove those whose value is None."""
+def change(conn: Connection, author: Caller, host_id: int, extra: Mapping[str, str | None], now: datetime) -> Host:
+    """Set capabilities, or remove those whose value is None; Tampered where rows are not what the facts say."""
     host = get(conn, host_id, lock=True)
+    place = places.get(conn, host_id)
+    host_care.refuse_tampered(conn, place)
+    places.record(conn, author, [(place, [HostDescribed(now, dict(extra))])])
     merged = {**host.extra, **extra}
     kept = {key: value for key, value in merged.items() if value is not None}
     changed = update(hosts).where(hosts.c.id == host_id).values(extra=kept, updated_at=now)

@@ -17,7 +17,7 @@ from climate.store import journal
 def refuse_lease(conn: Connection, lease: Lease) -> None:
     """Return when the lease is the fold of its journal, else raise Tampered."""
     known = fold(journal.of_lease(journal.read(conn, lease.id)))
-    _refuse(f"lease {lease.id}", lease, known)
+    refuse(f"lease {lease.id}", lease, known)
 
 
 def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
@@ -26,7 +26,7 @@ def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
     entries = journal.read_many(conn, list(by_stream))
     for stream, found in groupby(entries, key=lambda entry: entry.stream):
         place = by_stream.pop(stream)
-        _refuse(f"host {place.name}", place, pools.fold(journal.of_host(found), stream))
+        refuse(f"host {place.name}", place, pools.fold(journal.of_host(found), stream))
     for place in by_stream.values():
         raise Tampered(_told(f"host {place.name}", ["everything"]))
 
@@ -43,7 +43,8 @@ def differing(row: Any, known: Any) -> list[str]:
     return [f.name for f in fields(known) if getattr(row, f.name) != getattr(known, f.name)]
 
 
-def _refuse(what: str, row: Any, known: Any) -> None:
+def refuse(what: str, row: Any, known: Any) -> None:
+    """Return when two values of one dataclass are equal, else raise Tampered."""
     if row != known:
         raise Tampered(_told(what, differing(row, known)))
 

@@ -1,4 +1,4 @@
-"""Facts of what administrators had decided about pools and projects before such decisions were facts."""
+"""Facts of what administrators had decided about pools, projects and hosts before such decisions were facts."""
 
 import json
 from collections.abc import Mapping
@@ -21,8 +21,30 @@ APPEND = sa.text("""
 """)
 
 
+DESCRIBE = sa.text("""
+    WITH described AS (UPDATE hosts SET version = version + 1 WHERE extra <> '{}' RETURNING stream, version, extra)
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, version, 'HostDescribed', jsonb_build_object('at', now(), 'extra', extra),
+        CAST(:actor AS jsonb), ''
+    FROM described
+""")
+
+WIRE = sa.text("""
+    WITH wired AS (
+        UPDATE hosts h SET version = version + 1 FROM host_power p WHERE p.host = h.id
+        RETURNING h.stream, h.version, p.driver, p.settings, p.watts, p.secrets)
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, version, 'HostPowerSet', jsonb_build_object(
+            'at', now(), 'driver', driver, 'settings', settings, 'watts', watts, 'secrets', secrets <> ''),
+        CAST(:actor AS jsonb), ''
+    FROM wired
+""")
+
+
 def upgrade() -> None:
     conn = op.get_bind()
+    for statement in (DESCRIBE, WIRE):
+        conn.execute(statement, {"actor": AUTHOR})
     for row in conn.execute(sa.text("SELECT * FROM pool_terms")).mappings().all():
         terms = {name: value for name, value in row.items() if name not in NO_TERMS and value is not None}
         body = {"at": row["updated_at"].isoformat(), "pool": row["pool"], "terms": terms}

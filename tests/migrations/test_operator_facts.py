@@ -12,11 +12,23 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.limits import Limit
 from climate.domain.pools import Pool
-from climate.service import limits, pools, replay
+from climate.service import hosts, limits, opening, pools, replay
 from climate.store.engine import connect
 from tests.conftest import ADMIN
 
 BEFORE = "0017"
+
+HOSTS = """
+    WITH made AS (
+        INSERT INTO hosts (hypervisor_hostname, service_name, vcpus, memory_mb, local_gb, cpu_info, hypervisor_type,
+            hypervisor_version, reservable, extra, created_at, pool_since)
+        SELECT name, name, 1, 1, 1, '', 'fake', 1, true, extra::jsonb, now(), now()
+        FROM (VALUES ('h1', '{"gpu": "1"}'), ('h2', '{}')) AS h (name, extra) RETURNING *)
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, 1, 'HostEnrolled',
+        jsonb_build_object('host', id, 'at', created_at, 'name', hypervisor_hostname, 'pool', 'reservation'), '{}', ''
+    FROM made
+"""
 
 
 @pytest.fixture
@@ -30,6 +42,13 @@ def old(make_database: Callable[..., str]) -> str:
         config.attributes["connection"] = conn
         command.upgrade(config, BEFORE)
         conn.execute(text("INSERT INTO pool_terms VALUES ('reservation', 4, 'recycle', NULL, NULL, now())"))
+        conn.execute(text(HOSTS))
+        conn.execute(
+            text(
+                "INSERT INTO host_power (host, driver, settings, secrets, watts, created_at) "
+                "SELECT id, 'memory', '{}', 'sealed', 90, now() FROM hosts WHERE hypervisor_hostname = 'h1'"
+            )
+        )
         conn.execute(text("INSERT INTO limits VALUES ('p', 'leases', 3, now()), ('', 'host_hours', 9, now())"))
     with engine.begin() as conn:
         bootstrap.upgrade(conn)
@@ -45,6 +64,10 @@ def test_they_are_facts_of_the_migration(old: str) -> None:
     assert entry.actor == {"user_id": "climate:migration", "project_id": ""}
     pools.change(climate, ADMIN, Pool.RESERVATION, {"target": 5})
     limits.put(climate, ADMIN, "p", {Limit.LEASES: 4})
+    assert hosts.update(climate, ADMIN, "1", {"rack": "r1"}).extra == {"gpu": "1", "rack": "r1"}
+    assert hosts.update(climate, ADMIN, "2", {"rack": "r2"}).extra == {"rack": "r2"}
+    kinds = [type(entry.fact).__name__ for entry in opening.history(climate, ADMIN, "1")]
+    assert kinds == ["HostEnrolled", "HostDescribed", "HostPowerSet", "HostDescribed"]
     assert replay.rebuild(climate) == 0
     assert pools.get(climate, ADMIN, Pool.RESERVATION).own == {"target", "on_end"}
     assert replay.differences(climate) == []
