@@ -58,13 +58,7 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
     """
     require(caller, "oshosts:post")
     check_names(extra)
-    with refusals.of_the_cloud():
-        found = climate.cloud.find_hosts(name)
-    if not found:
-        raise NotFound(f"Host '{name}' not found!")
-    if len(found) > 1:
-        raise Conflict(f"Multiple hosts found for pattern '{name}'")
-    host, key = found[0], how.key
+    host, key = _found(climate, name), how.key
 
     def act(conn: Connection, patient: bool) -> Host:
         if key and (known := idempotency.earlier(conn, caller, key)):
@@ -84,6 +78,17 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
     if not how.dry_run:
         _enrol(climate, caller, made, key)
     return made
+
+
+def _found(climate: Climate, name: str) -> CloudHost:
+    """The one host of the cloud that is meant."""
+    with refusals.of_the_cloud():
+        found = climate.cloud.find_hosts(name)
+    if not found:
+        raise NotFound(f"Host '{name}' not found!")
+    if len(found) > 1:
+        raise Conflict(f"Multiple hosts found for pattern '{name}'")
+    return found[0]
 
 
 def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
@@ -207,7 +212,8 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
         if power.clear(conn, host.id):
             places.record(conn, caller, [(place, [HostPowerCleared(now)])])
         hosts.remove(conn, caller, host.id, now)
-        windows.close(conn, [one.id for one in windows.listed(conn, Wanted(host.id))], WindowState.CANCELLED, now)
+        left = [one.id for one in windows.listed(conn, Wanted(host.id))]
+        windows.close(conn, caller, left, WindowState.CANCELLED, now)
         return place, token
 
     place, token = work(climate, act, keep=not dry_run)

@@ -11,14 +11,15 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain import host_care as care
-from climate.domain import pools
+from climate.domain import pools, window_facts
 from climate.domain.errors import NotFound
 from climate.domain.facts import HostFact
 from climate.domain.host_care import HostCare
 from climate.domain.lease import Lease, fold
 from climate.domain.operator_facts import OperatorFact, PoolTermsSet, decided
 from climate.domain.pools import HostPlace
-from climate.store import host_care, journal, lease_rows, leases, limits, places, terms
+from climate.domain.window_facts import Standing, WindowFact
+from climate.store import host_care, journal, lease_rows, leases, limits, places, terms, windows
 from climate.store.journal import Entry
 from climate.store.tampering import differing
 
@@ -42,6 +43,7 @@ def differences(climate: Climate) -> list[Difference]:
             *_compared(((lease.id, lease) for lease in leases.all_of(conn)), _folded(conn)),
             *_compared(((place.stream, place) for place in places.everywhere(conn)), _folded_hosts(conn)),
             *_care_compared(conn),
+            *_windows_compared(conn),
             *_decisions_compared(conn),
         ]
 
@@ -59,6 +61,26 @@ def _folded_care(conn: Connection) -> Iterator[tuple[UUID, HostCare]]:
         yield stream, care.fold(journal.of_host(known))
 
 
+def _windows_compared(conn: Connection) -> Iterator[Difference]:
+    """Maintenance windows against their facts."""
+    rows = windows.everything(conn)
+    for window_id, known in _streams(journal.read_all(conn, of=WindowFact)):
+        if not _is_whole(known):
+            yield Difference(window_id, "versions are not 1..n")
+        row = rows.pop(window_id, None)
+        if row is None:
+            yield Difference(window_id, "has a journal but no rows")
+            continue
+        yield from (Difference(window_id, what) for what in _unlike(row, window_facts.fold(journal.of_window(known))))
+    yield from (Difference(window_id, "has rows but no journal") for window_id in rows)
+
+
+def _rewrite_windows(conn: Connection) -> None:
+    whole = dict(_streams(journal.read_all(conn, of=WindowFact)))
+    folded = {stream: window_facts.fold(journal.of_window(known)) for stream, known in whole.items()}
+    windows.rewrite(conn, folded, {stream: known[0] for stream, known in whole.items()})
+
+
 def _decisions_compared(conn: Connection) -> Iterator[Difference]:
     """What administrators have decided about pools and projects, against their facts."""
     rows = {**terms.all_of(conn), **limits.all_of(conn)}
@@ -72,7 +94,7 @@ def _decisions_compared(conn: Connection) -> Iterator[Difference]:
     yield from (Difference(stream, "has rows but no journal") for stream, said in rows.items() if said)
 
 
-Row = TypeVar("Row", Lease, HostPlace, HostCare)
+Row = TypeVar("Row", Lease, HostPlace, HostCare, Standing)
 
 
 def _compared(rows: Iterator[tuple[UUID, Row]], folded: Iterator[tuple[UUID, Row, bool]]) -> Iterator[Difference]:
@@ -108,6 +130,7 @@ def rebuild(climate: Climate) -> int:
             lease_rows.save(conn, [(None, lease) for lease in portion])
         places.rewrite(conn, [place for _, place, _ in _folded_hosts(conn)])
         host_care.rewrite(conn, list(_folded_care(conn)))
+        _rewrite_windows(conn)
         _rewrite_decisions(conn)
     return len(whole)
 

@@ -8,12 +8,11 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from climate.domain import facts, operator_facts
+from climate.domain import facts, operator_facts, window_facts
 
-FACTS = (*get_args(facts.Fact), *get_args(facts.HostFact), *get_args(operator_facts.OperatorFact))
-AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact
+AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | window_facts.WindowFact
 
-KINDS: Mapping[str, type] = {kind.__name__: kind for kind in FACTS}
+KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
 
 def encode(value: Any) -> Any:

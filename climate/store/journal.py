@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from climate.domain.facts import Fact, HostFact
 from climate.domain.operator_facts import OperatorFact
 from climate.domain.policy import Caller
+from climate.domain.window_facts import WindowFact
 from climate.store import codec
 from climate.store.codec import AnyFact
 from climate.store.tables import journal
@@ -92,6 +93,22 @@ def hold(conn: Connection, stream: UUID) -> list[Entry]:
     """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
     conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"journal {stream}", 0))))
     return read(conn, stream)
+
+
+def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, WindowFact]]) -> None:
+    """Append a fact to each of these streams, after what is there; their rows must be locked."""
+    streams = [stream for stream, _ in happened]
+    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    last = select(journal.c.stream, func.max(journal.c.version)).where(wanted).group_by(journal.c.stream)
+    known: dict[UUID, int] = {row[0]: row[1] for row in conn.execute(last, {"streams": streams})}
+    entries = [(stream, known.get(stream, 0) + 1, fact) for stream, fact in happened]
+    if entries:
+        conn.execute(insert(journal), rows(entries, author))
+
+
+def of_window(entries: Iterable[Entry]) -> list[WindowFact]:
+    """The facts of a maintenance window's stream."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, WindowFact)]
 
 
 def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry], fact: OperatorFact) -> None:

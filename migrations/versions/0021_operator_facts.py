@@ -41,9 +41,24 @@ WIRE = sa.text("""
 """)
 
 
+PLAN = sa.text("""
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT id, 1, 'WindowPlanned', jsonb_build_object('at', created_at, 'host', host, 'reason', reason,
+            'during', jsonb_build_object('start', lower(during), 'end', upper(during))),
+        jsonb_build_object('user_id', created_by, 'project_id', ''), ''
+    FROM maintenance_windows
+    UNION ALL
+    SELECT id, 2, CASE state WHEN 'active' THEN 'WindowBegun' ELSE 'WindowClosed' END,
+        jsonb_build_object('at', coalesce(updated_at, created_at))
+            || CASE state WHEN 'active' THEN '{}'::jsonb ELSE jsonb_build_object('state', state) END,
+        CAST(:actor AS jsonb), ''
+    FROM maintenance_windows WHERE state <> 'planned'
+""")
+
+
 def upgrade() -> None:
     conn = op.get_bind()
-    for statement in (DESCRIBE, WIRE):
+    for statement in (DESCRIBE, WIRE, PLAN):
         conn.execute(statement, {"actor": AUTHOR})
     for row in conn.execute(sa.text("SELECT * FROM pool_terms")).mappings().all():
         terms = {name: value for name, value in row.items() if name not in NO_TERMS and value is not None}

@@ -12,8 +12,10 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.limits import Limit
 from climate.domain.pools import Pool
-from climate.service import hosts, limits, opening, pools, replay
+from climate.service import hosts, limits, maintenance, opening, pools, replay
 from climate.store.engine import connect
+from climate.store.journal import Entry
+from climate.store.windows import Wanted, Window, WindowState
 from tests.conftest import ADMIN
 
 BEFORE = "0017"
@@ -28,6 +30,14 @@ HOSTS = """
     SELECT stream, 1, 'HostEnrolled',
         jsonb_build_object('host', id, 'at', created_at, 'name', hypervisor_hostname, 'pool', 'reservation'), '{}', ''
     FROM made
+"""
+
+
+WINDOWS = """
+    INSERT INTO maintenance_windows (id, host, during, reason, state, created_by, created_at)
+    SELECT gen_random_uuid(), id, tstzrange(now(), now() + interval '1 hour'), 'r', state, 'admin', now()
+    FROM hosts, (VALUES ('planned'), ('active'), ('done')) AS s (state)
+    WHERE (hypervisor_hostname = 'h1') = (state = 'planned')
 """
 
 
@@ -49,6 +59,7 @@ def old(make_database: Callable[..., str]) -> str:
                 "SELECT id, 'memory', '{}', 'sealed', 90, now() FROM hosts WHERE hypervisor_hostname = 'h1'"
             )
         )
+        conn.execute(text(WINDOWS))
         conn.execute(text("INSERT INTO limits VALUES ('p', 'leases', 3, now()), ('', 'host_hours', 9, now())"))
     with engine.begin() as conn:
         bootstrap.upgrade(conn)
@@ -56,10 +67,18 @@ def old(make_database: Callable[..., str]) -> str:
     return url
 
 
+def history(climate: Climate, window: Window) -> list[Entry]:
+    return maintenance.history(climate, ADMIN, window.id)
+
+
 def test_they_are_facts_of_the_migration(old: str) -> None:
     engine = connect(old, pool_size=2)
     climate = Climate(engine, FakeCloud(), {})
     assert replay.differences(climate) == []
+    windows = maintenance.listed(climate, ADMIN, Wanted(states=tuple(WindowState)))
+    told = {str(one.state): [entry.actor["user_id"] for entry in history(climate, one)] for one in windows}
+    both = ["admin", "climate:migration"]
+    assert told == {"planned": ["admin"], "active": both, "done": both}
     (entry,) = pools.history(climate, ADMIN, Pool.RESERVATION)
     assert entry.actor == {"user_id": "climate:migration", "project_id": ""}
     pools.change(climate, ADMIN, Pool.RESERVATION, {"target": 5})

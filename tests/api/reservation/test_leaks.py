@@ -48,6 +48,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{V1}/maintenances"): (*FOR_ADMINS, 200),
     ("POST", f"{V1}/maintenances"): (*FOR_ADMINS, 409),
     ("GET", WINDOW): (*FOR_ADMINS, 200),
+    ("GET", f"{WINDOW}/history"): (*FOR_ADMINS, 200),
     ("PUT", WINDOW): (*FOR_ADMINS, 200),
     ("DELETE", WINDOW): (*FOR_ADMINS, 200),
     ("PUT", f"{HOST}/reservable"): (*FOR_ADMINS, 200),
