@@ -34,7 +34,6 @@ UNSTORED = ("servers", "ids", "capabilities")
 """What a host of the cloud has no column for."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class How:
     """In what way a host is registered."""

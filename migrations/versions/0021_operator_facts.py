@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0021"
-down_revision = "0025"
+down_revision = "0020"
 
 NAMESPACE = UUID("9d6d4f0e-3a55-4a0b-8f0e-6f2f3f0f7c21")
 AUTHOR = json.dumps({"user_id": "climate:migration", "project_id": ""})
