@@ -18,12 +18,13 @@ from api import (
     negotiation,
     network,
     ops,
+    paths,
     requests,
     reservation,
 )
 from api.current import DEPLOYMENT
 from api.ops import tally
-from api.paths import Paths
+from api.paths import Paths, nouns
 
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
@@ -44,7 +45,7 @@ def create_app(deployment: "Deployment") -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     app.extensions[DEPLOYMENT] = deployment
-    for part in (document, errors, requests, negotiation, auth):
+    for part in (document, errors, requests, negotiation, auth, paths):
         part.install(app)
     for room in ROOMS:
         room.register(app)
@@ -64,5 +65,5 @@ def bound(app: Flask, deployment: "Deployment") -> Flask:
     tally.install(made, deployment.settings.home / "figures")
     auth.allow(made)
     known = ProxyFix(MethodType(Flask.wsgi_app, made), x_for=deployment.settings.trusted_proxies, x_proto=0)
-    made.wsgi_app = Paths(known)  # type: ignore[method-assign]
+    made.wsgi_app = Paths(known, nouns(made.url_map))  # type: ignore[method-assign]
     return made

@@ -9,9 +9,13 @@ from structlog.contextvars import bind_contextvars
 
 from api.current import DEPLOYMENT, deployment
 from api.rate import Allowance
+from climate import policy_file
 
 ALLOWANCE = "climate.allowance"
 """Where the application keeps what users may still ask for."""
+
+POLICY = "climate.policy"
+"""Where it keeps who may do what."""
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -28,8 +32,10 @@ def install(app: Flask) -> None:
 
 
 def allow(app: Flask) -> None:
-    """Begin to count the requests of each user, as the settings of the deployment limit them."""
-    app.extensions[ALLOWANCE] = Allowance(app.extensions[DEPLOYMENT].settings.requests_per_second)
+    """Begin to let people in as the settings of the deployment say: how often they may ask, and for what."""
+    settings = app.extensions[DEPLOYMENT].settings
+    app.extensions[ALLOWANCE] = Allowance(settings.requests_per_second)
+    app.extensions[POLICY] = policy_file.read(settings)
 
 
 def _let_in() -> None:
@@ -37,7 +43,7 @@ def _let_in() -> None:
         return
     caller = deployment().identity.authenticate(request.headers, request.remote_addr or "")
     current_app.extensions[ALLOWANCE].spend(caller.user_id)
-    g.caller = replace(caller, request_id=g.request_id)
+    g.caller = replace(caller, request_id=g.request_id, policy=current_app.extensions[POLICY])
     bind_contextvars(user=caller.user_id, project=caller.project_id)
 
 

@@ -9,7 +9,18 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, func, select
 
-from climate import cell_settings, compute, identity, networking, plugin, power, scheduler_notices, scheduling, zoning
+from climate import (
+    cell_settings,
+    compute,
+    identity,
+    networking,
+    plugin,
+    policy_file,
+    power,
+    scheduler_notices,
+    scheduling,
+    zoning,
+)
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
@@ -81,6 +92,7 @@ def check(settings: Settings) -> None:
     zoning.check(settings)
     cell_settings.check(settings)
     webhook.check(settings)
+    policy_file.read(settings)
     powering.check(settings)
     if settings.cloud == "openstack":
         openstack.of(settings.openstack_cloud, settings.openstack_config)

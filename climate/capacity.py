@@ -1,19 +1,24 @@
 """What plugins share that promise room for servers: choosing slots, handing them over, taking them back."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection
 
 from climate.cloud import Capacity, Cloud, NotYet
+from climate.domain import flavor_demand
 from climate.domain.errors import Conflict
 from climate.domain.facts import Hold
+from climate.domain.flavor_demand import Demand
 from climate.domain.lease import Reservation
 from climate.domain.requirements import Requirement
 from climate.domain.slots import Order, Size, Use, group_id
 from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.store import capacity
 from climate.store.capacity import Wanted
+from climate.store.hosts import FLAVOR_TYPE
+from climate.store.inventories import Taken
 
 MOST = 2**31 - 1
 """Of each number in a request."""
@@ -21,9 +26,16 @@ MOST = 2**31 - 1
 TERMINATE = "terminate"
 """All that can become of servers at the end: their hosts are shared and cannot go along with them."""
 
+NO_CLASSES: Mapping[str, int] = {}
 
-def reserve(conn: Connection, ask: Ask, requirement: Requirement) -> Allocation:
-    """Slots for `amount` servers of the spec's size; Cramped where there is no room for them."""
+
+def reserve(
+    conn: Connection, ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
+) -> Allocation:
+    """Slots for `amount` servers of the spec's size; Cramped where there is no room for them.
+
+    `classes` are amounts of resource classes for each server.
+    """
     spec = {"on_end": TERMINATE, **with_grace(ask), **_named(ask)}
     without = _elsewhere(ask)
     order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
@@ -38,6 +50,9 @@ def reserve(conn: Connection, ask: Ask, requirement: Requirement) -> Allocation:
         without=without,
         grace=ask.shared_window.end - ask.period.end,
         soon=ask.soon,
+        project_id=ask.owner,
+        classes=classes,
+        classes_beside=tuple(taken for one in ask.beside for taken in _classes_taken(one)) if classes else (),
     )
     chosen = capacity.pick(conn, wanted, patient=ask.patient)
     holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()))
@@ -57,9 +72,14 @@ def refuse_changes(ask: Ask, but: frozenset[str] = frozenset()) -> None:
                 raise Conflict(f"{name} cannot be updated")
 
 
-def hand_over(cloud: Cloud, lent: Lent, extra_specs: Mapping[str, str] | None = None) -> None:
-    """Let the project boot servers of the size on the hosts that are ready."""
-    spec, size = lent.reservation.spec, size_of(lent.reservation.spec)
+def demand_of(flavor: Mapping[str, Any]) -> Demand:
+    """Return what a server of a flavor takes, which is as `resource_properties` of its reservation describes it."""
+    return flavor_demand.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
+
+
+def hand_over(cloud: Cloud, lent: Lent, size: Size, extra_specs: Mapping[str, str] | None = None) -> None:
+    """Let the project boot servers of that size on the hosts that are ready."""
+    spec = lent.reservation.spec
     granted = Capacity(
         pool=str(lent.reservation.id),
         project_id=lent.project_id,
@@ -110,3 +130,12 @@ def _uses(one: Reservation) -> list[Use]:
     """What a reservation of the same lease takes of each host."""
     shared = [hold for hold in one.holds if hold.slots]
     return [Use(hold.host, hold.during, size_of(one.spec).times(hold.slots)) for hold in shared]
+
+
+def _classes_taken(one: Reservation) -> list[Taken]:
+    """What a reservation of the same lease takes of resource classes."""
+    if one.resource_type != FLAVOR_TYPE:
+        return []
+    classes = demand_of(json.loads(one.spec["resource_properties"])).classes
+    shared = [hold for hold in one.holds if hold.slots]
+    return [Taken(hold.host, name, hold.during, hold.slots * n) for hold in shared for name, n in classes.items()]

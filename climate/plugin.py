@@ -77,6 +77,13 @@ class Ask:
     """Those of `taken` that are not to be chosen even where other reservations of the lease share them."""
     new_id: UUID = field(default_factory=uuid4)
     """The id that a new reservation will have."""
+    project_id: str = ""
+    """Of the lease that is changed: an administrator may change one of another project."""
+
+    @property
+    def owner(self) -> str:
+        """The project that the lease is of, or will be."""
+        return self.project_id or self.caller.project_id
 
     @property
     def reservation_id(self) -> UUID:

@@ -50,6 +50,9 @@ class Settings:
     host_on_end_choices: str = _setting(
         "terminate, recycle, release", "What of these the owners of leases may choose themselves, by commas."
     )
+    randomize_host_selection: bool = _setting(
+        False, "Choose hosts of physical:host by chance; else those whose free time fits best."
+    )
     max_grace_period: int = _setting(86400, "Longest grace period that a lease may ask for, in seconds.")
     grace_period: int = _setting(0, "Seconds that servers on lent hosts go on after the end, where nobody says.")
     recycle_deadline: str = _setting(
@@ -126,6 +129,9 @@ class Settings:
     )
     step_seconds: float = _setting(300.0, "Longest time that one run of an event may take, in seconds.", 1)
     wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.", 1)
+    policy_file: str = _setting(
+        "", "File of rules of who may do what, in YAML or JSON; a path below CLIMATE_HOME, or from /; when empty, none."
+    )
     token_seconds: int = _setting(3600, "Life of a token, in seconds.", 1)
     compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
     scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")

@@ -12,7 +12,7 @@ from climate import capacity
 from climate.capacity import MOST, TERMINATE
 from climate.cloud import Cloud, CloudFlavor
 from climate.domain.errors import Conflict, NotFound
-from climate.domain.requirements import ANYTHING
+from climate.domain.slots import Size
 from climate.plugin import Allocation, Ask, Lent
 from climate.spec import Affinity, Count, grace_period
 from climate.store import hosts
@@ -65,20 +65,26 @@ class FlavorInstance:
             raise NotFound(f"Object with {{'flavor_id': '{ask.spec['flavor_id']}'}} not found")
         if RESERVATION in flavor.extra_specs:
             raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved itself")
+        described = _described(flavor)
+        size = capacity.demand_of(json.loads(described)).size
         return {
-            "vcpus": flavor.vcpus,
-            "memory_mb": flavor.memory_mb,
-            "disk_gb": flavor.disk_gb,
-            "resource_properties": _described(flavor),
+            "vcpus": size.vcpus,
+            "memory_mb": size.memory_mb,
+            "disk_gb": size.disk_gb,
+            "resource_properties": described,
         }
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         capacity.refuse_changes(ask, frozenset({"grace_period"}))
-        return capacity.reserve(conn, replace(ask, spec={"affinity": None, **ask.spec}), ANYTHING)
+        demand = capacity.demand_of(json.loads(ask.spec["resource_properties"]))
+        ask = replace(ask, spec={"affinity": None, **ask.spec})
+        return capacity.reserve(conn, ask, demand.requirement, demand.classes)
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])
-        capacity.hand_over(cloud, lent, flavor["extra_specs"])
+        # The flavor is copied as it is, whatever its extra specs say is counted.
+        size = Size(flavor["vcpus"], flavor["ram"], flavor["disk"])
+        capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         """Nothing: such reservations have no actions of their own before the end."""

@@ -183,6 +183,8 @@ class PhysicalHost:
             must=present if ask.active else (),
             without=ask.taken,
             soon=ask.soon,
+            project_id=ask.owner,
+            at_random=ask.settings.randomize_host_selection,
         )
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:

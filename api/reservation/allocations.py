@@ -24,7 +24,7 @@ blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="W
     blueprint,
     "GET",
     "/os-hosts/allocations",
-    Operation("oshosts:get", {200: AllocationsAnswer}, query=AllocationQuery),
+    Operation("oshosts:get_allocations", {200: AllocationsAnswer}, query=AllocationQuery),
 )
 def list_allocations(query: Read) -> ResponseReturnValue:
     """Every host with the reservations that hold it, now and later."""
@@ -40,7 +40,7 @@ def list_allocations(query: Read) -> ResponseReturnValue:
     blueprint,
     "GET",
     "/os-hosts/<host_id>/allocation",
-    Operation("oshosts:get", {200: AllocationAnswer}, query=OneAllocationQuery, refuses=(404,)),
+    Operation("oshosts:get_allocations", {200: AllocationAnswer}, query=OneAllocationQuery, refuses=(404,)),
 )
 def show_allocation(host_id: str, query: Read) -> ResponseReturnValue:
     """One host with the reservations that hold it, now and later."""

@@ -35,19 +35,21 @@ def _text(name: str, value: Any) -> str:
 
 
 class HostOrder(Schema):
-    """A host to register: its `name` in the cloud, and any extra capability as a key of its own."""
+    """A host to register: its `name` or `id` in the cloud, and any extra capability as a key of its own."""
 
     class Meta:
         unknown = INCLUDE
 
     name = fields.String(validate=validate.Length(1, 255))
-    id = fields.Raw(metadata={"description": "The name again, for clients that know it by this key."})
+    id = fields.Raw(metadata={"description": "Its hypervisor id or UUID, or its name; goes before `name`."})
 
     @post_load
     def _named(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         name = data.pop("name", None)
         given = data.pop("id", None)
-        name = str(given) if name is None and isinstance(given, str | int) else name
+        if given is not None and (not isinstance(given, str | int) or isinstance(given, bool)):
+            raise ValidationError("Not a valid hypervisor id: a number, a UUID or a name.", field_name="id")
+        name = str(given) if given is not None else name
         if not name or not name.strip():
             raise ValidationError("Missing data for required field.", field_name="name")
         return {"name": name, "extra": data}

@@ -9,6 +9,7 @@ from api.document import Blueprint
 from api.reservation import pages
 from api.reservation.conditions import DryRun, Repeatable, key_of
 from api.reservation.host_schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, Registering, capabilities
+from api.reservation.lease_schema import LeaseAt
 from api.reservation.moments import maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from climate.service import hosts
@@ -52,10 +53,12 @@ def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     return {"host": host_body(made)}, 200 if query["dry_run"] else 201
 
 
-@serve(blueprint, "GET", "/os-hosts/<host_id>", Operation("oshosts:get", {200: HostAnswer}, refuses=(404,)))
+@serve(
+    blueprint, "GET", "/os-hosts/<host_id>", Operation("oshosts:get", {200: HostAnswer}, query=LeaseAt, refuses=(404,))
+)
 def show_host(host_id: str, query: Read) -> ResponseReturnValue:
-    """Show a host."""
-    return {"host": host_body(hosts.get(climate(), caller(), host_id))}
+    """Show a host; with `at` its extra capabilities are those of that moment."""
+    return {"host": host_body(hosts.get(climate(), caller(), host_id, query.get("at")))}
 
 
 @serve(

@@ -9,8 +9,10 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 from api.current import caller, climate
 from api.document import Blueprint
 from api.reservation.conditions import DryRun
+from api.reservation.lease_body import entry_body
+from api.reservation.lease_schema import HistoryAnswer, LeaseAt
 from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
-from climate.domain.errors import NotFound
+from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
 from climate.service import limits
 from climate.service.limits import Standing
@@ -27,7 +29,7 @@ PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}", re.ASCII)
 blueprint = Blueprint("limits", __name__, url_prefix=PREFIX, description="What projects may hold and ask for.")
 
 
-class LimitQuery(Strict):
+class LimitQuery(LeaseAt):
     everyones = fields.Boolean(
         data_key="all", load_default=False, metadata={"description": "What is set for any project: for admins."}
     )
@@ -79,16 +81,39 @@ class LimitsAnswer(Schema):
 
 @serve(blueprint, "GET", "/limits", Operation("limits:get", {200: LimitsAnswer}, query=LimitQuery))
 def list_limits(query: Read) -> ResponseReturnValue:
-    """List the limits of one's project, and how much of them is used."""
+    """List the limits of one's project, and how much of them is used; with `at` as they were then."""
+    if query["everyones"] and "at" in query:
+        raise InvalidInput("all and at cannot both be given: ask for the history of each project")
     if query["everyones"]:
         return _answer(limits.everyones(climate(), caller()))
+    if "at" in query:
+        return _answer(limits.at(climate(), caller(), query["at"]))
     return _answer(limits.of(climate(), caller()))
 
 
-@serve(blueprint, "GET", "/limits/<limited_project>", Operation("limits:all", {200: LimitsAnswer}, refuses=(404,)))
+@serve(
+    blueprint,
+    "GET",
+    "/limits/<limited_project>",
+    Operation("limits:all", {200: LimitsAnswer}, query=LeaseAt, refuses=(404,)),
+)
 def show_limits(limited_project: str, query: Read) -> ResponseReturnValue:
-    """List the limits of a project, or of `default`."""
-    return _answer(limits.of(climate(), caller(), _project(limited_project)))
+    """List the limits of a project, or of `default`, as they are or as they were."""
+    project = _project(limited_project)
+    if "at" in query:
+        return _answer(limits.at(climate(), caller(), query["at"], project))
+    return _answer(limits.of(climate(), caller(), project))
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/limits/<limited_project>/history",
+    Operation("limits:all", {200: HistoryAnswer}, refuses=(404,)),
+)
+def limits_history(limited_project: str, query: Read) -> ResponseReturnValue:
+    """Tell who has set which limits of a project, or of `default`, and when."""
+    return {"history": [entry_body(one) for one in limits.history(climate(), caller(), _project(limited_project))]}
 
 
 @serve(

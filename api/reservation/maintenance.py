@@ -12,7 +12,8 @@ from api.reservation import pages
 from api.reservation.conditions import DryRun
 from api.reservation.host_schema import Truth
 from api.reservation.ids import marker_id, path_id
-from api.reservation.lease_schema import LinkOut
+from api.reservation.lease_body import entry_body
+from api.reservation.lease_schema import HistoryAnswer, LeaseAt, LinkOut
 from api.reservation.moments import DATE, NOW, Moment, date, maybe, out_date
 from api.reservation.operations import PREFIX, Operation, Strict, serve
 from climate.domain.errors import InvalidInput
@@ -154,11 +155,23 @@ def plan_maintenance(query: Read, body: Read) -> ResponseReturnValue:
     blueprint,
     "GET",
     "/maintenances/<maintenance_id>",
-    Operation("maintenances:get", {200: MaintenanceAnswer}, refuses=(404,)),
+    Operation("maintenances:get", {200: MaintenanceAnswer}, query=LeaseAt, refuses=(404,)),
 )
 def show_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
-    """Show a maintenance window."""
-    return {"maintenance": _body(maintenance.get(climate(), caller(), _id(maintenance_id)))}
+    """Show a maintenance window, as it is or as it was."""
+    return {"maintenance": _body(maintenance.get(climate(), caller(), _id(maintenance_id), query.get("at")))}
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/maintenances/<maintenance_id>/history",
+    Operation("maintenances:get", {200: HistoryAnswer}, refuses=(404,)),
+)
+def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue:
+    """Tell everything that happened to a maintenance window, with who did it."""
+    found = maintenance.history(climate(), caller(), _id(maintenance_id))
+    return {"history": [entry_body(entry) for entry in found]}
 
 
 @serve(

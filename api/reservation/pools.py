@@ -11,6 +11,7 @@ from api.document import Blueprint
 from api.reservation import pages
 from api.reservation.conditions import DryRun
 from api.reservation.lease_body import entry_body
+from api.reservation.lease_schema import LeaseAt
 from api.reservation.moments import date, maybe
 from api.reservation.operations import PREFIX, Operation, serve
 from api.reservation.pool_schema import (
@@ -52,10 +53,16 @@ def list_pools(query: Read) -> ResponseReturnValue:
     return {"pools": [_pool_body(one) for one in pools.listed(climate(), caller())]}
 
 
-@serve(blueprint, "GET", "/pools/<pool_name>", Operation("pools:get", {200: PoolAnswer}, refuses=(404,)))
+@serve(blueprint, "GET", "/pools/<pool_name>", Operation("pools:get", {200: PoolAnswer}, query=LeaseAt, refuses=(404,)))
 def show_pool(pool_name: str, query: Read) -> ResponseReturnValue:
-    """Show a pool."""
-    return {"pool": _pool_body(pools.get(climate(), caller(), pools.named(pool_name)))}
+    """Show a pool; with `at` its terms are those of that moment, its figures those of now."""
+    return {"pool": _pool_body(pools.get(climate(), caller(), pools.named(pool_name), query.get("at")))}
+
+
+@serve(blueprint, "GET", "/pools/<pool_name>/history", Operation("pools:get", {200: HostHistoryAnswer}, refuses=(404,)))
+def pool_history(pool_name: str, query: Read) -> ResponseReturnValue:
+    """Tell who has set which terms of a pool, and when."""
+    return {"history": [entry_body(entry) for entry in pools.history(climate(), caller(), pools.named(pool_name))]}
 
 
 @serve(

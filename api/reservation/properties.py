@@ -21,7 +21,7 @@ blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="Wh
     blueprint,
     "GET",
     "/os-hosts/properties",
-    Operation("oshosts:properties", {200: PropertiesAnswer}, query=PropertyQuery),
+    Operation("oshosts:get_resource_properties", {200: PropertiesAnswer}, query=PropertyQuery),
 )
 def list_properties(query: Read) -> ResponseReturnValue:
     """List the names of capabilities, and with `detail` their values."""
@@ -33,7 +33,13 @@ def list_properties(query: Read) -> ResponseReturnValue:
     blueprint,
     "PATCH",
     "/os-hosts/properties/<name>",
-    Operation("oshosts:put", {200: PropertyAnswer}, body=PropertyChange, refuses=(404,), example={"private": True}),
+    Operation(
+        "oshosts:update_resource_properties",
+        {200: PropertyAnswer},
+        body=PropertyChange,
+        refuses=(404,),
+        example={"private": True},
+    ),
 )
 def change_property(name: str, query: Read, body: Read) -> ResponseReturnValue:
     """Hide a capability from everybody but admins, or show it again."""

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from climate.cli import found
+from climate.cli.moments import Moment, MomentType, wire
 from climate.cli.options import PairType, dry, dry_run, listed, shown
 from climate.cli.session import current
 
@@ -23,7 +24,7 @@ def group() -> None:
 @dry_run
 @shown
 def create(name: str, extra: tuple[tuple[str, str], ...], drain: bool, dry_run: bool) -> None:
-    """Put a hypervisor of the cloud into the reservation pool."""
+    """Put a hypervisor of the cloud, by its name or id, into the reservation pool."""
     session = current()
     body = {**dict(extra), "name": name}
     query = dry(dry_run) | ({"drain": "true"} if drain else {})
@@ -41,11 +42,16 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("host")
+@click.option("--at", type=MomentType(), help="With the extra capabilities of then.")
 @shown
-def show(host: str) -> None:
+def show(host: str, at: Moment | None) -> None:
     """Show a host, by its number or its hypervisor host name."""
     session = current()
-    session.show(found.host(session.client, host))
+    if at is None:
+        session.show(found.host(session.client, host))
+        return
+    path, query = f"/os-hosts/{found.host_id(session.client, host)}", {"at": wire(at.when(session.client.now()))}
+    session.show(session.client.json("reservation", "GET", path, params=query)["host"])
 
 
 @group.command("set")

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from climate.cli import found
+from climate.cli.moments import DECISIONS, Moment, MomentType, decisions, wire
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.cli.session import current
 from climate.domain.limits import NO_LIMIT, Limit
@@ -48,11 +49,23 @@ def list_(everyones: bool) -> None:
 
 @group.command("show")
 @click.argument("project")
+@click.option("--at", type=MomentType(), help="As they were then; without their use.")
 @listed
-def show(project: str) -> None:
+def show(project: str, at: Moment | None) -> None:
     """Show the limits of a project by its id, or of `default` (administrator)."""
     session = current()
-    session.show_all(session.client.json("reservation", "GET", _path(project))["limits"], COLUMNS)
+    query = {"at": wire(at.when(session.client.now()))} if at else {}
+    session.show_all(session.client.json("reservation", "GET", _path(project), params=query)["limits"], COLUMNS)
+
+
+@group.command("history")
+@click.argument("project")
+@listed
+def history(project: str) -> None:
+    """Tell who has set which limits of a project, or of `default`, and when (administrator)."""
+    session = current()
+    lines = session.client.json("reservation", "GET", f"{_path(project)}/history")["history"]
+    session.show_all(decisions(lines, "limits"), DECISIONS)
 
 
 @group.command("set")

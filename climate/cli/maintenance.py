@@ -13,6 +13,9 @@ COLUMNS = ("id", "host", "start_date", "end_date", "reason", "state")
 STATES = ("planned", "active", "done", "cancelled", "all")
 
 
+HISTORY = ("version", "at", "kind", "author", "request_id")
+
+
 @click.group("maintenance")
 def group() -> None:
     """Times in which hosts are worked on and promised to nobody."""
@@ -32,12 +35,25 @@ def list_(host: str | None, state: str | None) -> None:
 
 @group.command("show")
 @click.argument("maintenance")
+@click.option("--at", type=MomentType(), help="As it was then.")
 @shown
-def show(maintenance: str) -> None:
+def show(maintenance: str, at: Moment | None) -> None:
     """Show a maintenance window."""
     session = current()
     path = f"/maintenances/{found.part(maintenance)}"
-    session.show(session.client.json("reservation", "GET", path)["maintenance"])
+    query = {"at": wire(at.when(session.client.now()))} if at else {}
+    session.show(session.client.json("reservation", "GET", path, params=query)["maintenance"])
+
+
+@group.command("history")
+@click.argument("maintenance")
+@listed
+def history(maintenance: str) -> None:
+    """Tell everything that happened to a maintenance window, with who did it."""
+    session = current()
+    path = f"/maintenances/{found.part(maintenance)}/history"
+    lines = session.client.json("reservation", "GET", path)["history"]
+    session.show_all([{**line, "author": line["actor"].get("user_id")} for line in lines], HISTORY)
 
 
 @group.command("set")

@@ -1,6 +1,7 @@
 """Times and spans as people write them; inside and on the wire everything is UTC."""
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -123,3 +124,23 @@ class SpanType(click.ParamType[timedelta]):
             return span(str(value))
         except ValueError as wrong:
             self.fail(str(wrong), param, ctx)
+
+
+DECISIONS = ("version", "at", "author", "decided", "request_id")
+"""Columns of a history of decisions."""
+
+
+def decisions(history: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
+    """Lines of a history with their author, and what was decided: that is below `key` in their bodies."""
+    return [
+        {
+            **line,
+            "author": line["actor"].get("user_id"),
+            "decided": " ".join(f"{name}={_value(value)}" for name, value in sorted(line["body"][key].items())),
+        }
+        for line in history
+    ]
+
+
+def _value(value: Any) -> str:
+    return "unset" if value is None else str(value)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from climate.cli import found
-from climate.cli.moments import Moment, MomentType, SpanType, wire
+from climate.cli.moments import DECISIONS, Moment, MomentType, SpanType, decisions, wire
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.cli.session import current
 
@@ -44,11 +44,23 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("pool")
+@click.option("--at", type=MomentType(), help="With the terms of then; its figures are those of now.")
 @shown
-def show(pool: str) -> None:
+def show(pool: str, at: Moment | None) -> None:
     """Show a pool, with the terms of leases that do not say themselves."""
     session = current()
-    session.show(session.client.json("reservation", "GET", f"/pools/{found.part(pool)}")["pool"])
+    query = {"at": wire(at.when(session.client.now()))} if at else {}
+    session.show(session.client.json("reservation", "GET", f"/pools/{found.part(pool)}", params=query)["pool"])
+
+
+@group.command("history")
+@click.argument("pool", default="reservation")
+@listed
+def history(pool: str) -> None:
+    """Tell who has set which terms of a pool, and when."""
+    session = current()
+    lines = session.client.json("reservation", "GET", f"/pools/{found.part(pool)}/history")["history"]
+    session.show_all(decisions(lines, "terms"), DECISIONS)
 
 
 @group.command("hosts")

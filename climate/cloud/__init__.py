@@ -7,7 +7,7 @@ with Fenced, so that a worker which was thought dead cannot undo what its
 successor did (engine.md 2).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -49,6 +49,26 @@ class CloudHost:
     availability_zone: str | None
     servers: int
     """How many servers are on it."""
+    ids: tuple[str, ...] = ()
+    """By which the cloud knows it besides its name: its hypervisor id, and its UUID where that is another one."""
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    """Its traits and its resource classes, as `provided` spells them."""
+
+
+TRAIT, RESOURCES = "trait:", "resources:"
+"""Beginnings of the names of such capabilities."""
+
+COUNTED = frozenset({"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"})
+"""Resource classes that a host has as sizes of its own."""
+
+LONGEST_CAPABILITY = 64
+
+
+def provided(traits: Iterable[object], amounts: Mapping[str, object]) -> dict[str, str]:
+    """Return traits and amounts of resource classes as capabilities: `trait:X` is True, `resources:Y` the amount."""
+    found = {f"{TRAIT}{name}": "True" for name in traits}
+    found |= {f"{RESOURCES}{name}": str(count) for name, count in amounts.items() if name not in COUNTED}
+    return {name: text for name, text in found.items() if len(name) <= LONGEST_CAPABILITY and text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +161,10 @@ class Cloud(Protocol):
     """Hosts are named by their hypervisor host name, pools by the id of the reservation they are lent to."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
-        """The hosts of that name: none, one, or several when the name is ambiguous."""
+        """The hosts of that name: none, one, or several when the name is ambiguous.
+
+        Where there is none, the host of which `name` is the hypervisor id or the UUID.
+        """
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         """The hosts that ordinary boots use, by name: all that are in none of the pools, whoever made those."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from climate.cloud import (
     FREEPOOL,
@@ -17,6 +18,7 @@ from climate.cloud import (
     LeasePool,
     NotYet,
     Refused,
+    provided,
 )
 from climate.compute import asking, errors, flavors, granting, health, lending, resizing
 from climate.compute.context import Compute
@@ -57,7 +59,8 @@ class BundledCloud:
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with _port():
-            return [_host(node, self.compute.rules.options.default_zone) for node in lending.nodes(self.compute, name)]
+            zone = self.compute.rules.options.default_zone
+            return [_host(node, zone) for node in lending.called(self.compute, name)]
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         with _port():
@@ -202,7 +205,17 @@ def _host(node: Node, default_zone: str) -> CloudHost:
         hypervisor_version=node.hypervisor_version,
         availability_zone=node.zone or default_zone,
         servers=node.servers,
+        ids=(str(node.id), node.uuid),
+        capabilities=provided(_list(node.stats.get("traits")), _object(node.stats.get("resources"))),
     )
+
+
+def _list(told: Any) -> list[Any]:
+    return told if isinstance(told, list) else []
+
+
+def _object(told: Any) -> dict[str, Any]:
+    return told if isinstance(told, dict) else {}
 
 
 def _grant(capacity: Capacity) -> Grant:

@@ -34,8 +34,9 @@ class FakeCloud(Pretence):
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with self._verb("find_hosts", name):
-            found = self.hosts.get(name)
-            return [replace(found, servers=len(self._on({name})))] if found else []
+            known = self.hosts.get(name)
+            found = known or next((host for host in self.hosts.values() if name in host.ids), None)
+            return [replace(found, servers=len(self._on({found.name})))] if found else []
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         with self._verb("ordinary_hosts", ""):

@@ -103,6 +103,8 @@ class Node:
     up: bool
     servers: int
     """How many servers are on it."""
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    """Its further capabilities."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,11 @@ def nodes(compute: Compute, name: str | None = None) -> list[Node]:
     return [node for node in known_nodes(compute, name) if node.present]
 
 
+def called(compute: Compute, word: str) -> list[Node]:
+    """The nodes of that name; where there are none, the one with that id or UUID."""
+    return nodes(compute, word) or [node for node in nodes(compute) if word in (str(node.id), node.uuid)]
+
+
 def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
     """All nodes, also those that are kept as absent because a server is on them or a lease holds them."""
     with compute.engine.connect() as conn:

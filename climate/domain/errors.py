@@ -51,6 +51,10 @@ class Conflict(ClimateError):
     """The state of things does not allow this."""
 
 
+class Tampered(Conflict):
+    """Rows in the database are not what the journal says."""
+
+
 class LeasesInTheWay(Conflict):
     """Leases count on it."""
 

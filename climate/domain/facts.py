@@ -277,6 +277,35 @@ class HostEnrolled:
     at: datetime
     name: str
     pool: str
+    extra: Mapping[str, Any] | None = None
+    """Its extra capabilities; None in facts of a time when capabilities were none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostDescribed:
+    """Extra capabilities of a host were set; None: taken away."""
+
+    at: datetime
+    extra: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostPowerSet:
+    """How the host is switched, anew and as a whole.  The secrets themselves are in no fact."""
+
+    at: datetime
+    driver: str
+    settings: Mapping[str, Any]
+    watts: int | None = None
+    secrets: bool = False
+    """Whether there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPowerCleared:
+    """The host is no longer switched."""
+
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,4 +345,6 @@ class HostRemoved:
     at: datetime
 
 
-HostFact = HostEnrolled | HostMoved | HostOpened | HostSwitched | HostRemoved
+HostFact = (
+    HostEnrolled | HostDescribed | HostMoved | HostOpened | HostSwitched | HostPowerSet | HostPowerCleared | HostRemoved
+)

@@ -1,32 +1,15 @@
-"""Who may do what: one table of actions and the roles that they ask for."""
+"""Who may do what: one table of actions and the roles that they ask for, and the rules that stand for these."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from climate.domain.errors import Forbidden
+from climate.domain.policy_rules import BadRule, Check, Credentials, compiled
 
 READER, MEMBER, ADMIN = "reader", "member", "admin"
 
 IMPLIED = {ADMIN: {ADMIN, MEMBER, READER}, MEMBER: {MEMBER, READER}, READER: {READER}}
 """A role and the roles that it stands for as well."""
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who makes the request, and in whose name: the answer of the auth front to a set of headers."""
-
-    user_id: str
-    project_id: str
-    roles: frozenset[str] = field(default_factory=frozenset)
-    request_id: str = ""
-    user_name: str = ""
-    project_name: str = ""
-
-    @property
-    def is_admin(self) -> bool:
-        return ADMIN in self.roles
-
-    def has(self, role: str) -> bool:
-        return any(role in IMPLIED.get(own, ()) for own in self.roles)
 
 
 RULES = {
@@ -39,7 +22,9 @@ RULES = {
     "oshosts:post": ADMIN,
     "oshosts:put": ADMIN,
     "oshosts:delete": ADMIN,
-    "oshosts:properties": READER,
+    "oshosts:get_allocations": ADMIN,
+    "oshosts:get_resource_properties": READER,
+    "oshosts:update_resource_properties": ADMIN,
     "floatingips:get": READER,
     "floatingips:post": ADMIN,
     "floatingips:delete": ADMIN,
@@ -73,9 +58,85 @@ RULES = {
 }
 """Action -> the least role for it.  Defaults of the peer (reservation.md 1.7 E8); an action not listed is nobody's."""
 
+NAMED_RULES = {
+    "admin": "is_admin:True or role:admin",
+    "admin_or_owner": "rule:admin or project_id:%(project_id)s",
+    "project_member_api": "role:member and project_id:%(project_id)s",
+    "project_reader_api": "role:reader and project_id:%(project_id)s",
+    "project_member_or_admin": "rule:project_member_api or rule:admin",
+    "project_reader_or_admin": "rule:project_reader_api or rule:admin",
+}
+"""Rules that others refer to, as the peer names them."""
+
+RULE_OF_ROLE = {
+    READER: "rule:project_reader_or_admin",
+    MEMBER: "rule:project_member_or_admin",
+    ADMIN: "rule:admin",
+}
+
+DEFAULT_RULES = {action: RULE_OF_ROLE[role] for action, role in RULES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What has to hold for each action; an action that is not among them is nobody's."""
+
+    checks: Mapping[str, Check]
+
+    def allows(self, who: Credentials, action: str) -> bool:
+        check = self.checks.get(action)
+        return check is not None and check(who)
+
+
+def policy_of(actions: Mapping[str, str], named: Mapping[str, str]) -> Policy:
+    """Return the policy with these rules of actions, and these to refer to, before the default ones.
+
+    BadRule names the rule that cannot be understood.
+    """
+    known = {**NAMED_RULES, **named}
+    for name, rule in named.items():
+        _compiled(name, rule, known)
+    return Policy({name: _compiled(name, rule, known) for name, rule in {**DEFAULT_RULES, **actions}.items()})
+
+
+def _compiled(name: str, rule: str, known: Mapping[str, str]) -> Check:
+    try:
+        return compiled(rule, known, (name,) if name in known else ())
+    except BadRule as error:
+        raise BadRule(f"the rule of {name[:64]}: {error}") from None
+
+
+DEFAULTS = policy_of({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes the request, and in whose name: the answer of the auth front to a set of headers."""
+
+    user_id: str
+    project_id: str
+    roles: frozenset[str] = field(default_factory=frozenset)
+    request_id: str = ""
+    user_name: str = ""
+    project_name: str = ""
+    policy: Policy = field(default=DEFAULTS, compare=False, repr=False)
+    """By which it is decided what he may do."""
+
+    @property
+    def is_admin(self) -> bool:
+        return ADMIN in self.roles
+
+    def has(self, role: str) -> bool:
+        return any(role in IMPLIED.get(own, ()) for own in self.roles)
+
+    @property
+    def credentials(self) -> Credentials:
+        """What the rules of the policy are asked of."""
+        implied = frozenset(role for own in self.roles for role in IMPLIED.get(own, {own.lower()}))
+        return Credentials(implied, self.project_id, self.user_id)
+
 
 def require(caller: Caller, action: str) -> None:
     """Return when `caller` may do `action`, else raise Forbidden."""
-    role = RULES.get(action)
-    if role is None or not caller.has(role):
+    if not caller.policy.allows(caller.credentials, action):
         raise Forbidden(f"Policy doesn't allow climate:{action} to be performed")

@@ -15,7 +15,17 @@ from functools import reduce
 from uuid import UUID
 
 from climate.domain.errors import IllegalMove
-from climate.domain.facts import HostEnrolled, HostFact, HostMoved, HostOpened, HostRemoved, HostSwitched
+from climate.domain.facts import (
+    HostDescribed,
+    HostEnrolled,
+    HostFact,
+    HostMoved,
+    HostOpened,
+    HostPowerCleared,
+    HostPowerSet,
+    HostRemoved,
+    HostSwitched,
+)
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.status import DONE, EventKind
 
@@ -135,6 +145,8 @@ def _changed(place: HostPlace, fact: HostFact) -> HostPlace:
             return replace(place, reservable=reservable)
         case HostSwitched(_, on, _):
             return replace(place, on=on)
+        case HostDescribed() | HostPowerSet() | HostPowerCleared():
+            return place  # what a host is like, and how it is switched, moves it nowhere: `climate.domain.host_care`
         case HostRemoved():
             return replace(place, removed=True)
     raise ValueError(f"unknown fact {type(fact).__name__}")

@@ -55,7 +55,14 @@ class AnyOf:
     terms: "tuple[Requirement, ...]"
 
 
-Requirement = Compare | Among | AllOf | AnyOf
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The term does not hold; nobody can ask for it in the language, only flavors ask for it."""
+
+    term: "Requirement"
+
+
+Requirement = Compare | Among | AllOf | AnyOf | Not
 ANYTHING = AllOf(())
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -145,6 +152,8 @@ def terms(requirement: Requirement) -> Iterator[Compare | Among]:
         case AllOf(inner) | AnyOf(inner):
             for term in inner:
                 yield from terms(term)
+        case Not(term):
+            yield from terms(term)
         case Compare() | Among():
             yield requirement
 
@@ -172,6 +181,8 @@ def matches(requirement: Requirement, host: Mapping[str, object]) -> bool:
             return all(matches(term, host) for term in inner)
         case AnyOf(inner):
             return any(matches(term, host) for term in inner)
+        case Not(term):
+            return not matches(term, host)
         case Among(key, values):
             return any(_holds("==", host.get(key), key in host, value) for value in values)
         case Compare(op, key, value):

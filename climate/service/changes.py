@@ -227,6 +227,7 @@ def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reserva
         beside=wish.beside,
         liked=wish.liked[present.id],
         soon=preparing.is_soon(climate.settings, wish.period, wish.now),
+        project_id=wish.lease.project_id,
     )
     if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
         return ReservationChanged(wish.now, present.id, spec, kept)

@@ -279,7 +279,8 @@ def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outco
     actions.tick_off(conn, event.id, event.due_at, done)
     now = climate.now(conn)
     facts = list(outcome(lease, now))
-    after = leases.record(conn, system(begun.worker), lease, *facts)
+    # These facts say what became of an event, and nothing that was read from rows: the journal is not folded for them.
+    after = leases.record_many(conn, system(begun.worker), [(lease, facts)])[0]
     turn = Turn(lease, after, now, begun.token)
     moved = moves.follow(climate, conn, system(begun.worker), turn)
     told = [*telling.of_lease(turn), *telling.of_hosts(moved), *lifecycle.of(climate.settings, lease, after)]

@@ -22,7 +22,7 @@ from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
 from climate.settings import Settings
-from climate.store import ailing, claims, cleaning, hosts, places
+from climate.store import ailing, claims, cleaning, hosts, places, tampering
 from climate.store.ailing import Health
 
 WELL = "declared well"
@@ -123,6 +123,7 @@ def fail(climate: Climate, caller: Caller, host_id: str, reason: str, *, dry_run
 
     def act(conn: Connection, patient: bool) -> HostPlace:
         place = places.get(conn, number(host_id), lock=True)
+        tampering.refuse_places(conn, [place])
         failed = _fail(conn, caller, {place.host: reason.strip()}, climate.now(conn))
         if not failed:
             raise Conflict(f"Host {place.name} is in the pool {place.pool} already: {place.reason}")
@@ -150,6 +151,7 @@ def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fals
             raise Conflict(f"Host {place.name} has not failed: it is in the pool {place.pool}")
         if place.on and (said := word.get(place.name, UNKNOWN)):
             raise Conflict(f"Host {place.name} is unwell: {said}")
+        tampering.refuse_places(conn, [place])
         fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until)
         after = places.record(conn, caller, [(place, [fact])])[0]
         cleaning.presume_over(conn, place.host, now)

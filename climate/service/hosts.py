@@ -1,8 +1,9 @@
 """Register hosts with the reservation service, describe them, and say who holds them when."""
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -10,14 +11,14 @@ from sqlalchemy import Connection
 
 from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
-from climate.domain import requirements
+from climate.domain import flavor_demand, host_care, requirements
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
-from climate.domain.facts import HostMoved
+from climate.domain.facts import HostMoved, HostPowerCleared
 from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
 from climate.service import objections, refusals
 from climate.service.unit import work
-from climate.store import availability, claims, hosts, idempotency, places, power, windows
+from climate.store import availability, claims, hosts, idempotency, journal, places, power, windows
 from climate.store.availability import Allocated
 from climate.store.hosts import Host, Property
 from climate.store.idempotency import Key
@@ -28,6 +29,9 @@ log = structlog.get_logger(__name__)
 LONGEST_NAME = 64
 
 TO_BE_KEPT = "registered with servers on it"
+
+UNSTORED = ("servers", "ids", "capabilities")
+"""What a host of the cloud has no column for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,14 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
 
     With `how.drain` one that has servers is registered too: nobody boots there from
     now on, and it goes to the reservation pool when the last one is gone.
-    NotFound where the cloud knows none of that name, Conflict where it knows
-    several, has servers on it, or the host is registered already.
+    `name` may also be the hypervisor id or the UUID of the host.  NotFound where
+    the cloud knows none of that name, Conflict where it knows several, has
+    servers on it, or the host is registered already.  The host gets the traits
+    and resource classes that the cloud knows, unless `extra` says otherwise.
     """
     require(caller, "oshosts:post")
     check_names(extra)
-    with refusals.of_the_cloud():
-        found = climate.cloud.find_hosts(name)
-    if not found:
-        raise NotFound(f"Host '{name}' not found!")
-    if len(found) > 1:
-        raise Conflict(f"Multiple hosts found for pattern '{name}'")
-    host, key = found[0], how.key
+    host, key = _found(climate, name), how.key
 
     def act(conn: Connection, patient: bool) -> Host:
         if key and (known := idempotency.earlier(conn, caller, key)):
@@ -68,7 +68,7 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
                 " or with drain=true one that is emptied first"
             )
         now = climate.now(conn)
-        made = _recorded(conn, caller, host, extra, now)
+        made = _recorded(conn, caller, host, {**host.capabilities, **extra}, now)
         if key:
             idempotency.remember(conn, caller, key, str(made.id), now)
         return made
@@ -77,6 +77,17 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
     if not how.dry_run:
         _enrol(climate, caller, made, key)
     return made
+
+
+def _found(climate: Climate, name: str) -> CloudHost:
+    """The one host of the cloud that is meant."""
+    with refusals.of_the_cloud():
+        found = climate.cloud.find_hosts(name)
+    if not found:
+        raise NotFound(f"Host '{name}' not found!")
+    if len(found) > 1:
+        raise Conflict(f"Multiple hosts found for pattern '{name}'")
+    return found[0]
 
 
 def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
@@ -92,7 +103,7 @@ def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[
 def _columns(host: CloudHost) -> dict[str, object]:
     """The cloud's description, in the words of the reservation service."""
     described = asdict(host)
-    return {"hypervisor_hostname": described.pop("name"), **{k: v for k, v in described.items() if k != "servers"}}
+    return {"hypervisor_hostname": described.pop("name"), **{k: v for k, v in described.items() if k not in UNSTORED}}
 
 
 def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
@@ -127,9 +138,23 @@ def _put_in_its_pool(climate: Climate, made: Host) -> None:
             climate.cloud.place(made.name, DRAINING, place.token)
 
 
-def get(climate: Climate, caller: Caller, host_id: str) -> Host:
+def get(climate: Climate, caller: Caller, host_id: str, at: datetime | None = None) -> Host:
+    """A host as it is; with `at` its extra capabilities are those of that moment.
+
+    NotFound before it was registered.
+    """
     require(caller, "oshosts:get")
-    return work(climate, lambda conn, patient: hosts.get(conn, number(host_id)))
+
+    def act(conn: Connection, patient: bool) -> Host:
+        host = hosts.get(conn, number(host_id))
+        if at is None:
+            return host
+        known = journal.until(journal.read(conn, places.get(conn, host.id).stream), at)
+        if not known:
+            raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+        return replace(host, extra=host_care.fold(journal.of_host(known)).extra)
+
+    return work(climate, act)
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Host]:
@@ -151,13 +176,20 @@ def update(
     def act(conn: Connection, patient: bool) -> Host:
         host = hosts.get(conn, number(host_id), lock=True)
         changed = {name for name, value in extra.items() if host.extra.get(name) != value}
-        relied = {key for text in hosts.relied_on(conn, host.id) for key in requirements.keys(requirements.parse(text))}
+        relied = _relied_on(conn, host.id)
         if changed & relied:
             names = ", ".join(sorted(changed & relied))
             raise Conflict(f"Can't add extracapabilities [{names}] to Host {host.id}: leases on it rely on them")
-        return hosts.change(conn, host.id, extra, climate.now(conn))
+        return hosts.change(conn, caller, host.id, extra, climate.now(conn))
 
     return work(climate, act, keep=not dry_run)
+
+
+def _relied_on(conn: Connection, number: int) -> frozenset[str]:
+    """Names of the capabilities for which reservations were given this host."""
+    asked = (requirements.keys(requirements.parse(text)) for text in hosts.relied_on(conn, number))
+    flavors = (json.loads(text)["extra_specs"] for text in hosts.flavors_on(conn, number))
+    return frozenset().union(*asked, *(flavor_demand.capabilities(specs) for specs in flavors))
 
 
 def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:
@@ -176,9 +208,11 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
         place, token = places.get(conn, host.id), claims.tokens(conn, 1)[0]
         if place.pool is not Pool.FAILED:
             objections.refuse_asleep(conn, [place])
+        if power.clear(conn, host.id):
+            places.record(conn, caller, [(place, [HostPowerCleared(now)])])
         hosts.remove(conn, caller, host.id, now)
-        power.clear(conn, host.id)
-        windows.close(conn, [one.id for one in windows.listed(conn, Wanted(host.id))], WindowState.CANCELLED, now)
+        left = [one.id for one in windows.listed(conn, Wanted(host.id))]
+        windows.close(conn, caller, left, WindowState.CANCELLED, now)
         return place, token
 
     place, token = work(climate, act, keep=not dry_run)
@@ -204,7 +238,7 @@ def _told(verb: Callable[[str], None], name: str) -> None:
 
 def allocations(climate: Climate, caller: Caller) -> list[tuple[int, list[Allocated]]]:
     """Every host with who holds it, now and later; hosts that nobody holds have an empty list."""
-    require(caller, "oshosts:get")
+    require(caller, "oshosts:get_allocations")
 
     def act(conn: Connection, patient: bool) -> list[tuple[int, list[Allocated]]]:
         by_host: dict[int, list[Allocated]] = {host.id: [] for host in hosts.listed(conn)}
@@ -216,7 +250,7 @@ def allocations(climate: Climate, caller: Caller) -> list[tuple[int, list[Alloca
 
 
 def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, list[Allocated]]:
-    require(caller, "oshosts:get")
+    require(caller, "oshosts:get_allocations")
 
     def act(conn: Connection, patient: bool) -> tuple[int, list[Allocated]]:
         host = hosts.get(conn, number(host_id))
@@ -227,14 +261,14 @@ def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, lis
 
 def properties(climate: Climate, caller: Caller, *, private: bool = False) -> list[Property]:
     """Extra capabilities and their values; the private ones only for admins who ask for all."""
-    require(caller, "oshosts:properties")
+    require(caller, "oshosts:get_resource_properties")
     if private and not caller.is_admin:
         raise Forbidden("Only admins may list private properties")
     return work(climate, lambda conn, patient: hosts.property_list(conn, private=private))
 
 
 def set_private(climate: Climate, caller: Caller, name: str, private: bool) -> Property:
-    require(caller, "oshosts:put")
+    require(caller, "oshosts:update_resource_properties")
     return work(climate, lambda conn, patient: hosts.set_private(conn, name, private, climate.now(conn)))
 
 
@@ -253,7 +287,13 @@ def marker_number(marker: str) -> int:
 
 
 def check_names(extra: Mapping[str, object]) -> None:
-    """Names of capabilities: up to 64 letters, digits and _ - : . that are not the name of a column."""
+    """InvalidInput for a name that is not of up to 64 letters, digits and _ - : . or is that of a column.
+
+    And for authorized projects that name none.
+    """
+    named = extra.get(hosts.AUTHORIZED_PROJECTS)
+    if named is not None and not str(named).replace(",", " ").split():
+        raise InvalidInput(f"{hosts.AUTHORIZED_PROJECTS} must name ids of projects, by commas, not {named!r}")
     for name in extra:
         if len(name) > LONGEST_NAME:
             raise InvalidInput("Extra capability key too long")

@@ -10,10 +10,12 @@ from climate.context import Climate
 from climate.domain import limits as rules
 from climate.domain.lease import Lease
 from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Limit, Wish
+from climate.domain.operator_facts import limits_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.unit import work
-from climate.store import limits
+from climate.store import journal, limits
+from climate.store.journal import Entry
 from climate.store.limits import Rule
 
 FAR = timedelta(days=100 * 366)
@@ -77,6 +79,21 @@ def of(climate: Climate, caller: Caller, project_id: str | None = None) -> list[
     return work(climate, lambda conn, patient: _standings(climate, conn, wanted))
 
 
+def at(climate: Climate, caller: Caller, moment: datetime, project_id: str | None = None) -> list[Standing]:
+    """All limits as they were at a moment, without their use."""
+    require(caller, "limits:get" if project_id in (None, caller.project_id) else "limits:all")
+    wanted = caller.project_id if project_id is None else project_id
+    known = work(climate, lambda conn, patient: limits.then(conn, wanted, moment))
+    found = [(limit, known.get(limit)) for limit in Limit]
+    return [Standing(limit, rule.value if rule else None, rule.project_id if rule else None) for limit, rule in found]
+
+
+def history(climate: Climate, caller: Caller, project_id: str) -> list[Entry]:
+    """Who has set which limits of a project, or of "", and when."""
+    require(caller, "limits:all")
+    return work(climate, lambda conn, patient: journal.read(conn, limits_stream(project_id)))
+
+
 def everyones(climate: Climate, caller: Caller) -> list[Standing]:
     """What is set for any project, and for all."""
     require(caller, "limits:all")
@@ -91,7 +108,7 @@ def put(
     require(caller, "limits:put")
 
     def act(conn: Connection, patient: bool) -> list[Standing]:
-        limits.put(conn, project_id, values, climate.now(conn))
+        limits.put(conn, caller, project_id, values, climate.now(conn))
         return _standings(climate, conn, project_id)
 
     return work(climate, act, keep=not dry_run)
@@ -100,7 +117,9 @@ def put(
 def drop(climate: Climate, caller: Caller, project_id: str, *, dry_run: bool = False) -> int:
     """Take all limits of a project away; the default ones hold for it then."""
     require(caller, "limits:delete")
-    return work(climate, lambda conn, patient: limits.drop(conn, project_id), keep=not dry_run)
+    return work(
+        climate, lambda conn, patient: limits.drop(conn, caller, project_id, climate.now(conn)), keep=not dry_run
+    )
 
 
 def _standings(climate: Climate, conn: Connection, project_id: str) -> list[Standing]:

@@ -15,6 +15,7 @@ from climate.domain.notices import Notice
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
+from climate.domain.window_facts import fold
 from climate.service import drift, notices
 from climate.service.clearing import Clearing, clear, when
 from climate.service.curing import Outcome
@@ -23,8 +24,9 @@ from climate.service.objections import clash
 from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
-from climate.store import ailing, claims, leases, places, windows
-from climate.store.windows import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Wanted, Window
+from climate.store import ailing, claims, journal, leases, places, windows
+from climate.store.journal import Entry
+from climate.store.windows import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Wanted, Window, WindowState
 
 GRACE = timedelta(minutes=1)
 """How far in the past a window may start, for clients that know no seconds."""
@@ -96,7 +98,7 @@ def _planned(climate: Climate, conn: Connection, order: Order, wanted: Clearing)
     window, moved = wanted.window, clear(climate, conn, wanted)
     if not moved:  # else it was its lease that let go of it
         _refuse_moved(order, places.get(conn, window.host, lock=True))
-    windows.add(conn, window)
+    windows.add(conn, wanted.author, window)
     notices.tell(conn, wanted.now, _notice(window, f"is worked on {when(window.during)}"))
     return Planned(window, moved)
 
@@ -134,7 +136,7 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
         reason = window.reason if changes.reason is None else _reason(changes.reason)
         after = replace(window, during=during, reason=reason, updated_at=now)
         moved = clear(climate, conn, Clearing(after, caller, changes.force, now)) if during != window.during else ()
-        windows.change(conn, window.id, during, reason, now)
+        windows.change(conn, caller, after, now)
         if window.state is ACTIVE:
             _stay(conn, caller, after, now)
         return Planned(after, moved)
@@ -155,7 +157,8 @@ def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = Fa
         if not window.is_open:
             return window
         state = DONE if window.state is ACTIVE else CANCELLED
-        windows.close(conn, [window.id], state, now)
+        windows.refuse_tampered(conn, window)
+        windows.close(conn, caller, [window.id], state, now)
         return replace(window, state=state, updated_at=now)
 
     window = work(climate, act, keep=not dry_run)
@@ -164,9 +167,31 @@ def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = Fa
     return window
 
 
-def get(climate: Climate, caller: Caller, window_id: UUID) -> Window:
+def get(climate: Climate, caller: Caller, window_id: UUID, at: datetime | None = None) -> Window:
+    """A window as it is, or with `at` as it was; NotFound also before it was planned."""
     require(caller, "maintenances:get")
-    return work(climate, lambda conn, patient: windows.get(conn, window_id))
+    return work(
+        climate, lambda conn, patient: windows.get(conn, window_id) if at is None else _then(conn, window_id, at)
+    )
+
+
+def _then(conn: Connection, window_id: UUID, at: datetime) -> Window:
+    window, known = windows.get(conn, window_id), journal.until(journal.read(conn, window_id), at)
+    if not known:
+        raise windows.no_window(window_id)
+    then = fold(journal.of_window(known))
+    changed = known[-1].fact.at if len(known) > 1 else None
+    return replace(window, during=then.during, reason=then.reason, state=WindowState(then.state), updated_at=changed)
+
+
+def history(climate: Climate, caller: Caller, window_id: UUID) -> list[Entry]:
+    """All that happened to a window, with who did it."""
+    require(caller, "maintenances:get")
+
+    def act(conn: Connection, patient: bool) -> list[Entry]:
+        return journal.read(conn, windows.get(conn, window_id).id)
+
+    return work(climate, act)
 
 
 def listed(climate: Climate, caller: Caller, wanted: Wanted) -> list[Window]:
@@ -179,6 +204,7 @@ def _open(conn: Connection, window_id: UUID) -> Window:
     window = windows.get(conn, window_id, lock=True)
     if not window.is_open:
         raise Conflict(f"The maintenance window is {window.state}: only one that is planned or active can be changed")
+    windows.refuse_tampered(conn, window)
     return window
 
 
@@ -236,9 +262,9 @@ def _begin(climate: Climate, conn: Connection) -> list[HostPlace]:
     present = places.of(conn, numbers, lock=True)
     waited_for = ailing.being_ended(conn, numbers, now) if numbers else frozenset()
     missed = [w for w in due if present[w.host].removed or w.during.end <= now]
-    windows.close(conn, [w.id for w in missed], CANCELLED, now)
+    windows.close(conn, AUTHOR, [w.id for w in missed], CANCELLED, now)
     begun = [w for w in due if w.host not in waited_for and w not in missed]
-    windows.begin(conn, [w.id for w in begun], now)
+    windows.begin(conn, AUTHOR, [w.id for w in begun], now)
     tokens = claims.tokens(conn, len(begun)) if begun else []
     moves = [(w, _moved(w, present[w.host], now, token)) for w, token in zip(begun, tokens, strict=True)]
     moved = places.record(conn, AUTHOR, [(present[w.host], [pools.move(present[w.host], fact)]) for w, fact in moves])
@@ -259,7 +285,7 @@ def _stay(conn: Connection, author: Caller, window: Window, now: datetime) -> No
 
 def _end(climate: Climate, conn: Connection) -> None:
     now = climate.now(conn)
-    windows.close(conn, [window.id for window in windows.ending(conn, now)], DONE, now)
+    windows.close(conn, AUTHOR, [window.id for window in windows.ending(conn, now)], DONE, now)
 
 
 def _free_again(climate: Climate) -> frozenset[int]:

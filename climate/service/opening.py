@@ -9,7 +9,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace
 from climate.service.hosts import number
 from climate.service.unit import work
-from climate.store import journal, places
+from climate.store import journal, places, tampering
 from climate.store.journal import Entry
 
 LONGEST_REASON = 255
@@ -30,6 +30,7 @@ def open_to_promises(
         place = places.get(conn, number(host_id), lock=True)
         if place.reservable == reservable:
             return place
+        tampering.refuse_places(conn, [place])
         said = HostOpened(climate.now(conn), reservable, reason)
         return places.record(conn, caller, [(place, [said])])[0]
 

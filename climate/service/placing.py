@@ -19,7 +19,7 @@ from climate.service import drift, healing, maintenance, objections, refusals
 from climate.service.curing import Case, Outcome, curable, cure
 from climate.service.objections import MOST_TOLD, Asked, Order
 from climate.service.unit import work
-from climate.store import claims, cleaning, leases, places, pools
+from climate.store import claims, cleaning, leases, places, pools, tampering
 from climate.store.pools import Promise
 
 log = structlog.get_logger(__name__)
@@ -153,6 +153,7 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
     objections.refuse_cleaned(conn, asked)
     if order.to is Pool.MULTI_TENANT:
         objections.refuse_asleep(conn, [locked[number] for number in asked.numbers])
+    tampering.refuse_places(conn, locked.values())
     changes = [(place, [checked(place, _fact(asked, place, now))]) for place in locked.values()]
     after = {place.host: place for place in places.record(conn, asked.caller, changes)}
     cleaning.free(conn, [place.host for place in asked.moving if place.pool is Pool.CLEANING])

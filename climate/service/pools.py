@@ -11,13 +11,15 @@ from sqlalchemy import Connection
 from climate.cloud import CloudServer
 from climate.context import Climate
 from climate.domain.errors import InvalidInput, InvalidPeriod, NotFound
+from climate.domain.operator_facts import terms_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.pools import Deadline, HostPlace, OnEnd, Pool
 from climate.service import ordinary, recycling
 from climate.service.recycling import Ahead
 from climate.service.unit import work
-from climate.store import claims, drift, places, pools, terms
+from climate.store import claims, drift, journal, places, pools, terms
+from climate.store.journal import Entry
 from climate.store.pools import Count, Promise
 from climate.store.terms import Terms
 
@@ -86,9 +88,10 @@ def listed(climate: Climate, caller: Caller) -> list[Standing]:
     return _counted(climate, work(climate, lambda conn, patient: _standings(climate, conn)))
 
 
-def get(climate: Climate, caller: Caller, pool: Pool) -> Standing:
+def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None) -> Standing:
+    """A pool as it is; with `at` its terms are those of that moment."""
     require(caller, "pools:get")
-    found = work(climate, lambda conn, patient: _standings(climate, conn))
+    found = work(climate, lambda conn, patient: _standings(climate, conn, at))
     one = next(one for one in found if one.pool is pool)
     return _counted(climate, [one])[0] if pool is Pool.MULTI_TENANT else one
 
@@ -100,12 +103,21 @@ def _counted(climate: Climate, found: Sequence[Standing]) -> list[Standing]:
     return [replace(one, unregistered=others) if one.pool is Pool.MULTI_TENANT else one for one in found]
 
 
-def _standings(climate: Climate, conn: Connection) -> list[Standing]:
+def history(climate: Climate, caller: Caller, pool: Pool) -> list[Entry]:
+    """Who has set which terms of a pool, and when."""
+    require(caller, "pools:get")
+    return work(climate, lambda conn, patient: journal.read(conn, terms_stream(pool)))
+
+
+def _standings(climate: Climate, conn: Connection, at: datetime | None = None) -> list[Standing]:
     now = climate.now(conn)
-    counts, own = pools.counted(conn, now, now + SOON), terms.own(conn)
+    counts = pools.counted(conn, now, now + SOON)
+    own = terms.own(conn) if at is None else terms.then(conn, at)
     said = frozenset(name for name in terms.NAMES if own.get(name) is not None)
     found = [Standing(pool, counts.get(pool, Count())) for pool in Pool]
-    kept = Standing(Pool.RESERVATION, counts.get(Pool.RESERVATION, Count()), terms.of(conn, climate.settings), said)
+    kept = Standing(
+        Pool.RESERVATION, counts.get(Pool.RESERVATION, Count()), terms.of(conn, climate.settings, own), said
+    )
     return [kept if one.pool is Pool.RESERVATION else one for one in found]
 
 
@@ -125,7 +137,7 @@ def change(
         _check(climate, name, value)
 
     def act(conn: Connection, patient: bool) -> Standing:
-        terms.put(conn, changes, climate.now(conn))
+        terms.put(conn, caller, changes, climate.now(conn))
         claims.wake_rounds(conn)
         return next(one for one in _standings(climate, conn) if one.pool is pool)
 

@@ -12,7 +12,7 @@ from climate.context import Climate
 from climate.domain import energy
 from climate.domain.energy import Report
 from climate.domain.errors import Conflict, InvalidInput, InvalidPeriod, NotFound, Unavailable
-from climate.domain.facts import HostSwitched
+from climate.domain.facts import HostPowerCleared, HostPowerSet, HostSwitched
 from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
 from climate.power import OFF, ON, PowerDriver
@@ -20,7 +20,7 @@ from climate.service import refusals, switching
 from climate.service.hosts import marker_number, number
 from climate.service.switchboard import Job
 from climate.service.unit import work
-from climate.store import places, power, switches
+from climate.store import host_care, places, power, switches
 from climate.store.power import Supply
 
 USED = frozenset({Pool.LENT, Pool.RECYCLING, Pool.DRAINING, Pool.CLEANING})
@@ -77,6 +77,9 @@ def put(
 
     def act(conn: Connection, patient: bool) -> Powered:
         place, now = places.get(conn, number(host_id), lock=True), climate.now(conn)
+        host_care.refuse_tampered(conn, place)
+        told = HostPowerSet(now, wiring.driver, plain, wiring.watts, bool(sealed))
+        places.record(conn, caller, [(place, [told])])
         made = power.put(conn, Supply(place.host, wiring.driver, plain, now, sealed, wiring.watts), now)
         return _powered(climate, place, made)
 
@@ -114,10 +117,11 @@ def clear(climate: Climate, caller: Caller, host_id: str, *, force: bool = False
         place = found.place
         if not force and (not place.on or found.supply.wanted == OFF):
             raise Conflict(f"Host {place.name} is switched off: switch it on first, or force it")
+        now = climate.now(conn)
+        host_care.refuse_tampered(conn, place)
         power.clear(conn, place.host)
-        if not place.on:
-            on = HostSwitched(climate.now(conn), True, "no longer switched by climate")
-            places.record(conn, caller, [(place, [on])])
+        on = () if place.on else (HostSwitched(now, True, "no longer switched by climate"),)
+        places.record(conn, caller, [(place, [HostPowerCleared(now), *on])])
 
     work(climate, act, keep=not dry_run)
 

@@ -65,6 +65,10 @@ class Wanted:
     """Hosts not to take, though they may look free."""
     soon: bool = False
     """Whether hosts that are switched off may not be up in time."""
+    project_id: str = ""
+    """For which they are wanted: hosts with authorized projects are for those only."""
+    at_random: bool = False
+    """Whether any of the free hosts will do, however well it fits."""
 
 
 def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:

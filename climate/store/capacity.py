@@ -22,7 +22,9 @@ from climate.domain.errors import Busy, NotEnoughHosts
 from climate.domain.period import Period
 from climate.domain.requirements import Requirement
 from climate.domain.slots import Order, Room, Size, Use
+from climate.store import inventories
 from climate.store.availability import HORIZON, PATIENT_LOOKS, TryPatiently, take_pool_lock
+from climate.store.inventories import Taken
 from climate.store.room import PARTS, search
 from climate.store.tables import hosts
 
@@ -57,6 +59,12 @@ class Wanted:
     """The part of the window that comes after the lease's period."""
     soon: bool = False
     """Whether hosts that are switched off may not be up in time."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Amounts of resource classes for each slot."""
+    classes_beside: Sequence[Taken] = ()
+    """What was chosen of them a moment ago."""
+    project_id: str = ""
+    """For which they are wanted: hosts with authorized projects are for those only."""
 
     @property
     def must(self) -> tuple[int, ...]:
@@ -83,7 +91,10 @@ def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
 def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
     take_pool_lock(conn)
     for _ in range(PATIENT_LOOKS):
-        seen = slots.choose(_looked(conn, wanted, search(wanted.requirement).best), wanted.order)
+        # By size alone it is not known how many hosts are enough where resource classes are asked for.
+        statements = search(wanted.requirement)
+        look = statements.ranked if wanted.classes else statements.best
+        seen = slots.choose(_looked(conn, wanted, look), wanted.order)
         if seen is None:
             raise Cramped(wanted)
         rows = select(hosts.c.id).where(hosts.c.id.in_(sorted(seen))).order_by(hosts.c.id)
@@ -95,14 +106,23 @@ def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
 
 
 def _looked(conn: Connection, wanted: Wanted, statement: Select[Any]) -> list[Room]:
-    return [Room(*row) for row in conn.execute(statement, _given(wanted, numbers=None))]
+    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _given(wanted, numbers=None))])
+
+
+def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
+    """The rooms, each with no more slots than the resource classes allow for."""
+    if not wanted.classes or not rooms:
+        return rooms
+    numbers = [room.host for room in rooms]
+    fit = inventories.fitting(conn, numbers, wanted.classes, wanted.window, wanted.own, wanted.classes_beside)
+    return [Room(room.host, min(room.free, fit.get(room.host, 0))) for room in rooms]
 
 
 def _again(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
     """The rooms of hosts whose rows are ours, in the order given; whether they suit is asked again too."""
     given = _given(wanted, numbers=sorted(numbers))
     found = {row.id: row.free for row in conn.execute(search(wanted.requirement).again, given)}
-    return [Room(number, found[number]) for number in numbers if number in found]
+    return _capped(conn, wanted, [Room(number, found[number]) for number in numbers if number in found])
 
 
 def _given(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, object]:
@@ -122,6 +142,7 @@ def _given(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, o
         "must": list(wanted.must),
         "without": list(wanted.without),
         "soon": wanted.soon,
+        "project_id": wanted.project_id,
         "numbers": numbers,
     }
 
@@ -157,8 +178,10 @@ def shortage(conn: Connection, wanted: Wanted) -> Shortage:
     until = window.end + HORIZON
     given = {**_given(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
     capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
-    rooms = [Room(*row) for row in conn.execute(statements.rooms, given)]
+    rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
     told = Shortage(len(capacities), slots.fitting(order, rooms))
+    if wanted.classes:
+        return told  # when they would be free is not looked up: a start that fits by size alone may be none
     rows = conn.execute(statements.uses, given).all()
     known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
     uses = [Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None) for row in rows]

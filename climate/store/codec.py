@@ -8,9 +8,11 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from climate.domain import facts
+from climate.domain import facts, operator_facts, window_facts
 
-KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (*get_args(facts.Fact), *get_args(facts.HostFact))}
+AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | window_facts.WindowFact
+
+KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
 
 def encode(value: Any) -> Any:
@@ -29,7 +31,7 @@ def encode(value: Any) -> Any:
             return value
 
 
-def decode(kind: str, body: Mapping[str, Any]) -> "facts.Fact | facts.HostFact":
+def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
     """The fact of that kind; fields that the body does not have take their defaults."""
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
 

@@ -11,16 +11,19 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.domain.facts import HostEnrolled, HostRemoved
+from climate.domain.facts import HostDescribed, HostEnrolled, HostRemoved
 from climate.domain.policy import Caller
 from climate.domain.pools import Pool
-from climate.store import places
+from climate.store import host_care, places
 from climate.store.care_tables import properties
 from climate.store.tables import allocations, hosts, in_force, reservations
 
 HOST_TYPE = "physical:host"
 FLAVOR_TYPE = "flavor:instance"
 """Its resource_properties are the flavor itself, and no requirement."""
+
+AUTHORIZED_PROJECTS = "authorized_projects"
+"""Extra capability: ids of the projects that the host is for, by commas.  Its values are for administrators only."""
 
 COLUMNS = (
     "id",
@@ -84,7 +87,7 @@ def add(
     except IntegrityError as error:
         raise Conflict(f"Host '{own['hypervisor_hostname']}' is already registered") from error
     _name_properties(conn, extra, now)
-    first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool)
+    first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool, dict(extra))
     places.begin(conn, author, made.stream, first)
     return _host(made)
 
@@ -113,9 +116,12 @@ def listed(conn: Connection, marker: int | None = None, limit: int | None = None
     return [_host(row) for row in conn.execute(query)]
 
 
-def change(conn: Connection, host_id: int, extra: Mapping[str, str | None], now: datetime) -> Host:
-    """Set capabilities, or remove those whose value is None."""
+def change(conn: Connection, author: Caller, host_id: int, extra: Mapping[str, str | None], now: datetime) -> Host:
+    """Set capabilities, or remove those whose value is None; Tampered where rows are not what the facts say."""
     host = get(conn, host_id, lock=True)
+    place = places.get(conn, host_id)
+    host_care.refuse_tampered(conn, place)
+    places.record(conn, author, [(place, [HostDescribed(now, dict(extra))])])
     merged = {**host.extra, **extra}
     kept = {key: value for key, value in merged.items() if value is not None}
     changed = update(hosts).where(hosts.c.id == host_id).values(extra=kept, updated_at=now)
@@ -151,6 +157,16 @@ def relied_on(conn: Connection, host_id: int) -> list[str]:
     return [text for row in conn.execute(query.distinct()) for text in row if text]
 
 
+def flavors_on(conn: Connection, host_id: int) -> list[str]:
+    """Flavors (as JSON text) of which reservations hold slots of the host, now or later."""
+    query = (
+        select(reservations.c.spec["resource_properties"].astext)
+        .join(allocations, allocations.c.reservation_id == reservations.c.id)
+        .where(allocations.c.host == host_id, in_force(allocations), reservations.c.resource_type == FLAVOR_TYPE)
+    )
+    return list(conn.scalars(query.distinct()))
+
+
 def property_names(conn: Connection, *, private: bool) -> frozenset[str]:
     """Names of all extra capabilities, the private ones only when asked for."""
     query = select(properties.c.property_name).where(properties.c.resource_type == HOST_TYPE)
@@ -181,7 +197,8 @@ def set_private(conn: Connection, name: str, private: bool, now: datetime) -> Pr
 
 def _name_properties(conn: Connection, extra: Mapping[str, object], now: datetime) -> None:
     rows = [
-        {"id": uuid4(), "resource_type": HOST_TYPE, "property_name": name, "private": False, "created_at": now}
+        {"id": uuid4(), "resource_type": HOST_TYPE, "property_name": name, "created_at": now}
+        | {"private": name == AUTHORIZED_PROJECTS}
         for name in sorted(extra)
     ]
     if rows:

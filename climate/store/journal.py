@@ -4,14 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Uuid, bindparam, func, insert, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.domain.facts import Fact, HostFact
+from climate.domain.operator_facts import OperatorFact
 from climate.domain.policy import Caller
+from climate.domain.window_facts import WindowFact
 from climate.store import codec
+from climate.store.codec import AnyFact
 from climate.store.tables import journal
 
 
@@ -21,13 +26,13 @@ class Entry:
 
     stream: UUID
     version: int
-    fact: Fact | HostFact
+    fact: AnyFact
     actor: dict[str, Any]
     request_id: str
     recorded_at: datetime
 
 
-def rows(facts: Sequence[tuple[UUID, int, Fact | HostFact]], author: Caller) -> list[dict[str, Any]]:
+def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, Any]]:
     """Facts, each with its stream and version, as lines to be appended."""
     actor = {"user_id": author.user_id, "project_id": author.project_id}
     return [
@@ -49,6 +54,13 @@ def read(conn: Connection, stream: UUID) -> list[Entry]:
     return [_entry(row) for row in found]
 
 
+def read_many(conn: Connection, streams: Sequence[UUID]) -> list[Entry]:
+    """All that happened in these streams, one stream after the other, each oldest first."""
+    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    ordered = select(journal).where(wanted).order_by(journal.c.stream, journal.c.version)
+    return [_entry(row) for row in conn.execute(ordered, {"streams": streams})]
+
+
 def until(entries: Sequence[Entry], at: datetime) -> list[Entry]:
     """What had happened by then.  In the order of versions: a poller may have read the clock a moment too early."""
     return list(takewhile(lambda entry: entry.fact.at <= at, entries))
@@ -64,12 +76,44 @@ def of_host(entries: Iterable[Entry]) -> list[HostFact]:
     return [entry.fact for entry in entries if isinstance(entry.fact, HostFact)]
 
 
-def read_all(conn: Connection, *, hosts: bool = False) -> Iterator[Entry]:
-    """Every lease's stream, or every host's, one after the other, each oldest first; in portions, so of any size."""
-    of_hosts = journal.c.kind.like("Host%")
-    ordered = select(journal).where(of_hosts if hosts else ~of_hosts).order_by(journal.c.stream, journal.c.version)
+def of_operators(entries: Iterable[Entry]) -> list[OperatorFact]:
+    """The facts of a stream of decisions."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, OperatorFact)]
+
+
+def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
+    """Every stream of one sort, one after the other, each oldest first; in portions, so of any size."""
+    kinds = [kind.__name__ for kind in get_args(of)]
+    ordered = select(journal).where(journal.c.kind.in_(kinds)).order_by(journal.c.stream, journal.c.version)
     for row in conn.execute(ordered, execution_options={"yield_per": 1000}):
         yield _entry(row)
+
+
+def hold(conn: Connection, stream: UUID) -> list[Entry]:
+    """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
+    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"journal {stream}", 0))))
+    return read(conn, stream)
+
+
+def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, WindowFact]]) -> None:
+    """Append a fact to each of these streams, after what is there; their rows must be locked."""
+    streams = [stream for stream, _ in happened]
+    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    last = select(journal.c.stream, func.max(journal.c.version)).where(wanted).group_by(journal.c.stream)
+    known: dict[UUID, int] = {row[0]: row[1] for row in conn.execute(last, {"streams": streams})}
+    entries = [(stream, known.get(stream, 0) + 1, fact) for stream, fact in happened]
+    if entries:
+        conn.execute(insert(journal), rows(entries, author))
+
+
+def of_window(entries: Iterable[Entry]) -> list[WindowFact]:
+    """The facts of a maintenance window's stream."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, WindowFact)]
+
+
+def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry], fact: OperatorFact) -> None:
+    """Append a fact to a stream that is held, after the entries `known`."""
+    conn.execute(insert(journal), rows([(stream, len(known) + 1, fact)], author))
 
 
 def _entry(row: Any) -> Entry:

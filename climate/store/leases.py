@@ -16,7 +16,7 @@ from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind, EventStatus, PartState
-from climate.store import journal, lease_rows
+from climate.store import journal, lease_rows, tampering
 from climate.store.failures import constraint
 from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.tables import allocations, events, lease_pools, leases, reservations
@@ -26,7 +26,13 @@ Change = tuple[Lease | None, Sequence[Fact]]
 
 
 def record(conn: Connection, author: Caller, lease: Lease | None, *happened: Fact) -> Lease:
-    """Append facts to a lease's journal and bring its rows up to date."""
+    """Append facts to a lease's journal and bring its rows up to date.
+
+    Tampered where its rows are not the fold of its journal: what is made of
+    them would become a fact.
+    """
+    if lease is not None:
+        tampering.refuse_lease(conn, lease)
     return record_many(conn, author, [(lease, happened)])[0]
 
 

@@ -1,6 +1,6 @@
 """Limits of projects, and what their leases take."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,8 +10,12 @@ from sqlalchemy import Connection, Uuid, bindparam, delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.domain.limits import Edge, Limit, Use
+from climate.domain.operator_facts import LimitsSet, decided, limits_stream
 from climate.domain.period import Period
+from climate.domain.policy import Caller
+from climate.store import journal, tampering
 from climate.store.care_tables import limits
+from climate.store.journal import Entry
 
 LONGEST_GRACE = timedelta(days=30)
 
@@ -41,14 +45,32 @@ def everyones(conn: Connection) -> list[Rule]:
     return [_rule(row) for row in conn.execute(select(limits).order_by(limits.c.project_id, limits.c.name))]
 
 
-def put(conn: Connection, project_id: str, values: Mapping[Limit, int | None], now: datetime) -> None:
-    """Set limits of a project; None takes one away."""
-    unset = [limit for limit, value in values.items() if value is None]
+def put(conn: Connection, author: Caller, project_id: str, values: Mapping[Limit, int | None], now: datetime) -> None:
+    """Set limits of a project; None takes one away.  Tampered where the rows are not what the facts say."""
+    stream = limits_stream(project_id)
+    known = journal.hold(conn, stream)
+    tampering.refuse_values(f"the limits of {project_id or 'all projects'}", _own(conn, project_id), _folded(known))
+    told = {str(limit): value for limit, value in values.items()}
+    journal.append(conn, author, stream, known, LimitsSet(now, project_id, told))
+    write(conn, project_id, told, now)
+
+
+def drop(conn: Connection, author: Caller, project_id: str, now: datetime) -> int:
+    """Take all limits of a project away; how many that were."""
+    present = {rule.limit: None for rule in everyones(conn) if rule.project_id == project_id}
+    if present:
+        put(conn, author, project_id, present, now)
+    return len(present)
+
+
+def write(conn: Connection, project_id: str, values: Mapping[str, Any], now: datetime) -> None:
+    """Bring the rows of a project's limits up to date."""
+    unset = [name for name, value in values.items() if value is None]
     if unset:
         conn.execute(delete(limits).where(limits.c.project_id == project_id, limits.c.name.in_(unset)))
     rows = [
-        {"project_id": project_id, "name": limit, "value": value, "updated_at": now}
-        for limit, value in values.items()
+        {"project_id": project_id, "name": name, "value": value, "updated_at": now}
+        for name, value in values.items()
         if value is not None
     ]
     if rows:
@@ -60,9 +82,35 @@ def put(conn: Connection, project_id: str, values: Mapping[Limit, int | None], n
         conn.execute(put)
 
 
-def drop(conn: Connection, project_id: str) -> int:
-    """Take all limits of a project away; how many that were."""
-    return conn.execute(delete(limits).where(limits.c.project_id == project_id)).rowcount
+def all_of(conn: Connection) -> dict[UUID, dict[str, Any]]:
+    """The limits of each project that has any, by the stream of their facts."""
+    found: dict[UUID, dict[str, Any]] = {}
+    for rule in everyones(conn):
+        found.setdefault(limits_stream(rule.project_id), {})[str(rule.limit)] = rule.value
+    return found
+
+
+def forget(conn: Connection) -> None:
+    """Drop all limits, for the rebuild from the journal."""
+    conn.execute(delete(limits))
+
+
+def then(conn: Connection, project_id: str, at: datetime) -> dict[Limit, Rule]:
+    """The limits that held for a project at that moment: its own before the default ones."""
+    found: dict[Limit, Rule] = {}
+    for owner in (DEFAULT, project_id):
+        known = _folded(journal.until(journal.read(conn, limits_stream(owner)), at))
+        found |= {Limit(name): Rule(owner, Limit(name), value) for name, value in known.items()}
+    return found
+
+
+def _own(conn: Connection, project_id: str) -> dict[str, Any]:
+    rows = conn.execute(select(limits).where(limits.c.project_id == project_id))
+    return {row.name: row.value for row in rows}
+
+
+def _folded(known: Sequence[Entry]) -> dict[str, Any]:
+    return decided(journal.of_operators(known))
 
 
 def one_at_a_time(conn: Connection, project_id: str) -> None:

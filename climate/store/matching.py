@@ -14,6 +14,7 @@ from sqlalchemy import (
     false,
     func,
     literal,
+    not_,
     or_,
     true,
 )
@@ -26,6 +27,7 @@ from climate.domain.requirements import (
     Among,
     AnyOf,
     Compare,
+    Not,
     Requirement,
     Value,
     keys,
@@ -51,6 +53,8 @@ def condition(requirement: Requirement) -> ColumnElement[bool]:
             return and_(true(), *(condition(term) for term in terms))
         case AnyOf(terms):
             return or_(false(), *(condition(term) for term in terms))
+        case Not(term):
+            return not_(func.coalesce(condition(term), false()))
         case Among(key, values):
             return or_(false(), *(_holds("==", key, value) for value in values))
         case Compare(op, key, value):

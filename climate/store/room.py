@@ -66,6 +66,8 @@ class Search:
 
     For what starts soon those that are up come before them.
     """
+    ranked: Select[Any]
+    """All hosts that have room, in that order."""
     quick: Select[Any]
     """The same, locked; passes over those that others hold."""
     again: Select[Any]
@@ -83,10 +85,11 @@ def search(requirement: Requirement) -> Search:
     """The statements for a requirement."""
     suitable = suits(requirement)
     everywhere = _rooms(suitable)
-    best = _best(everywhere)
+    best, ranked = _best(everywhere), select(everywhere.c.id, everywhere.c.free).order_by(*_order(everywhere))
     free = _rooms(and_(suitable, hosts.c.id == func.any(_numbers("numbers"))), "AND a.host = ANY (:numbers)")
     return Search(
         best=best,
+        ranked=ranked,
         quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
         again=select(free.c.id, free.c.free),
         rooms=select(everywhere.c.id, everywhere.c.free),
@@ -137,8 +140,13 @@ def _rooms(suitable: ColumnElement[bool], among: str = "") -> FromClause:
     return select(counted, worth).where(counted.c.free >= _number("least")).subquery("rooms")
 
 
+def _order(rooms: FromClause) -> tuple[ColumnElement[Any], ...]:
+    """The best hosts first."""
+    return rooms.c.kept.desc(), rooms.c.recycles, rooms.c.off, rooms.c.shared.desc(), rooms.c.free, rooms.c.id
+
+
 def _best(rooms: FromClause) -> Select[Any]:
-    order = (rooms.c.kept.desc(), rooms.c.recycles, rooms.c.off, rooms.c.shared.desc(), rooms.c.free, rooms.c.id)
+    order = _order(rooms)
     before = func.sum(rooms.c.worth).over(order_by=order, rows=(None, -1 - SPARE))
     ranked = select(
         rooms.c.id, rooms.c.free, func.row_number().over(order_by=order).label("place"), before.label("before")

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Integer,
     Interval,
     Select,
+    Text,
     Uuid,
     and_,
     bindparam,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    null,
     or_,
     select,
     true,
@@ -31,6 +33,7 @@ from climate.domain.period import Period
 from climate.domain.pools import BOOKABLE, Pool
 from climate.domain.requirements import Requirement
 from climate.store.care_tables import host_power
+from climate.store.hosts import AUTHORIZED_PROJECTS
 from climate.store.matching import condition
 from climate.store.tables import Time, allocations, has, hosts, in_force
 
@@ -52,6 +55,10 @@ class Asked(Protocol):
     def without(self) -> tuple[int, ...]: ...
     @property
     def soon(self) -> bool: ...
+    @property
+    def project_id(self) -> str: ...
+    @property
+    def at_random(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,8 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
         "must": list(asked.must),
         "without": list(asked.without),
         "soon": asked.soon,
+        "project_id": asked.project_id,
+        "at_random": asked.at_random,
         **more,
     }
 
@@ -107,9 +116,17 @@ def _numbers(name: str) -> ColumnElement[Any]:
 
 def suits(requirement: Requirement) -> ColumnElement[bool]:
     """Hosts that can be promised and are as required, or `must` be taken; but none of those to do `without`."""
-    there = and_(hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE)))
+    there = and_(
+        open_to_project(), hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE))
+    )
     suitable = and_(there, condition(requirement))
     return and_(or_(suitable, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
+
+
+def open_to_project() -> ColumnElement[bool]:
+    """Whether the project `project_id` is among the authorized ones of a host; every project is where it names none."""
+    named = func.regexp_split_to_array(hosts.c.extra[AUTHORIZED_PROJECTS].astext, r"[\s,]+")
+    return or_(~hosts.c.extra.has_key(AUTHORIZED_PROJECTS), bindparam("project_id", type_=Text) == func.any(named))
 
 
 def far_from_up() -> ColumnElement[int]:
@@ -135,7 +152,8 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
     """Those to keep, then the tightest fit among a random sample, so that long free stretches stay whole.
 
     A host that recycles comes last: to promise it is to end the servers that were to go on there.  For what
-    starts soon those that are switched on come before those that may not be up in time.
+    starts soon those that are switched on come before those that may not be up in time.  With `at_random` the
+    fit does not count.
     """
     kept = hosts.c.id == func.any(_numbers("keep"))
     recycles, off = has(hosts.c.pool, Pool.RECYCLING), far_from_up()
@@ -146,10 +164,11 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
         .limit(bindparam("sample", type_=Integer))
         .subquery("sample")
     )
+    fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
     return (
         select(hosts.c.id)
         .join(sample, sample.c.id == hosts.c.id)
-        .order_by(kept.desc(), recycles, off, _free_stretch(hosts.c.id), func.random())
+        .order_by(kept.desc(), recycles, off, fit, func.random())
         .limit(bindparam("limit", type_=Integer))
     )
 

@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.domain.filling import Rules
+from climate.domain.operator_facts import PoolTermsSet, decided, terms_stream
+from climate.domain.policy import Caller
 from climate.domain.pools import Pool
 from climate.settings import Settings
+from climate.store import journal, tampering
 from climate.store.care_tables import pool_terms
 
 FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain")
@@ -58,8 +62,9 @@ class Terms:
         }
 
 
-def of(conn: Connection, settings: Settings) -> Terms:
-    said = own(conn)
+def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = None) -> Terms:
+    """The terms that hold: what is `said`, or set now, before the settings."""
+    said = own(conn) if said is None else said
     fallback: dict[str, Any] = {
         "on_end": settings.host_on_end,
         "grace_period": settings.grace_period,
@@ -76,8 +81,40 @@ def own(conn: Connection) -> Mapping[str, Any]:
     return row._asdict() if row else {}
 
 
-def put(conn: Connection, changes: Mapping[str, Any], now: datetime) -> None:
-    """Set terms of the reservation pool; None: the settings say again."""
+def then(conn: Connection, at: datetime) -> Mapping[str, Any]:
+    """What was set for the reservation pool at that moment."""
+    known = journal.until(journal.read(conn, terms_stream(Pool.RESERVATION)), at)
+    return decided(journal.of_operators(known))
+
+
+def put(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datetime) -> None:
+    """Set terms of the reservation pool; None: the settings say again.
+
+    Tampered where the row is not what the facts say.
+    """
+    stream = terms_stream(Pool.RESERVATION)
+    known = journal.hold(conn, stream)
+    tampering.refuse_values(f"the pool {Pool.RESERVATION}", _said(own(conn)), decided(journal.of_operators(known)))
+    journal.append(conn, author, stream, known, PoolTermsSet(now, Pool.RESERVATION, dict(changes)))
+    write(conn, Pool.RESERVATION, changes, now)
+
+
+def write(conn: Connection, pool: str, changes: Mapping[str, Any], now: datetime) -> None:
+    """Bring the row of a pool's terms up to date."""
     row = {**changes, "updated_at": now}
-    made = insert(pool_terms).values(pool=Pool.RESERVATION, **row)
+    made = insert(pool_terms).values(pool=pool, **row)
     conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))
+
+
+def all_of(conn: Connection) -> dict[UUID, Mapping[str, Any]]:
+    """What is set for each pool, by the stream of its facts."""
+    return {terms_stream(row.pool): _said(row._asdict()) for row in conn.execute(select(pool_terms))}
+
+
+def forget(conn: Connection) -> None:
+    """Drop all terms, for the rebuild from the journal."""
+    conn.execute(delete(pool_terms))
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in NAMES if row.get(name) is not None}

@@ -1,6 +1,6 @@
 """Maintenance windows, and the allocations that keep their time free on their hosts."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,6 +12,9 @@ from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.period import Period
+from climate.domain.policy import Caller
+from climate.domain.window_facts import Standing, WindowBegun, WindowChanged, WindowClosed, WindowPlanned, fold
+from climate.store import journal, tampering
 from climate.store.care_tables import windows
 from climate.store.tables import allocations, has, hosts, in_force
 
@@ -27,6 +30,9 @@ class WindowState(StrEnum):
 
 
 PLANNED, ACTIVE, DONE, CANCELLED = WindowState
+
+HELD_AS = {PLANNED: "held", ACTIVE: "active"}
+"""State of the allocation that keeps the time of an open window free; that of others is released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,11 @@ class Window:
     updated_at: datetime | None = None
 
     @property
+    def standing(self) -> Standing:
+        """The part of it that its facts say."""
+        return Standing(self.host, self.during, self.reason, str(self.state))
+
+    @property
     def end(self) -> datetime | None:
         """None where it is not known."""
         return None if self.during.end == NO_END else self.during.end
@@ -55,12 +66,14 @@ class Window:
         return self.state in (PLANNED, ACTIVE)
 
 
-def add(conn: Connection, window: Window) -> None:
+def add(conn: Connection, author: Caller, window: Window) -> None:
     """Write a window down and keep its time free; nothing else may hold the host then, and its row must be locked."""
     own = {"host": window.host, "during": _range(window.during)}
     told = {"reason": window.reason, "state": window.state, "created_by": window.created_by}
     conn.execute(insert(windows).values(id=window.id, created_at=window.created_at, **own, **told))
     conn.execute(insert(allocations).values(kind="maintenance", state="held", window_id=window.id, **own))
+    planned = WindowPlanned(window.created_at, window.host, window.during, window.reason)
+    journal.append_next(conn, author, [(window.id, planned)])
 
 
 def get(conn: Connection, window_id: UUID, *, lock: bool = False) -> Window:
@@ -68,8 +81,12 @@ def get(conn: Connection, window_id: UUID, *, lock: bool = False) -> Window:
     query = _WINDOWS.where(windows.c.id == window_id)
     row = conn.execute(query.with_for_update(of=windows) if lock else query).one_or_none()
     if row is None:
-        raise NotFound(f"Object with {{'maintenance_id': '{window_id}'}} not found")
+        raise no_window(window_id)
     return _window(row)
+
+
+def no_window(window_id: UUID) -> NotFound:
+    return NotFound(f"Object with {{'maintenance_id': '{window_id}'}} not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +130,56 @@ def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
     return frozenset(conn.scalars(query))
 
 
-def begin(conn: Connection, ids: Sequence[UUID], now: datetime) -> None:
+def begin(conn: Connection, author: Caller, ids: Sequence[UUID], now: datetime) -> None:
     """These windows have begun."""
     if ids:
         conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=ACTIVE, updated_at=now))
         conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state="active"))
+        journal.append_next(conn, author, [(window_id, WindowBegun(now)) for window_id in ids])
 
 
-def close(conn: Connection, ids: Sequence[UUID], state: WindowState, now: datetime) -> None:
+def close(conn: Connection, author: Caller, ids: Sequence[UUID], state: WindowState, now: datetime) -> None:
     """These windows are over, or were given up: their hosts are free again."""
     if ids:
         conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=state, updated_at=now))
         conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state="released"))
+        journal.append_next(conn, author, [(window_id, WindowClosed(now, str(state))) for window_id in ids])
 
 
-def change(conn: Connection, window_id: UUID, during: Period, reason: str, now: datetime) -> None:
+def change(conn: Connection, author: Caller, after: Window, now: datetime) -> None:
     """Move a window, or say something else of it; as `add`, nothing else may hold the host then."""
-    own = _range(during)
-    kept = update(allocations).where(allocations.c.window_id == window_id)
+    own = _range(after.during)
+    kept = update(allocations).where(allocations.c.window_id == after.id)
     conn.execute(kept.values(during=own))
-    changed = update(windows).where(windows.c.id == window_id)
-    conn.execute(changed.values(during=own, reason=reason, updated_at=now))
+    changed = update(windows).where(windows.c.id == after.id)
+    conn.execute(changed.values(during=own, reason=after.reason, updated_at=now))
+    journal.append_next(conn, author, [(after.id, WindowChanged(now, after.during, after.reason))])
+
+
+def refuse_tampered(conn: Connection, window: Window) -> None:
+    """Return when a window, locked before, is what its facts say, else raise Tampered."""
+    known = journal.of_window(journal.read(conn, window.id))
+    tampering.refuse(f"maintenance window {window.id}", window.standing, fold(known) if known else None)
+
+
+def everything(conn: Connection) -> dict[UUID, Standing]:
+    """Every window there ever was, by its id."""
+    return {row.id: _window(row).standing for row in conn.execute(_WINDOWS)}
+
+
+def rewrite(conn: Connection, known: Mapping[UUID, Standing], planned: Mapping[UUID, journal.Entry]) -> None:
+    """Write the rows of all windows anew, and the time that they keep free; `planned` are their first entries."""
+    conn.execute(delete(allocations).where(allocations.c.kind == "maintenance"))
+    conn.execute(delete(windows).where(windows.c.id.not_in(list(known))))
+    for window_id, standing in known.items():
+        own = {"host": standing.host, "during": _range(standing.during)}
+        told = {**own, "reason": standing.reason, "state": standing.state}
+        if conn.execute(update(windows).where(windows.c.id == window_id).values(told)).rowcount == 0:
+            first = planned[window_id]
+            made = {"created_by": first.actor.get("user_id", ""), "created_at": first.fact.at}
+            conn.execute(insert(windows).values(id=window_id, **told, **made))
+        state = HELD_AS.get(WindowState(standing.state), "released")
+        conn.execute(insert(allocations).values(kind="maintenance", state=state, window_id=window_id, **own))
 
 
 def others(conn: Connection, window: Window) -> list[Window]:

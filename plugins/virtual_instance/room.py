@@ -36,7 +36,7 @@ class RoomForServers:
         return capacity.reserve(conn, ask, self._requirement(conn, ask))
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
-        capacity.hand_over(cloud, lent)
+        capacity.hand_over(cloud, lent, capacity.size_of(lent.reservation.spec))
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         """Nothing: such reservations have no actions of their own before the end."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from api.paths import canonical
+from api.paths import canonical, without_project
 from tests.api.echo import APIS
 from tests.identity.place import Asker, Place
 
@@ -251,6 +251,8 @@ def test_an_inbound_id_is_kept_for_the_logs_when_it_is_one(demo: Asker, log: io.
         ("/v1", "/reservation/v1"),
         ("/v1/leases.json", "/reservation/v1/leases"),
         ("/reservation/v1/leases/x.json", "/reservation/v1/leases/x"),
+        ("/", "/reservation"),
+        ("/versions", "/reservation"),
         ("/v1.json", "/v1.json"),
         ("/v10/leases", "/v10/leases"),
         ("/openapi.json", "/openapi.json"),
@@ -259,6 +261,23 @@ def test_an_inbound_id_is_kept_for_the_logs_when_it_is_one(demo: Asker, log: io.
 )
 def test_other_spellings_of_a_path(path: str, is_: str) -> None:
     assert canonical(path) == is_
+
+
+@pytest.mark.parametrize(
+    ("path", "is_", "project"),
+    [
+        ("/reservation/v1/p1/leases", "/reservation/v1/leases", "p1"),
+        ("/reservation/v1/p1/leases/x/history", "/reservation/v1/leases/x/history", "p1"),
+        ("/reservation/v1/leases/plugins", "/reservation/v1/leases/plugins", None),
+        ("/reservation/v1/leases/leases", "/reservation/v1/leases/leases", None),
+        ("/reservation/v1/p1/nowhere", "/reservation/v1/p1/nowhere", None),
+        ("/reservation/v1//leases", "/reservation/v1//leases", None),
+        ("/reservation/v1/leases", "/reservation/v1/leases", None),
+        ("/compute/v2.1/p1/leases", "/compute/v2.1/p1/leases", None),
+    ],
+)
+def test_a_project_may_stand_before_the_noun(path: str, is_: str, project: str | None) -> None:
+    assert without_project(path, ("leases", "plugins")) == (is_, project)
 
 
 def test_only_discovery_and_health_are_public(app: Flask) -> None:

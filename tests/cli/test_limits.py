@@ -37,6 +37,17 @@ def test_limits_are_set_and_unset(cli: Cli, wire: Wire) -> None:
     assert wire.sent("DELETE", f"{LIMITS}/p1")
 
 
+def test_what_was_decided_is_told_with_its_author(cli: Cli, wire: Wire) -> None:
+    told = cli("limit", "history", "p1", "-f", "value", "-c", "author", "-c", "decided").out
+    assert told == "admin host_hours=unset leases=4\n"
+    assert wire.asked[-1].path == f"{LIMITS}/p1/history"
+    assert cli("pool", "history", "-f", "value", "-c", "decided").out == "target=3\n"
+    assert cli("limit", "show", "p1", "--at", "2030-01-01 12:00").code == 0
+    assert wire.sent("GET", f"{LIMITS}/p1").query["at"].startswith("2030-01-01")
+    assert cli("pool", "show", "reservation", "--at", "2030-01-01 12:00").code == 0
+    assert wire.sent("GET", "/reservation/v1/pools/reservation").query["at"].startswith("2030-01-01")
+
+
 @pytest.mark.parametrize("bound", ["leases", "leases=x", "leases=-3", "hosts=3", "leases=1.5"])
 def test_what_is_no_limit_is_not_sent(cli: Cli, wire: Wire, bound: str) -> None:
     assert cli("limit", "set", "p1", bound).code == 2

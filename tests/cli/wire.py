@@ -141,8 +141,7 @@ class Wire:
         if path[0] == "events":
             return _json(200, {"events": [{"id": "e1", "event_type": "start_lease", "status": "ERROR"}]})
         if path[0] == "limits":
-            limit = {"name": "leases", "value": 3, "used": 1.0, "project_id": "default", "says": "leases"}
-            return Response(status=204) if request.method == "DELETE" else _json(200, {"limits": [limit]})
+            return self._limits(request, path[1:])
         if path[0] == "notices":
             return _json(200, {"notices": self._page(self.notices, request)})
         if path[0] == "maintenances":
@@ -183,9 +182,17 @@ class Wire:
             return _json(200, {"maintenances": [window]})
         return _json(200, {"maintenance": window, "leases": [moved] if body and body["force"] else []})
 
+    def _limits(self, request: Request, path: list[str]) -> Response:
+        if path[1:] == ["history"]:
+            return _decided("limits", {"leases": 4, "host_hours": None})
+        limit = {"name": "leases", "value": 3, "used": 1.0, "project_id": "default", "says": "leases"}
+        return Response(status=204) if request.method == "DELETE" else _json(200, {"limits": [limit]})
+
     def _pools(self, path: list[str], body: Any) -> Response:
         if not path:
             return _json(200, {"pools": [{"name": "reservation", "hosts": 8, "terms": None}]})
+        if path[1:] == ["history"]:
+            return _decided("terms", {"target": 3})
         if path[1:] == ["hosts"]:
             servers = [{"id": "s1", "name": "web", "project_id": "p1", "status": "ACTIVE"}]
             following = {"start": "2030-01-02T12:00:00.000000"}
@@ -335,6 +342,12 @@ class Wire:
         marker = request.args.get("marker")
         start = ids.index(marker) + 1 if marker else 0
         return things[start : start + min(self.page, int(request.args.get("limit", self.page)))]
+
+
+def _decided(key: str, told: dict[str, Any]) -> Response:
+    """A history with one decision of an administrator."""
+    entry = {"version": 1, "at": "2030-01-01T12:00:00.000000", "actor": {"user_id": "admin"}, "request_id": ""}
+    return _json(200, {"history": [{**entry, "kind": "LimitsSet", "body": {key: told}}]})
 
 
 def _json(status: int, body: Any, headers: dict[str, str] | None = None) -> Response:

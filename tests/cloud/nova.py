@@ -31,6 +31,9 @@ class Nova:
     """Called with each action on an aggregate before it is done."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     network: Neutron = field(default_factory=Neutron)
+    traits: dict[str, list[str]] = field(default_factory=dict)
+    inventories: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    """Of resource providers, which are named like their hypervisors; others Placement does not know."""
 
     def put(self, name: str, hosts: tuple[str, ...] = (), **metadata: str) -> dict[str, Any]:
         """An aggregate that is there already."""
@@ -112,11 +115,21 @@ class Nova:
         self.servers[server_id]["metadata"].pop(key)
         return Response(status=204)
 
+    def provides(self, provider: str, what: str) -> Response:
+        """Placement's answer about a resource provider."""
+        if provider not in self.traits:
+            abort(404)
+        found: Any = self.traits if what == "traits" else self.inventories
+        return jsonify({what: found[provider]})
+
+
+SIZES = {"vcpus": 8, "memory_mb": 8192, "local_gb": 100, "hypervisor_type": "QEMU", "hypervisor_version": 1}
+
 
 def _hypervisors() -> Response:
     wanted = request.args.get("hypervisor_hostname_pattern", "")
     found = [
-        {"id": name, "hypervisor_hostname": name, "service": {"host": service}}
+        {"id": name, "hypervisor_hostname": name, "service": {"host": service}, "running_vms": 0, **SIZES}
         for name, service in HYPERVISORS.items()
         if wanted in name
     ]
@@ -130,6 +143,12 @@ def _version() -> Response:
     )
 
 
+def _placement_version() -> Response:
+    links = [{"rel": "self", "href": ""}]
+    known = {"id": "v1.0", "status": "CURRENT", "max_version": "1.39", "min_version": "1.0", "links": links}
+    return jsonify({"versions": [known]})
+
+
 @contextmanager
 def nova(folder: Path) -> Iterator[tuple[Nova, Cloud]]:
     """The cloud, and the port over it; it asks nobody who he is."""
@@ -137,6 +156,7 @@ def nova(folder: Path) -> Iterator[tuple[Nova, Cloud]]:
     routes: tuple[tuple[str, str, Callable[..., Response]], ...] = (
         ("GET", "", _version),
         ("GET", "/os-hypervisors/detail", _hypervisors),
+        ("GET", "/os-services", lambda: jsonify({"services": []})),
         ("GET", "/os-aggregates", lambda: jsonify({"aggregates": list(there.aggregates.values())})),
         ("POST", "/os-aggregates", there.make),
         ("POST", "/os-aggregates/<number>/action", there.act),
@@ -150,12 +170,15 @@ def nova(folder: Path) -> Iterator[tuple[Nova, Cloud]]:
     for method, path, view in routes:
         app.add_url_rule(f"/compute{path}", f"{method} {path}", view, methods=[method])
     there.network.serve(app, "/network")
+    app.add_url_rule("/placement", "placement-versions", _placement_version)
+    app.add_url_rule("/placement/resource_providers/<provider>/<what>", "placement", there.provides)
     with served(app) as port:
         here = f"http://127.0.0.1:{port}"
         entry = {
             "auth_type": "none",
             "compute_endpoint_override": f"{here}/compute",
             "network_endpoint_override": f"{here}/network",
+            "placement_endpoint_override": f"{here}/placement",
         }
         (folder / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"nova": entry}}))
         yield there, openstack.of("nova", str(folder / "clouds.yaml"))

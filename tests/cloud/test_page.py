@@ -10,7 +10,7 @@ from climate.cloud import FREEPOOL
 from climate.cloud.openstack.acts import MADE_OF, OCCASION
 from climate.cloud.openstack.connection import TIMEOUT_SECONDS
 from climate.cloud.openstack.pools import BOOK, CLOSED, OWNER, TENANT
-from climate.cloud.openstack.remote import MICROVERSION
+from climate.cloud.openstack.remote import MICROVERSIONS
 from climate.cloud.openstack.servers import SLEEPS
 from climate.settings import Settings
 
@@ -25,5 +25,5 @@ def test_every_name_that_others_see_there_is_told(word: str) -> None:
 def test_settings_and_limits_are_the_codes() -> None:
     known = {f"CLIMATE_{setting.name.upper()}" for setting in fields(Settings)}
     assert set(re.findall(r"CLIMATE_\w+", PAGE)) <= known
-    assert f"Compute API {MICROVERSION}" in PAGE
+    assert f"Compute API {MICROVERSIONS['compute']}" in PAGE
     assert f"{TIMEOUT_SECONDS} seconds" in PAGE

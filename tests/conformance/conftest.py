@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -40,7 +41,7 @@ class Scene(Protocol):
 
 class FakeScene:
     def __init__(self) -> None:
-        self.cloud = FakeCloud({name: host(name) for name in HOSTS})
+        self.cloud = FakeCloud({name: replace(host(name), ids=(f"{at}",)) for at, name in enumerate(HOSTS, 1)})
 
     def server(self, pool: str | None = None, project_id: str = "demo", status: str = ACTIVE) -> str | None:
         pools = self.cloud.pools()

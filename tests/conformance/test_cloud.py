@@ -29,6 +29,16 @@ def test_hosts_are_found_by_name(scene: Scene) -> None:
     assert list(scene.cloud.find_hosts("h9")) == []
 
 
+def test_hosts_are_found_by_their_ids(scene: Scene) -> None:
+    for name in HOSTS[:2]:
+        (host,) = scene.cloud.find_hosts(name)
+        assert host.ids
+        for hypervisor_id in host.ids:
+            assert [each.name for each in scene.cloud.find_hosts(hypervisor_id)] == [name]
+    assert list(scene.cloud.find_hosts("99999")) == []
+    assert list(scene.cloud.find_hosts(str(uuid4()))) == []
+
+
 def test_enrolling_and_withdrawing_are_made_so(scene: Scene) -> None:
     cloud = scene.cloud
     assert cloud.pools() == {FREEPOOL: frozenset()}

@@ -208,7 +208,8 @@ BEGIN_AGAIN = """
         switched_on = true, tended_until = NULL, drift = '', doubted_since = NULL)
     INSERT INTO journal (stream, version, kind, body, actor, request_id)
     SELECT stream, 1, 'HostEnrolled',
-        jsonb_build_object('host', id, 'at', created_at, 'name', hypervisor_hostname, 'pool', 'reservation'), '{}', ''
+        jsonb_build_object('host', id, 'at', created_at, 'name', hypervisor_hostname, 'pool', 'reservation',
+            'extra', extra), '{}', ''
     FROM hosts
 """
 

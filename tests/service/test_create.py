@@ -1,5 +1,6 @@
 """A lease is promised, or refused with a reason and without a trace."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -96,6 +97,17 @@ def test_best_fit_keeps_long_free_stretches_whole(climate: Climate, clock: Clock
     assert held(before) == held(after), "the second lease should stand beside the first"
     between = make(climate, clock, hosts_wanted(1), start=3, hours=2)
     assert held(between) == held(before), "the gap between two leases is the tightest fit"
+
+
+def test_hosts_are_chosen_by_chance_where_the_setting_says_so(climate: Climate, clock: Clock) -> None:
+    make(climate, clock, hosts_wanted(1), start=1, hours=1)
+    random = replace(climate, settings=replace(climate.settings, randomize_host_selection=True))
+    best, chance = (
+        {host for at in range(20) for host in held(make(one, clock, hosts_wanted(1), start=10 * at + 5, hours=1))}
+        for one in (climate, random)
+    )
+    assert len(best) == 1
+    assert len(chance) >= 4
 
 
 def test_a_shortage_says_how_many_match_how_many_are_free_and_when_it_would_fit(

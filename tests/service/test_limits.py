@@ -52,8 +52,8 @@ def test_what_is_beyond_a_limit_is_not_made(
     climate: Climate, clock: Clock, engine: Engine, limit: str, value: int, wanted: dict[str, float]
 ) -> None:
     make(climate, clock, hosts_wanted(2))
-    before = rows(engine)
     bound(climate, **{limit: value})
+    before = rows(engine)
     with pytest.raises(LimitExceeded, match=f"Limit {limit} of the project is {value} ") as raised:
         make(climate, clock, hosts_wanted(2), **wanted)
     assert told(raised.value)["name"] == limit

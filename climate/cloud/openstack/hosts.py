@@ -8,10 +8,11 @@ hypervisor's own name is, as clouds have it that tell them apart.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from climate.cloud import CloudHost
+from climate.cloud.openstack import placement
 from climate.cloud.openstack.remote import Body, Remote
 
 DEFAULT_ZONE = "nova"
@@ -45,9 +46,12 @@ def names(remote: Remote) -> Names:
 
 
 def find(remote: Remote, name: str) -> list[CloudHost]:
-    """The hypervisors of that very name."""
-    found = remote.each("/os-hypervisors/detail", hypervisor_hostname_pattern=name)
-    return [_host(remote, each) for each in found if each["hypervisor_hostname"] == name]
+    """The hypervisors of that very name; where there are none, the one with that id."""
+    alike = remote.each("/os-hypervisors/detail", hypervisor_hostname_pattern=name)
+    found = [each for each in alike if each["hypervisor_hostname"] == name]
+    # Asked for by its path, an id of the older kind is refused at the microversion that tells UUIDs.
+    found = found or [each for each in remote.each("/os-hypervisors/detail") if str(each["id"]) == name]
+    return [_host(remote, each) for each in found]
 
 
 def others(remote: Remote, inside: Collection[str]) -> list[CloudHost]:
@@ -76,7 +80,8 @@ def _wrong(seen: Body) -> str | None:
 
 
 def _host(remote: Remote, seen: Body) -> CloudHost:
-    return _described(seen, _zone(remote, str(seen["service"]["host"])))
+    host = _described(seen, _zone(remote, str(seen["service"]["host"])))
+    return replace(host, capabilities=placement.capabilities(remote, str(seen["id"])))
 
 
 def _described(seen: Body, zone: str) -> CloudHost:
@@ -91,6 +96,7 @@ def _described(seen: Body, zone: str) -> CloudHost:
         hypervisor_version=seen["hypervisor_version"],
         availability_zone=zone,
         servers=seen["running_vms"],
+        ids=(str(seen["id"]),),
     )
 
 

@@ -13,7 +13,7 @@ from openstack.exceptions import SDKException
 
 from climate.cloud import CloudError, Refused
 
-MICROVERSION = "2.53"
+MICROVERSIONS = {"compute": "2.53", "placement": "1.6"}
 LONGEST_REASON = 300
 
 Body = Mapping[str, Any]
@@ -67,7 +67,7 @@ class Remote:
 
     def _ask(self, method: str, path: str, service: str, **sent: Any) -> Body:
         what = f"{method} {path.partition('?')[0]}"
-        version = {"microversion": MICROVERSION} if service == "compute" else {}
+        version = {"microversion": MICROVERSIONS[service]} if service in MICROVERSIONS else {}
         try:
             answer = getattr(self.connection, service).request(path, method, raise_exc=False, **version, **sent)
             body = answer.json() if answer.content and answer.ok else {}

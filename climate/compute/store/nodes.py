@@ -13,7 +13,7 @@ _LIST = text(f"""
     SELECT n.id, n.uuid::text, n.name, n.service_host, v.uuid::text AS service_uuid, n.vcpus, n.memory_mb, n.local_gb,
            n.used_vcpus, n.used_ram_mb, n.used_disk_mb, n.hypervisor_type, n.hypervisor_version, n.cpu_info,
            {ZONE_OF_NODE} AS zone, n.pool, n.host_ip, n.reserved_ram_mb, n.reserved_disk_mb, n.present,
-           n.maintenance, v.id AS service_id, v.enabled, v.disabled_reason,
+           n.maintenance, n.stats, v.id AS service_id, v.enabled, v.disabled_reason,
            n.present AND NOT v.forced_down
            AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
            (SELECT count(*) FROM compute_servers s WHERE s.node_id = n.id) AS servers

@@ -48,6 +48,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{V1}/maintenances"): (*FOR_ADMINS, 200),
     ("POST", f"{V1}/maintenances"): (*FOR_ADMINS, 409),
     ("GET", WINDOW): (*FOR_ADMINS, 200),
+    ("GET", f"{WINDOW}/history"): (*FOR_ADMINS, 200),
     ("PUT", WINDOW): (*FOR_ADMINS, 200),
     ("DELETE", WINDOW): (*FOR_ADMINS, 200),
     ("PUT", f"{HOST}/reservable"): (*FOR_ADMINS, 200),
@@ -55,6 +56,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{V1}/pools"): (*FOR_ADMINS, 200),
     ("GET", POOL): (*FOR_ADMINS, 200),
     ("PUT", POOL): (*FOR_ADMINS, 200),
+    ("GET", f"{POOL}/history"): (*FOR_ADMINS, 200),
     ("GET", f"{POOL}/hosts"): (*FOR_ADMINS, 200),
     ("GET", f"{POOL}/backlog"): (*FOR_ADMINS, 200),
     ("GET", f"{POOL}/plan"): (*FOR_ADMINS, 200),
@@ -78,6 +80,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{V1}/notices"): (401, 200, 403, 200, 200, 200),
     ("GET", f"{V1}/limits"): (401, 200, 403, 200, 200, 200),
     ("GET", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/limits/<limited_project>/history"): (*FOR_ADMINS, 200),
     ("PUT", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 200),
     ("DELETE", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 204),
 }

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.api.reservation.face import Person, order, reservation
+from tests.conftest import Clock
 
 NAMES = (
     *("max_lease_seconds", "max_lead_seconds"),
@@ -100,3 +101,37 @@ def test_members_set_none_and_see_their_own(member: Person, reader: Person, stra
     assert stranger("PUT", "/limits/other-project", {"leases": 9}).status_code == 403
     assert member("DELETE", "/limits/project").status_code == 403
     assert reader("GET", "/limits").status_code == 200
+
+
+def test_limits_then_and_who_set_them(admin: Person, member: Person, clock: Clock) -> None:
+    admin.done(admin("PUT", "/limits/project", {"leases": 3}))
+    clock.forward(hours=1)
+    admin.done(admin("PUT", "/limits/project", {"leases": 5}))
+
+    def value(asker: Person, path: str) -> object:
+        return next(one["value"] for one in asker.get(path)["limits"] if one["name"] == "leases")
+
+    assert value(member, "/limits?at=2030-01-01T12:30:00Z") == 3
+    assert value(admin, "/limits/project?at=2030-01-01T12:30:00Z") == 3
+    assert value(member, "/limits?at=2030-01-01T11:00:00Z") is None
+    assert value(member, "/limits") == 5
+    first, second = admin.get("/limits/project/history")["history"]
+    assert (first["kind"], first["body"]["limits"], first["actor"]["user_id"]) == (
+        "LimitsSet",
+        {"leases": 3},
+        "admin-user",
+    )
+    assert second["at"] == "2030-01-01T13:00:00.000000"
+    assert admin("GET", "/limits?all=true&at=2030-01-01T12:30:00Z").status_code == 400
+    assert member("GET", "/limits?at=yesterday").status_code == 400
+
+
+def test_terms_then_and_who_set_them(admin: Person, clock: Clock) -> None:
+    admin.done(admin("PUT", "/pools/reservation", {"on_end": "recycle"}))
+    clock.forward(hours=1)
+    admin.done(admin("PUT", "/pools/reservation", {"on_end": None, "target": 3}))
+    assert admin.get("/pools/reservation?at=2030-01-01T12:30:00Z")["pool"]["terms"]["on_end"] == "recycle"
+    assert admin.get("/pools/reservation")["pool"]["terms"]["own"] == ["target"]
+    history = admin.get("/pools/reservation/history")["history"]
+    assert [entry["body"]["terms"] for entry in history] == [{"on_end": "recycle"}, {"on_end": None, "target": 3}]
+    assert admin.get("/pools/recycling/history") == {"history": []}

@@ -121,7 +121,7 @@ def test_on_and_off_by_hand(app: Flask, admin: Person) -> None:
     assert admin.done(admin("POST", "/os-hosts/1/power/on"))["power"]["wanted"] == "on"
     assert driver(app).machine("h1").switches == 2
     kinds = [one["kind"] for one in admin.get("/os-hosts/1/history")["history"]]
-    assert kinds == ["HostEnrolled", "HostSwitched"]
+    assert kinds == ["HostEnrolled", "HostPowerSet", "HostSwitched"]
 
 
 def test_a_host_on_its_way_off_does_not_turn_round(admin: Person) -> None:

@@ -1,6 +1,14 @@
 """The bytes that the peer's clients know of hosts, their properties and their calendar."""
 
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from climate.cloud.fake import FakeCloud
+from climate.context import Climate
 from tests.api.reservation.face import Person, reservation
+from tests.conftest import cloud_host
 
 HOST = {
     "id", "vcpus", "cpu_info", "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "service_name",
@@ -44,6 +52,19 @@ def test_the_life_of_a_host(admin: Person) -> None:
     gone = admin("DELETE", f"/os-hosts/{host['id']}")
     assert (gone.status_code, gone.data, gone.headers["Content-Type"]) == (204, b"", "application/json")
     assert admin("GET", f"/os-hosts/{host['id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body", [{"id": "77"}, {"id": 77}, {"name": "77"}, {"id": "5e7d9d4c-0001"}, {"id": "h9"}, {"id": 77, "name": "h10"}]
+)
+def test_a_host_is_registered_by_its_hypervisor_id(climate: Climate, admin: Person, body: dict[str, Any]) -> None:
+    cloud = cast("FakeCloud", climate.cloud)
+    cloud.hosts["h9"] = replace(cloud_host("h9"), ids=("77", "5e7d9d4c-0001"))
+    cloud.hosts["h10"] = replace(cloud_host("h10"), ids=("78",))
+    made = admin.done(admin("POST", "/os-hosts", {**body, "gpu": "a"}), 201)["host"]
+    assert (made["id"], made["hypervisor_hostname"], made["gpu"]) == ("9", "h9", "a")
+    again = admin("POST", "/os-hosts", body)
+    assert (again.status_code, again.json["error_message"]) == (409, "Host 'h9' is already registered")
 
 
 def test_properties(admin: Person, reader: Person) -> None:

@@ -1,0 +1,47 @@
+"""What a host is like and how it is switched: the part of its facts that moves it nowhere."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from climate.domain.facts import HostDescribed, HostEnrolled, HostFact, HostPowerCleared, HostPowerSet
+
+
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """How a host is switched, without the secrets."""
+
+    driver: str
+    settings: Mapping[str, Any]
+    watts: int | None
+    secrets: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostCare:
+    """`extra` are its capabilities; `power` is None where it is not switched."""
+
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    power: Wired | None = None
+
+
+def fold(facts: Iterable[HostFact]) -> HostCare:
+    """Return what the facts of one host say."""
+    care = HostCare()
+    for fact in facts:
+        care = _after(care, fact)
+    return care
+
+
+def _after(care: HostCare, fact: HostFact) -> HostCare:
+    match fact:
+        case HostEnrolled():
+            return replace(care, extra=dict(fact.extra or {}))
+        case HostDescribed():
+            known = {**care.extra, **fact.extra}
+            return replace(care, extra={name: value for name, value in known.items() if value is not None})
+        case HostPowerSet():
+            return replace(care, power=Wired(fact.driver, fact.settings, fact.watts, fact.secrets))
+        case HostPowerCleared():
+            return replace(care, power=None)
+    return care

@@ -1,0 +1,62 @@
+"""The operator's own rules of who may do what: a file in YAML or JSON, with the names and the language of the peer."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from climate.domain.policy import DEFAULT_RULES, DEFAULTS, Policy, policy_of
+from climate.domain.policy_rules import BadRule
+from climate.settings import SettingError, Settings
+
+PREFIXES = ("blazar:", "climate:")
+"""Before the name of an action."""
+
+LARGEST = 1_000_000
+
+
+def read(settings: Settings) -> Policy:
+    """Return the policy of these settings; SettingError says what is wrong with the file."""
+    if not settings.policy_file:
+        return DEFAULTS
+    path = settings.home / settings.policy_file
+    try:
+        return _policy(_rules(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r} cannot be read: {error}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        told = " ".join(str(error).split())[:300]
+        raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r} is neither YAML nor JSON: {told}") from error
+    except BadRule as error:
+        raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r}: {error}") from error
+
+
+def _rules(path: Path) -> dict[str, str]:
+    if path.stat().st_size > LARGEST:
+        raise BadRule(f"a policy file has {LARGEST} bytes at most")
+    told: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if told is None:
+        return {}
+    if not isinstance(told, dict):
+        raise BadRule(f"a mapping of names to rules is expected, not {type(told).__name__}")
+    for name, rule in told.items():
+        if not isinstance(name, str) or not isinstance(rule, str):
+            raise BadRule(f"{str(name)[:64]!r} must be a text with a rule as a text, such as 'role:member'")
+    return told
+
+
+def _policy(told: Mapping[str, str]) -> Policy:
+    actions: dict[str, str] = {}
+    for name, rule in told.items():
+        if not name.startswith(PREFIXES):
+            continue
+        action = name.partition(":")[2]
+        if action not in DEFAULT_RULES:
+            known = ", ".join(f"blazar:{one}" for one in sorted(DEFAULT_RULES))
+            raise BadRule(f"there is no action {name[:64]!r}; known are {known}")
+        if action in actions:
+            raise BadRule(f"the rule of {action} is given twice, with both of the prefixes {' and '.join(PREFIXES)}")
+        actions[action] = rule
+    named = {name: rule for name, rule in told.items() if not name.startswith(PREFIXES)}
+    return policy_of(actions, named)
