@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from climate.cloud import CLEANING, DRAINING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
 from climate.domain.errors import Conflict, InvalidInput
-from climate.domain.facts import AddressHold, Hold
+from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
@@ -73,6 +73,8 @@ class Ask:
     """Whether it starts so soon that a host which is switched off may not be up in time."""
     taken_addresses: tuple[int, ...] = ()
     """Floating addresses that were chosen a moment ago for other reservations of the same lease, by number."""
+    taken_amounts: tuple[AmountHold, ...] = ()
+    """What was chosen a moment ago of countable resources for other reservations of the same lease."""
     avoided: frozenset[int] = frozenset()
     """Those of `taken` that are not to be chosen even where other reservations of the lease share them."""
     new_id: UUID = field(default_factory=uuid4)
@@ -128,6 +130,7 @@ class Allocation:
     resource_id: str | None = None
     exists_before_start: bool = False
     addresses: tuple[AddressHold, ...] = ()
+    amounts: tuple[AmountHold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,8 @@ class Lent:
     """The pool to which its hosts go at the end (`climate.domain.pools.after`)."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """Of hosts that are shared: how many servers of the reservation each has room for, by the host's name."""
+    backends: Mapping[int, str] = field(default_factory=dict)
+    """What the cloud calls the places of its amounts, by the number of their inventory."""
     promised: tuple[str, ...] = ()
     """Hosts lent to it on which another lease counts: where others are released at the end, they are recycled."""
 

@@ -18,7 +18,7 @@ from tests.conftest import MEMBER, Clock
 from tests.service import acts
 from tests.service.acts import START, get, make, run_due, settle
 
-BUNDLED = {"flavor:instance", "physical:host", "virtual:floatingip", "virtual:instance"}
+BUNDLED = {"flavor:instance", "physical:host", "storage:pool", "virtual:floatingip", "virtual:instance"}
 
 
 def test_all_that_are_installed_are_loaded_unless_some_are_chosen() -> None:

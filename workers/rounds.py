@@ -17,6 +17,7 @@ from climate.service import (
     failing,
     filling,
     healing,
+    kept_volumes,
     maintenance,
     notices,
     powering,
@@ -38,6 +39,7 @@ ROUNDS: Sequence[Round] = (
     cleaning.tend,
     draining.tend,
     filling.tend,
+    kept_volumes.release,
 )
 """In the order in which they are made."""
 

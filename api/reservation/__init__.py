@@ -19,12 +19,13 @@ from api.reservation import (
     pools,
     power,
     properties,
+    storage,
     versions,
 )
 
 NOUNS = (
     *(versions, leases, hosts, properties, allocations, plugins, events, notices, limits, maintenance, health),
-    *(pools, power, floatingips),
+    *(pools, power, floatingips, storage),
 )
 
 

@@ -52,6 +52,7 @@ class LimitChanges(Strict):
     hosts_at_once = _bound(Limit.HOSTS_AT_ONCE)
     slots_at_once = _bound(Limit.SLOTS_AT_ONCE)
     floating_ips_at_once = _bound(Limit.FLOATING_IPS_AT_ONCE)
+    storage_gb_at_once = _bound(Limit.STORAGE_GB_AT_ONCE)
     host_hours = _bound(Limit.HOST_HOURS)
 
     @validates_schema(pass_original=True)

@@ -41,7 +41,7 @@ def group() -> None:
 @dry_run
 @shown
 def create(name: str, **given: Any) -> None:
-    """Reserve hosts, room for servers, a server, or floating IPs, for a period."""
+    """Reserve hosts, room for servers, a server, floating IPs, or storage, for a period."""
     session = current()
     exactly_one(("--end", "--for"), given["end"], given["length"])
     if given["network"]:

@@ -18,7 +18,7 @@ def capacity(*, new: bool) -> Callable[[F], F]:
     """The options that say what is reserved; for a new lease there are more of them."""
 
     def decorate(command: F) -> F:
-        for option in reversed((*HOSTS, *ROOM, *ADDRESSES, *(NEW if new else ()), *ENDS)):
+        for option in reversed((*HOSTS, *ROOM, *ADDRESSES, *STORAGE, *(NEW if new else ()), *ENDS)):
             command = option(command)
         return command
 
@@ -47,6 +47,10 @@ ROOM = (
 
 ADDRESSES = (click.option("--floating-ips", type=click.IntRange(1), help="So many floating IPs, of --network."),)
 
+STORAGE = (
+    click.option("--storage", "size_gb", type=click.IntRange(1), help="So many GB of storage, of --storage-class."),
+)
+
 WHERE = (
     click.option("--zone", help="Zone that all hosts have to lie in: this one or a child zone, by its name."),
     click.option("--cell", metavar="NAME|PATH", help="Cell that all hosts have to lie in, like left or top!left."),
@@ -57,6 +61,8 @@ NEW = (
     *WHERE,
     click.option("--network", help="Network outside that --floating-ips are of, by name or id."),
     click.option("--floating-ip", "addresses", multiple=True, metavar="ADDRESS", help="One of them; repeatable."),
+    click.option("--storage-class", help="Class that --storage is of, like ssd."),
+    click.option("--volumes", type=click.IntRange(1), help="Number of volumes of equal size for --storage."),
     click.option("--flavor", metavar="ID", help="Flavor of each of --servers, instead of a size; its id or name."),
     click.option("--server", metavar="ID", help="Reserve a server that is RESERVED: it wakes at the start."),
     click.option(
@@ -71,7 +77,8 @@ NEW = (
 
 ENDS = (
     click.option("--on-end", metavar="WHAT", help=(
-        "Of hosts: terminate, recycle or release their servers. Of --server: create_image, suspend, delete."
+        "Of hosts: terminate, recycle or release their servers. Of --server: create_image, suspend, delete. "
+        "Of --storage: delete or keep the volumes."
     )),
     click.option("--grace", type=SpanType(), help="How long servers go on after the end: 10m; not with --server."),
 )  # fmt: skip
@@ -87,22 +94,25 @@ def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
         *([_of_room(given, shared)] if shared or given["flavor"] else []),
         *([{"resource_type": "virtual:instance", "resource_id": given["server"]}] if given["server"] else []),
         *_of_addresses(given),
+        *_of_storage(given),
     ]
     ends = _ends(given)
     if ends and len(made) != 1:
-        raise click.UsageError("--on-end and --grace go with one of --hosts, --servers, --server, --floating-ips")
+        kinds = "--hosts, --servers, --server, --floating-ips, --storage"
+        raise click.UsageError(f"--on-end and --grace go with one of {kinds}")
     return [*given["raw"], *({**one, **ends} for one in made)]
 
 
 def reservation_change(given: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a reservation that were given."""
     addresses = {"amount": given["floating_ips"]} if given["floating_ips"] else {}
+    storage = {"size_gb": given["size_gb"]} if given["size_gb"] else {}
     others = _room(given) or _hosts(given)
-    if addresses and others:
+    if sum(map(bool, (addresses, storage, others))) > 1:
         raise click.UsageError(
-            "--floating-ips is of another reservation than hosts and --servers: change one at a time"
+            "--floating-ips, --storage, and hosts or --servers are of different reservations: change one at a time"
         )
-    return {**addresses, **others, **_ends(given)}
+    return {**addresses, **storage, **others, **_ends(given)}
 
 
 def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -113,6 +123,16 @@ def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise click.UsageError("say by --network of which network --floating-ips are")
     keys = {"network_id": network, "amount": count or len(required) or 1, "required_floatingips": required}
     return [{"resource_type": "virtual:floatingip", **keys}]
+
+
+def _of_storage(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    size, storage_class, volumes = given["size_gb"], given["storage_class"], given["volumes"]
+    if not (size or storage_class or volumes):
+        return []
+    if not size or not storage_class:
+        raise click.UsageError("say by --storage how many GB, and by --storage-class of which class")
+    keys = {"size_gb": size, "storage_class": storage_class, **({"volumes": volumes} if volumes else {})}
+    return [{"resource_type": "storage:pool", **keys}]
 
 
 def _of_hosts(keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from climate.cli import (
     server,
     server_verbs,
     service,
+    storage,
     zone,
     zone_boot,
 )
@@ -64,7 +65,7 @@ for _command in (
     *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
     *(host.group, service.group, node.group, zone.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
-    *(limit.group, notice.group, floatingip.group, network.group, floating.group),
+    *(limit.group, notice.group, floatingip.group, network.group, floating.group, storage.group),
     *(maintenance.group, reservation.group, pool.group, power.group),
     *(raw.event_group, raw.token, raw.api, raw.completion),
 ):

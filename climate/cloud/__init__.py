@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+
 RESERVED, ACTIVE, SHUTOFF, SUSPENDED, BUILD, ERROR = "RESERVED", "ACTIVE", "SHUTOFF", "SUSPENDED", "BUILD", "ERROR"
 PAUSED, SHELVED, RESIZED = "PAUSED", "SHELVED_OFFLOADED", "VERIFY_RESIZE"
 IMAGEABLE = frozenset({ACTIVE, SHUTOFF, SUSPENDED, PAUSED, SHELVED, RESIZED})
@@ -256,6 +258,25 @@ class Cloud(Protocol):
         marks from them.  Also where nothing was lent, nothing can be lent to
         the pool under a lower token any more.
         """
+
+    def find_storage(self, backend: str) -> CloudStorage | None:
+        """The place of that name in which volumes can be made, or None."""
+
+    def make_volume(self, order: VolumeOrder, token: int) -> None:
+        """Make a volume for a project, or let it grow where it is smaller than asked for.
+
+        Refused where there is no such backend.
+        """
+
+    def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
+        """Take all volumes of a pool from their servers and delete them; with `keep` leave them to their project.
+
+        Also where there are none, none can be made for the pool under a lower
+        token any more.  NotYet while servers still have them.
+        """
+
+    def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
+        """The volumes that there are of these pools."""
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         """Names of hosts by pool: the reservation pool, those that are lent, other KEPT ones that have hosts.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from climate.cloud import (
@@ -20,7 +20,8 @@ from climate.cloud import (
     Refused,
     provided,
 )
-from climate.compute import asking, errors, flavors, granting, health, lending, resizing
+from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from climate.compute import asking, errors, flavors, granting, health, lending, resizing, volumes
 from climate.compute.context import Compute
 from climate.compute.flavor import Flavor
 from climate.compute.granting import Grant
@@ -141,6 +142,24 @@ class BundledCloud:
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
         with _port():
             lending_addresses.take_back(self.compute, pool, token)
+
+    def find_storage(self, backend: str) -> CloudStorage | None:
+        with _port():
+            capacity = volumes.directory(self.compute).capacity_gb(backend)
+            return None if capacity is None else CloudStorage(backend, capacity)
+
+    def make_volume(self, order: VolumeOrder, token: int) -> None:
+        with _port():
+            volumes.make(self.compute, volumes.Order(**asdict(order)), token)
+
+    def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
+        with _port():
+            volumes.drop(self.compute, pool, token, keep=keep)
+
+    def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
+        with _port():
+            found = volumes.of_pools(self.compute, pools)
+        return [CloudVolume(v.id, v.pool, v.number, v.project_id, v.backend, v.size_gb, v.kept) for v in found]
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         with _port():

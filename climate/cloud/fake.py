@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import uuid4
 
 from climate.cloud import (
     ACTIVE,
@@ -21,6 +22,7 @@ from climate.cloud import (
     Refused,
 )
 from climate.cloud.pretence import FakeAddress, Pretence
+from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
 
 
 def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 200) -> CloudHost:
@@ -254,6 +256,46 @@ class FakeCloud(Pretence):
                 raise Refused(f"server {server_id} is {server.status}")
             self.effects["suspend", server_id, token] += 1
             self._become(server_id, SUSPENDED, 0)
+
+    def find_storage(self, backend: str) -> CloudStorage | None:
+        with self._verb("find_storage", backend):
+            return self.storage.get(backend)
+
+    def make_volume(self, order: VolumeOrder, token: int) -> None:
+        name = f"{order.pool} {order.number}"
+        with self._verb("make_volume", name):
+            self._check_fences([f"volumes of {order.pool}"], token)
+            if order.backend not in self.storage:
+                raise Refused(f"there is no backend {order.backend}")
+            self._fence([f"volumes of {order.pool}"], token)
+            there = self.made_volumes.get((order.pool, order.number))
+            if there is None or there.size_gb < order.size_gb:
+                self.effects["make_volume", f"{name} {order.size_gb}", token] += 1
+                made = CloudVolume(
+                    there.id if there else str(uuid4()),
+                    order.pool,
+                    order.number,
+                    order.project_id,
+                    order.backend,
+                    order.size_gb,
+                )
+                self.made_volumes[order.pool, order.number] = made
+
+    def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
+        with self._verb("drop_volumes", pool):
+            self._check_fences([f"volumes of {pool}"], token)
+            self._fence([f"volumes of {pool}"], token)
+            of_pool = [key for key, volume in self.made_volumes.items() if volume.pool == pool and not volume.kept]
+            if of_pool:
+                self.effects["drop_volumes", pool, token] += 1
+            for key in of_pool:
+                volume = self.made_volumes.pop(key)
+                if keep:
+                    self.made_volumes[key] = replace(volume, kept=True)
+
+    def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
+        with self._verb("volumes", ""):
+            return [volume for volume in self.made_volumes.values() if volume.pool in pools]
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         with self._verb("snapshot", server_id):

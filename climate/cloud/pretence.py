@@ -19,6 +19,7 @@ from climate.cloud import (
     Fenced,
     Refused,
 )
+from climate.cloud.volumes import CloudStorage, CloudVolume
 
 
 @dataclass
@@ -71,6 +72,10 @@ class Pretence:
     """Networks outside, by id."""
     addresses: dict[str, FakeAddress] = field(default_factory=dict)
     """Floating addresses that there are."""
+    storage: dict[str, CloudStorage] = field(default_factory=dict)
+    """Places for volumes, by the name of the backend."""
+    made_volumes: dict[tuple[str, int], CloudVolume] = field(default_factory=dict)
+    """Volumes that there are, by pool and number."""
 
     def __post_init__(self) -> None:
         self._lock = RLock()

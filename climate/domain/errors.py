@@ -72,6 +72,10 @@ class NotEnoughAddresses(InvalidInput):
     """Not enough floating IPs available"""
 
 
+class NotEnoughStorage(Conflict):
+    """Not enough storage available"""
+
+
 class IllegalMove(Conflict):
     """The event is not in a state that allows this."""
 

@@ -7,7 +7,7 @@ only ever grows by fields with defaults.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +32,29 @@ class AddressHold:
     """Of the address, among all that could ever be reserved."""
     address: str
     during: Period
+
+
+FOREVER = datetime(2199, 12, 31, tzinfo=UTC)
+"""The end of amounts that are kept when their lease ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class AmountHold:
+    """So much of a countable resource, held of one inventory for a reservation; in its own unit, such as GB.
+
+    `during` is the lease's period and the grace time after it.  It ends at
+    FOREVER where the reservation keeps what it has got after the lease.
+    """
+
+    number: int
+    """Of the inventory, among all that there ever were."""
+    amount: int
+    during: Period
+
+    @property
+    def kept(self) -> bool:
+        """Whether it outlasts the lease."""
+        return self.during.end >= FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +88,7 @@ class PlannedReservation:
     """Something of it is in the cloud already while the lease is pending, such as a sleeping server."""
     addresses: tuple[AddressHold, ...] = ()
     parts: tuple[PlannedPart, ...] = ()
+    amounts: tuple[AmountHold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +134,11 @@ class LeaseRescheduled:
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation asks for other things, or holds other hosts or addresses, or holds them for another time.
+    """A reservation asks for other things, or holds other hosts, addresses or amounts, or holds them for another time.
 
     `missing` is how many hosts it was promised and lacks now; `changed`, that
-    it got others than it had while it was active.  None leaves them, and its
-    addresses, as they are.
+    it got others than it had while it was active.  None leaves them, its
+    addresses and its amounts as they are.
     """
 
     at: datetime
@@ -125,6 +149,16 @@ class ReservationChanged:
     changed: bool | None = None
     reason: str = ""
     addresses: tuple[AddressHold, ...] | None = None
+    amounts: tuple[AmountHold, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAmountsReleased:
+    """Some of what a reservation keeps after its lease was given back.  `amounts` are what is left of it."""
+
+    reservation_id: UUID
+    at: datetime
+    amounts: tuple[AmountHold, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +287,7 @@ Fact = (
     | LeaseRenamed
     | LeaseRescheduled
     | ReservationChanged
+    | KeptAmountsReleased
     | EventClaimed
     | EventFinished
     | EventSkipped

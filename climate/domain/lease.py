@@ -15,7 +15,7 @@ from uuid import UUID
 
 from climate.domain import facts
 from climate.domain.errors import NotFound
-from climate.domain.facts import AddressHold, Fact, Hold
+from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.period import Period
 from climate.domain.status import (
     CANCELLED,
@@ -90,6 +90,8 @@ class Reservation:
     """Its shares in child zones and cells."""
     aggregate_id: int | None = field(default=None, compare=False)
     """Of its pool in the cloud, where that is known.  No fact says it: the cloud may make the pool anew."""
+    amounts: tuple[AmountHold, ...] = ()
+    """What it holds of countable resources."""
 
     @property
     def lies_elsewhere(self) -> bool:
@@ -227,6 +229,11 @@ class Lease:
             return HoldState.RELEASED
         return HoldState.HELD if start is UNDONE and not self.touched else HoldState.ACTIVE
 
+    def state_of(self, hold: AmountHold) -> HoldState:
+        """Of an amount that it holds: one that is kept outlasts a lease that was handed over."""
+        kept = hold.kept and self.event(EventKind.START).carried_out
+        return HoldState.ACTIVE if kept else self.hold_state
+
     @property
     def touched(self) -> bool:
         """Whether the cloud may have been asked to start it, even if that came to nothing and is to be tried anew."""
@@ -288,6 +295,7 @@ def _created(fact: facts.LeaseCreated) -> Lease:
                 r.exists_before_start,
                 addresses=r.addresses,
                 parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in r.parts),
+                amounts=r.amounts,
             )
             for r in fact.reservations
         ),
@@ -304,6 +312,9 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
             return _rescheduled(lease, fact)
         case facts.ReservationChanged():
             return _reservation_changed(lease, fact)
+        case facts.KeptAmountsReleased(reservation_id, _, amounts):
+            left = (replace(r, amounts=amounts) if r.id == reservation_id else r for r in lease.reservations)
+            return replace(lease, reservations=tuple(left))
         case facts.LeasePartHeld(part_id, _, lease_id, reservation_id, hosts):
             held = {"lease_id": lease_id, "reservation_id": reservation_id, "hosts": hosts}
             return _part_moved(lease, part_id, state=PartState.HELD, **held)
@@ -399,6 +410,7 @@ def _asked_anew(before: Reservation, fact: facts.ReservationChanged) -> Reservat
         missing=before.missing if fact.missing is None else fact.missing,
         resources_changed=before.resources_changed if fact.changed is None else fact.changed,
         addresses=before.addresses if fact.addresses is None else fact.addresses,
+        amounts=before.amounts if fact.amounts is None else fact.amounts,
     )
 
 

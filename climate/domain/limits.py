@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Self
 
 from climate.domain.errors import LimitExceeded
+from climate.domain.facts import FOREVER
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import EventKind
@@ -32,6 +33,7 @@ class Limit(StrEnum):
     HOSTS_AT_ONCE = "hosts_at_once"
     SLOTS_AT_ONCE = "slots_at_once"
     FLOATING_IPS_AT_ONCE = "floating_ips_at_once"
+    STORAGE_GB_AT_ONCE = "storage_gb_at_once"
     HOST_HOURS = "host_hours"
 
 
@@ -43,6 +45,7 @@ SAYS: Mapping[Limit, str] = {
     Limit.HOSTS_AT_ONCE: "whole hosts at any one time",
     Limit.SLOTS_AT_ONCE: "places for servers on shared hosts at any one time",
     Limit.FLOATING_IPS_AT_ONCE: "floating IPs at any one time",
+    Limit.STORAGE_GB_AT_ONCE: "GB of storage at any one time, kept volumes included",
     Limit.HOST_HOURS: "hours of whole hosts within the days of a period",
 }
 """What is counted."""
@@ -54,6 +57,7 @@ IN_USE = frozenset(
         Limit.HOSTS_AT_ONCE,
         Limit.SLOTS_AT_ONCE,
         Limit.FLOATING_IPS_AT_ONCE,
+        Limit.STORAGE_GB_AT_ONCE,
         Limit.HOST_HOURS,
     }
 )
@@ -68,12 +72,14 @@ class Edge:
     hosts: int
     slots: int = 0
     addresses: int = 0
+    storage_gb: int = 0
 
 
 COUNTED: Mapping[Limit, Callable[[Edge], int]] = {
     Limit.HOSTS_AT_ONCE: lambda edge: edge.hosts,
     Limit.SLOTS_AT_ONCE: lambda edge: edge.slots,
     Limit.FLOATING_IPS_AT_ONCE: lambda edge: edge.addresses,
+    Limit.STORAGE_GB_AT_ONCE: lambda edge: edge.storage_gb,
     Limit.HOST_HOURS: lambda edge: edge.hosts,
 }
 """Of what the limits along time are."""
@@ -103,8 +109,10 @@ class Wish:
 
     @property
     def window(self) -> Period:
-        """When the lease holds anything."""
-        return _held(self.after)
+        """When the lease holds anything, of what it keeps until the time that is looked at ends."""
+        held = _held(self.after)
+        kept = any(hold.kept for reservation in self.after.reservations for hold in reservation.amounts)
+        return Period(held.start, FOREVER - self.days) if kept else held
 
     @property
     def horizon(self) -> Period:
@@ -195,7 +203,14 @@ def _of_lease(lease: Lease) -> Use:
     hosts += sum(part.counted for part in lease.parts)
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
     edges = (Edge(held.start, hosts, slots, addresses), Edge(held.end, -hosts, -slots, -addresses))
-    return Use(1, edges, int(lease.held))
+    return Use(1, (*edges, *_of_amounts(lease, held)), int(lease.held))
+
+
+def _of_amounts(lease: Lease, held: Period) -> tuple[Edge, ...]:
+    """GB of storage; what is kept after the lease counts for ever."""
+    amounts = [hold for reservation in lease.reservations for hold in reservation.amounts]
+    taken, dropped = sum(hold.amount for hold in amounts), sum(hold.amount for hold in amounts if not hold.kept)
+    return (Edge(held.start, 0, storage_gb=taken), Edge(held.end, 0, storage_gb=-dropped)) if amounts else ()
 
 
 def _held(lease: Lease) -> Period:

@@ -12,7 +12,15 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain import holds, schedule
 from climate.domain.errors import Conflict, InvalidInput
-from climate.domain.facts import Fact, Hold, LeaseRenamed, LeaseRescheduled, PlannedEvent, ReservationChanged
+from climate.domain.facts import (
+    AmountHold,
+    Fact,
+    Hold,
+    LeaseRenamed,
+    LeaseRescheduled,
+    PlannedEvent,
+    ReservationChanged,
+)
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
@@ -100,6 +108,7 @@ class _Wish:
     """What each reservation asks for after the change."""
     taken: tuple[int, ...] = ()
     taken_addresses: tuple[int, ...] = ()
+    taken_amounts: tuple[AmountHold, ...] = ()
     beside: tuple[Reservation, ...] = ()
 
 
@@ -134,6 +143,7 @@ def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[Rese
             wish,
             taken=tuple(hold.host for fact in known for hold in fact.holds),
             taken_addresses=tuple(hold.number for fact in known for hold in fact.addresses or ()),
+            taken_amounts=tuple(hold for fact in known for hold in fact.amounts or ()),
             beside=tuple(fold(known, lease).reservation(fact.reservation_id) for fact in known),
         )
         return _replanned(climate, conn, ahead, lease.reservations[place])
@@ -223,6 +233,7 @@ def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reserva
         patient=wish.patient,
         taken=wish.taken,
         taken_addresses=wish.taken_addresses,
+        taken_amounts=wish.taken_amounts,
         grace_of_lease=grace,
         beside=wish.beside,
         liked=wish.liked[present.id],
@@ -234,9 +245,10 @@ def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reserva
     got = plugin.reserve(conn, planning.here(ask, len(present.holds)) if present.parts else ask)
     if present.parts:
         got = replace(got, spec=spec)
-    if (got.spec, got.holds, got.addresses) == (present.spec, present.holds, present.addresses):
+    before_it = (present.spec, present.holds, present.addresses, present.amounts)
+    if (got.spec, got.holds, got.addresses, got.amounts) == before_it:
         return None
-    return ReservationChanged(wish.now, present.id, got.spec, got.holds, addresses=got.addresses)
+    return ReservationChanged(wish.now, present.id, got.spec, got.holds, addresses=got.addresses, amounts=got.amounts)
 
 
 def _shrunk(present: Reservation, ask: Ask) -> tuple[Hold, ...]:
@@ -254,8 +266,10 @@ def _started(lease: Lease) -> bool:
 
 
 def _grown(present: Reservation, fact: ReservationChanged) -> bool:
-    """Whether there is more to hand over than before: other hosts or addresses, or more slots of a shared host."""
+    """Whether there is more to hand over than before: other hosts or addresses, or more of slots or amounts."""
     before = {(hold.host, hold.slots) for hold in present.holds}
     known = {hold.number for hold in present.addresses}
     more = any(hold.number not in known for hold in fact.addresses or ())
+    amounts = {hold.number: hold.amount for hold in present.amounts}
+    more = more or any(hold.amount > amounts.get(hold.number, 0) for hold in fact.amounts or ())
     return more or any((hold.host, hold.slots) not in before for hold in fact.holds)

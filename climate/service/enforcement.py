@@ -136,6 +136,7 @@ def _things(planned: Planned) -> list[Any]:
             dict(r.spec),
             sorted(_kind(planned.held.get(h.host), h.slots) for h in r.holds),
             [hold.address for hold in r.addresses],
+            sum(hold.amount for hold in r.amounts),
         )
         for r in planned.after.reservations
     ]

@@ -1,7 +1,7 @@
 """Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.service.unit import work
-from climate.store import actions, claims, leases, places
+from climate.store import actions, claims, inventory_pools, leases, places
 from climate.store.claims import Limits, Message
 
 log = structlog.get_logger(__name__)
@@ -125,6 +125,8 @@ class _Run:
     places: Mapping[int, HostPlace]
     promised: frozenset[int] = frozenset()
     """Hosts that would be released, on which another lease counts."""
+    backends: Mapping[int, str] = field(default_factory=dict)
+    """What the cloud calls the places of inventories, by their numbers."""
 
 
 def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
@@ -164,7 +166,9 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | 
         held = places.of(conn, {host for r in lease.reservations for host in r.hosts})
         event = lease.event(event_id)
         promised = moves.promised_on(conn, lease) if event.kind is EventKind.END else frozenset()
-    return _Run(climate, lease, event, token, worker, now, held, promised)
+        amounts = {hold.number for r in lease.reservations for hold in r.amounts}
+        backends = inventory_pools.backends(conn, amounts) if amounts else {}
+    return _Run(climate, lease, event, token, worker, now, held, promised, backends)
 
 
 Outcome = Callable[[Lease, datetime], Sequence[Fact]]
@@ -238,6 +242,7 @@ def _lent(begun: _Run, reservation: Reservation, names: tuple[str, ...]) -> Lent
         started=started,
         # What a start that failed may have left in the cloud was never handed over.
         after=pools.after(pools.on_end(reservation), cleaned) if started else Pool.RESERVATION,
+        backends={hold.number: begun.backends[hold.number] for hold in reservation.amounts},
         promised=tuple(place.name for place in lent if place.host in begun.promised),
         slots={begun.places[hold.host].name: hold.slots for hold in reservation.holds if hold.slots},
     )
@@ -286,7 +291,7 @@ def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outco
     told = [*telling.of_lease(turn), *telling.of_hosts(moved), *lifecycle.of(climate.settings, lease, after)]
     notices.tell(conn, now, *told)
     wake_if_soon(climate, conn, after, now)
-    if after.hold_state is HoldState.RELEASED and any(r.holds or r.addresses for r in after.reservations):
+    if after.hold_state is HoldState.RELEASED and any(r.holds or r.addresses or r.amounts for r in after.reservations):
         claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
     return facts
 

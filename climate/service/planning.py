@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain import schedule
-from climate.domain.errors import ClimateError, InvalidInput, NotEnoughAddresses, NotEnoughHosts
+from climate.domain.errors import ClimateError, InvalidInput, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage
 from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
@@ -100,7 +100,7 @@ def in_turn(count: int, choose: Callable[[int, Sequence[T]], T]) -> list[T]:
         for place in order:
             try:
                 chosen[place] = choose(place, list(chosen.values()))
-            except (NotEnoughHosts, NotEnoughAddresses) as error:
+            except (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage) as error:
                 refusal = refusal or error
                 break
         else:
@@ -132,6 +132,7 @@ def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
         ask,
         taken=tuple(hold.host for one in planned for hold in one.holds),
         taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
+        taken_amounts=tuple(hold for one in planned for hold in one.amounts),
         beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
         new_id=uuid4(),
     )
@@ -154,6 +155,7 @@ def _reserved(conn: Connection, asked: Part, ask: Ask) -> PlannedReservation:
         holds=got.holds,
         exists_before_start=got.exists_before_start,
         addresses=got.addresses,
+        amounts=got.amounts,
     )
 
 

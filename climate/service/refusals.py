@@ -10,13 +10,14 @@ from climate.domain.errors import (
     Conflict,
     NotEnoughAddresses,
     NotEnoughHosts,
+    NotEnoughStorage,
     NotFound,
     PreconditionFailed,
     Unavailable,
 )
 from climate.domain.lease import Lease
 from climate.service.unit import work
-from climate.store import availability, capacity, floating_choice
+from climate.store import amounts, availability, capacity, floating_choice
 from climate.store.availability import Short, Shortage, Wanted
 from climate.store.capacity import Cramped
 
@@ -41,6 +42,10 @@ def explained(climate: Climate) -> Iterator[None]:
         asked = few.wanted
         there, missing = work(climate, lambda conn, patient: floating_choice.shortage(conn, asked))
         raise NotEnoughAddresses(_say_of_addresses(there, missing, asked)) from None
+    except amounts.Short as lacking:
+        much = lacking.wanted
+        known = work(climate, lambda conn, patient: amounts.shortage(conn, much))
+        raise NotEnoughStorage(_say_of_amounts(known, much)) from None
 
 
 @contextmanager
@@ -94,6 +99,19 @@ def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floatin
     if found.fits_from is None:
         return f"{told}; no later start is known to fit"
     return f"{told}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _say_of_amounts(found: amounts.Shortage, wanted: amounts.Wanted) -> str:
+    volumes = "1 volume" if wanted.pieces == 1 else f"{wanted.pieces} volumes of {wanted.piece} GB each"
+    told = (
+        f"Not enough storage available: {wanted.piece * wanted.pieces} GB of class {wanted.resource_class} wanted in "
+        f"{volumes}, {found.total} GB can be reserved, {found.free} GB of them free"
+    )
+    if wanted.must:
+        return f"{told}; what this lease has stays where it is"
+    if found.fits_from is None:
+        return f"{told}; no later start is known to fit"
+    return f"{told}; it would fit from {found.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def unless_version(lease: Lease, version: int | None) -> None:

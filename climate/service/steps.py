@@ -21,6 +21,7 @@ from climate.cloud import (
     Fenced,
     LeasePool,
 )
+from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
 from climate.context import Climate
 from climate.store import actions
 
@@ -134,6 +135,20 @@ class Steps:
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
         step = f"take_back_addresses:{pool}"
         self._once(step, lambda: self._cloud.take_back_addresses(pool, addresses, token))
+
+    def find_storage(self, backend: str) -> CloudStorage | None:
+        return self._cloud.find_storage(backend)
+
+    def make_volume(self, order: VolumeOrder, token: int) -> None:
+        # A volume that grows is another step than the one that made it.
+        step = f"make_volume:{order.pool}:{order.number}:{order.size_gb}"
+        self._once(step, lambda: self._cloud.make_volume(order, token))
+
+    def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
+        self._once(f"drop_volumes:{pool}", lambda: self._cloud.drop_volumes(pool, token, keep=keep))
+
+    def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
+        return self._cloud.volumes(pools)
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         # A lease that is prolonged comes to its before_end_lease again, and wants an image of what is there then.

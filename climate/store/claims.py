@@ -28,6 +28,7 @@ from sqlalchemy.sql.selectable import FromClause, Subquery
 
 from climate.domain.status import EventKind
 from climate.store.floating_tables import floating_allocations
+from climate.store.inventory_tables import inventories, inventory_allocations
 from climate.store.tables import (
     Time,
     allocations,
@@ -104,7 +105,7 @@ def _ready(now: datetime) -> Subquery:
         in_force(others),
         func.lower(others.c.during) < func.lower(own.c.during),
     )
-    waits = and_(lease.c.end_date > now, or_(occupied, not_given_back))
+    waits = and_(lease.c.end_date > now, or_(occupied, not_given_back, _too_full(e)))
     may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | ~waits
     is_end = case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)
     turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
@@ -115,6 +116,24 @@ def _ready(now: datetime) -> Subquery:
         .order_by("group", "turn", e.c.run_at)
         .limit(FAIR_AMONG)
         .subquery("ready")
+    )
+
+
+def _too_full(e: FromClause) -> ColumnElement[bool]:
+    """Whether an inventory has not got back yet what the lease of `e` is to have of it."""
+    own, others = inventory_allocations.alias("own_amount"), inventory_allocations.alias("other_amounts")
+    earlier = or_(func.lower(others.c.during) < func.lower(own.c.during), has(others.c.state, "active"))
+    out = (
+        select(func.coalesce(func.sum(others.c.amount), 0))
+        .where(others.c.number == own.c.number, others.c.reservation_id != own.c.reservation_id)
+        .where(in_force(others), earlier)
+        .scalar_subquery()
+    )
+    return exists().where(
+        reservations.c.lease_id == e.c.lease_id,
+        own.c.reservation_id == reservations.c.id,
+        inventories.c.number == own.c.number,
+        out + own.c.amount > inventories.c.total,
     )
 
 

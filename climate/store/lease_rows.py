@@ -11,6 +11,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.store import codec
 from climate.store.floating_tables import floating_allocations
+from climate.store.inventory_tables import inventory_allocations
 from climate.store.tables import allocations, events, journal, leases, reservations
 
 SEQ = {
@@ -36,10 +37,10 @@ def save(conn: Connection, changed: Changed, lines: Sequence[Row] = ()) -> None:
     dropped = [key for before, after in changed for key in _held(before) - _held(after)]
     if dropped:
         conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
-    given_up = [key for before, after in changed for key in _addresses_of(before) - _addresses_of(after)]
-    if given_up:
-        key = tuple_(floating_allocations.c.reservation_id, floating_allocations.c.number)
-        conn.execute(delete(floating_allocations).where(key.in_(given_up)))
+    for table, keys_of in ((floating_allocations, _addresses_of), (inventory_allocations, _amounts_of)):
+        given_up = [key for before, after in changed for key in keys_of(before) - keys_of(after)]
+        if given_up:
+            conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
     written = {table.name: _new_rows(changed, rows_of) for table, _, rows_of in _PARTS} | {journal.name: list(lines)}
     conn.execute(_SAVE, {name: json.dumps(rows, default=str) for name, rows in written.items()})
 
@@ -152,12 +153,31 @@ def _address_rows(lease: Lease) -> list[Row]:
     ]
 
 
+def _amounts_of(lease: Lease | None) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.number) for r in lease.reservations for hold in r.amounts} if lease else set()
+
+
+def _amount_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "reservation_id": r.id,
+            "number": hold.number,
+            "amount": hold.amount,
+            "during": f'["{hold.during.start}","{hold.during.end}")',
+            "state": lease.state_of(hold),
+        }
+        for r in lease.reservations
+        for hold in r.amounts
+    ]
+
+
 _PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] = (
     (leases, ("id",), _lease_rows),
     (reservations, ("id",), _reservation_rows),
     (events, ("id",), _event_rows),
     (allocations, ("reservation_id", "host"), _allocation_rows),
     (floating_allocations, ("reservation_id", "number"), _address_rows),
+    (inventory_allocations, ("reservation_id", "number"), _amount_rows),
 )
 """The tables, what a row is known by, and the rows of a lease.  Foreign keys are looked at after the statement."""
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
-from climate.domain.facts import AddressHold, Fact, Hold
+from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
@@ -19,6 +19,7 @@ from climate.domain.status import EventKind, EventStatus, PartState
 from climate.store import journal, lease_rows, tampering
 from climate.store.failures import constraint
 from climate.store.floating_tables import floating_allocations, floating_ips
+from climate.store.inventory_tables import inventory_allocations
 from climate.store.tables import allocations, events, lease_pools, leases, reservations
 
 Change = tuple[Lease | None, Sequence[Fact]]
@@ -115,6 +116,7 @@ def forget_allocations(conn: Connection) -> None:
     """Drop all that leases hold, for the rebuild from the journal, which writes it anew in the same transaction."""
     conn.execute(delete(allocations).where(allocations.c.kind == "lease"))
     conn.execute(delete(floating_allocations))
+    conn.execute(delete(inventory_allocations))
 
 
 def holding(conn: Connection, event_id: UUID) -> Lease:
@@ -235,6 +237,15 @@ def _gathered_pools() -> Any:
     return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
 
 
+def _gathered_amounts() -> Any:
+    held = inventory_allocations
+    period = (func.lower(held.c.during), func.upper(held.c.during))
+    fields = func.jsonb_build_array(held.c.reservation_id, held.c.number, held.c.amount, *period)
+    own = held.join(reservations, held.c.reservation_id == reservations.c.id)
+    rows = select(func.jsonb_agg(aggregate_order_by(fields, held.c.number))).select_from(own)
+    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
+
+
 _WHOLE: Select[Any] = select(
     leases,
     _gathered(reservations, reservations.c.position).label("reservations"),
@@ -242,6 +253,7 @@ _WHOLE: Select[Any] = select(
     _gathered_holds().label("holds"),
     _gathered_addresses().label("addresses"),
     _gathered_pools().label("pools"),
+    _gathered_amounts().label("amounts"),
 )
 """Whole leases in one statement: their parts come along as JSON."""
 
@@ -261,6 +273,9 @@ def _lease(row: Any) -> Lease:
     for reservation_id, number, address, start, end in row.addresses or ():
         held = AddressHold(number, address, Period(_time(start), _time(end)))
         addresses.setdefault(reservation_id, []).append(held)
+    amounts: dict[str, list[AmountHold]] = {}
+    for reservation_id, number, amount, start, end in row.amounts or ():
+        amounts.setdefault(reservation_id, []).append(AmountHold(number, amount, Period(_time(start), _time(end))))
     return Lease(
         id=row.id,
         name=row.name,
@@ -271,6 +286,7 @@ def _lease(row: Any) -> Lease:
             replace(
                 _reservation(r, tuple(holds.get(r["id"], ())), tuple(addresses.get(r["id"], ()))),
                 aggregate_id=(row.pools or {}).get(r["id"]),
+                amounts=tuple(amounts.get(r["id"], ())),
             )
             for r in row.reservations or ()
         ),

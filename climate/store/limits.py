@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Uuid, bindparam, delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
+from climate.domain.facts import FOREVER
 from climate.domain.limits import Edge, Limit, Use
 from climate.domain.operator_facts import LimitsSet, decided, limits_stream
 from climate.domain.period import Period
@@ -135,32 +136,44 @@ _USE = text("""
         JOIN events s ON s.lease_id = l.id AND s.kind = 'start_lease' AND s.token > 0
         WHERE l.project_id = :project_id AND l.gone AND l.end_date > :gone_from AND e.due_at > :from_),
     held AS (
-        SELECT o.start, o.until, count(*) FILTER (WHERE a.slots = 0) AS hosts, sum(a.slots) AS slots, 0 AS addresses
+        SELECT o.start, o.until, count(*) FILTER (WHERE a.slots = 0) AS hosts, sum(a.slots) AS slots, 0 AS addresses,
+            0 AS storage_gb
         FROM own o JOIN reservations r ON r.lease_id = o.id JOIN allocations a ON a.reservation_id = r.id
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_
         GROUP BY o.id, o.start, o.until
         UNION ALL
         SELECT o.start, o.until,
             sum(CASE WHEN (p ->> 'hosts')::int > 0 OR p ->> 'state' = 'released' THEN (p ->> 'hosts')::int
-                ELSE (p ->> 'most')::int END), 0, 0
+                ELSE (p ->> 'most')::int END), 0, 0, 0
         FROM own o JOIN reservations r ON r.lease_id = o.id CROSS JOIN LATERAL jsonb_array_elements(r.parts) p
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND r.parts <> '[]'
         GROUP BY o.id, o.start, o.until
         UNION ALL
-        SELECT o.start, o.until, 0, 0, count(*)
+        SELECT o.start, o.until, 0, 0, count(*), 0
         FROM own o JOIN reservations r ON r.lease_id = o.id JOIN floating_allocations f ON f.reservation_id = r.id
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_
-        GROUP BY o.id, o.start, o.until),
+        GROUP BY o.id, o.start, o.until
+        UNION ALL
+        SELECT o.start, o.until, 0, 0, 0, sum(f.amount)
+        FROM own o JOIN reservations r ON r.lease_id = o.id JOIN inventory_allocations f ON f.reservation_id = r.id
+        WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND upper(f.during) < :forever
+        GROUP BY o.id, o.start, o.until
+        UNION ALL
+        -- What is kept outlasts its lease.
+        SELECT lower(f.during), upper(f.during), 0, 0, 0, f.amount
+        FROM leases l JOIN reservations r ON r.lease_id = l.id JOIN inventory_allocations f ON f.reservation_id = r.id
+        WHERE l.project_id = :project_id AND l.id IS DISTINCT FROM :but AND f.state IN ('held', 'active')
+            AND upper(f.during) >= :forever),
     edges AS (
-        SELECT at, sum(hosts) AS hosts, sum(slots) AS slots, sum(addresses) AS addresses
+        SELECT at, sum(hosts) AS hosts, sum(slots) AS slots, sum(addresses) AS addresses, sum(storage_gb) AS storage_gb
         FROM (
-            SELECT start AS at, hosts, slots, addresses FROM held
-            UNION ALL SELECT until, -hosts, -slots, -addresses FROM held) AS marks
+            SELECT start AS at, hosts, slots, addresses, storage_gb FROM held
+            UNION ALL SELECT until, -hosts, -slots, -addresses, -storage_gb FROM held) AS marks
         GROUP BY at)
     SELECT (SELECT count(*) FROM own WHERE stands) AS leases,
         (SELECT count(*) FROM own WHERE held) AS held_leases,
-        (SELECT coalesce(jsonb_agg(jsonb_build_array(at, hosts, slots, addresses) ORDER BY at), '[]') FROM edges)
-            AS edges
+        (SELECT coalesce(jsonb_agg(jsonb_build_array(at, hosts, slots, addresses, storage_gb) ORDER BY at), '[]')
+            FROM edges) AS edges
 """).bindparams(bindparam("but", type_=Uuid))
 
 
@@ -174,6 +187,7 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
         "but": but,
         "from_": during.start,
         "until": during.end,
+        "forever": FOREVER,
         # Grace comes on top of the dates of a lease.
         "gone_from": during.start - LONGEST_GRACE,
     }

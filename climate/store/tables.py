@@ -24,10 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE, ExcludeConstraint
 
-from climate.store import care_tables, floating_tables
+from climate.store import care_tables, floating_tables, inventory_tables
 from climate.store.schema import Time, metadata
 
-__all__ = ["Time", "care_tables", "floating_tables", "metadata"]
+__all__ = ["Time", "care_tables", "floating_tables", "inventory_tables", "metadata"]
 
 journal_position = Sequence("journal_position", metadata=metadata)
 fence_seq = Sequence("fence_seq", metadata=metadata)

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 PASSWORD = "kept out of sight"
 FLOATING_IP = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11"
+STORAGE_POOL = "0d1c9a56-5f0e-4a6f-8f4e-6a2f5a1e7c01"
 START = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 """What the fake server believes the time to be."""
 
@@ -115,6 +116,8 @@ class Wire:
         prefix, _, rest = request.path.lstrip("/").partition("/")
         if request.path.startswith("/reservation/v1/floatingips"):
             return self._floatingips(request, rest.split("/")[2:], body)
+        if request.path.startswith("/reservation/v1/storage-pools"):
+            return self._storage_pools(request, rest.split("/")[2:], body)
         part = {"reservation": self._reservation, "compute": self._compute}.get(prefix, self._rest)
         return part(request, rest.split("/")[1:], body)
 
@@ -230,6 +233,20 @@ class Wire:
         if request.method == "POST":
             return _json(201, {"floatingip": {**one, **body}})
         return _json(200, {"floatingip": one} if path else {"floatingips": self._page([one], request)})
+
+    def _storage_pools(self, request: Request, path: list[str], body: Any) -> Response:
+        one = {"id": STORAGE_POOL, "name": "fast", "storage_class": "ssd", "capacity_gb": 100, "closed": False}
+        held = {"id": "r1", "lease_id": "l1", "start_date": _time(START), "end_date": _time(START), "size_gb": 5}
+        row = {"resource_id": STORAGE_POOL, "name": "fast", "reservations": [held]}
+        if request.method == "DELETE":
+            return Response(status=204)
+        if path == ["allocations"]:
+            return _json(200, {"allocations": [row]})
+        if path[1:] == ["allocation"]:
+            return _json(200, {"allocation": row})
+        if request.method in ("POST", "PUT"):
+            return _json(201, {"storage_pool": {**one, **body}})
+        return _json(200, {"storage_pool": one} if path else {"storage_pools": self._page([one], request)})
 
     def _power(self, request: Request, path: list[str], body: Any) -> Response:
         if path == ["report"]:

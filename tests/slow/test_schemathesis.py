@@ -13,6 +13,7 @@ from tests.api.reservation.test_leaks import MATRIX
 from tests.campaign import FULL, length
 from tests.conftest import Clock
 from tests.service.addresses import NETWORK, addresses_wanted, registered, spelled
+from tests.service.volumes import pool
 from tests.slow.machines import MODES, statuses
 
 pytestmark = pytest.mark.slow
@@ -61,6 +62,7 @@ def known(
         "limited_project": ["somebody", "default"],
         "pool_name": ["reservation", "lent", "maintenance"],
         "floatingip_id": [str(one.id) for one in addresses],
+        "storage_pool_id": [str(pool(climate).id), str(pool(climate, 10, "slow").id)],
     }
     engine.dispose()
 

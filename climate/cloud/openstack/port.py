@@ -3,10 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from climate.cloud import FREEPOOL, Capacity, CloudFlavor, CloudHost, CloudServer, ExternalNetwork, LeasePool
+from climate.cloud import (
+    FREEPOOL,
+    Capacity,
+    CloudFlavor,
+    CloudHost,
+    CloudServer,
+    ExternalNetwork,
+    LeasePool,
+    Refused,
+)
 from climate.cloud.openstack import acts, flavors, granting, hosts, lending, pools, promising, servers
 from climate.cloud.openstack import addresses as floating
 from climate.cloud.openstack.remote import Remote
+from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,19 @@ class OpenStackCloud:
 
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
         floating.take_back(self.remote, pool, addresses, token)
+
+    def find_storage(self, backend: str) -> CloudStorage | None:
+        """No backend: volumes of Cinder cannot be reserved."""
+        return None
+
+    def make_volume(self, order: VolumeOrder, token: int) -> None:
+        raise Refused("volumes cannot be made with CLIMATE_CLOUD=openstack: this port does not speak to Cinder")
+
+    def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
+        """Nothing: there never are any."""
+
+    def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
+        return ()
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         return lending.members(pools.look(self.remote))

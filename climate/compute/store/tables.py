@@ -24,6 +24,7 @@ from climate.compute.store import (
     network_tables,
     node_tables,
     outline_tables,
+    volume_tables,
     zone_build_tables,
     zone_tables,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "network_tables",
     "node_tables",
     "outline_tables",
+    "volume_tables",
     "zone_build_tables",
     "zone_tables",
 ]

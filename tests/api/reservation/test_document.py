@@ -53,6 +53,7 @@ def test_reservations_are_what_the_plugins_say(described: Any) -> None:
     assert [choice["$ref"].rpartition("/")[2] for choice in items["oneOf"]] == [
         "FlavorInstanceRequest",
         "PhysicalHostRequest",
+        "StoragePoolRequest",
         "VirtualFloatingipRequest",
         "VirtualInstanceRequest",
     ]

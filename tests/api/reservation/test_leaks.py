@@ -9,6 +9,7 @@ from flask import Flask
 from climate.context import Climate
 from tests.api.reservation.face import PEOPLE, Person, order, reservation
 from tests.service.addresses import NETWORK, addresses_wanted, registered, spelled
+from tests.service.volumes import pool, storage_wanted
 
 ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
 
@@ -19,6 +20,7 @@ WINDOW = f"{V1}/maintenances/<maintenance_id>"
 NOBODYS = "00000000-0000-4000-8000-000000000000"
 POOL = f"{V1}/pools/<pool_name>"
 ADDRESS = f"{V1}/floatingips/<floatingip_id>"
+STORAGE = f"{V1}/storage-pools/<storage_pool_id>"
 FOR_ADMINS = (401, 403, 403, 403, 403)
 
 MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
@@ -74,6 +76,13 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", ADDRESS): (401, 200, 403, 200, 200, 200),
     ("GET", f"{ADDRESS}/allocation"): (*FOR_ADMINS, 200),
     ("DELETE", ADDRESS): (*FOR_ADMINS, 409),
+    ("GET", f"{V1}/storage-pools"): (401, 200, 403, 200, 200, 200),
+    ("POST", f"{V1}/storage-pools"): (*FOR_ADMINS, 409),
+    ("GET", f"{V1}/storage-pools/allocations"): (*FOR_ADMINS, 200),
+    ("GET", STORAGE): (401, 200, 403, 200, 200, 200),
+    ("PUT", STORAGE): (*FOR_ADMINS, 200),
+    ("GET", f"{STORAGE}/allocation"): (*FOR_ADMINS, 200),
+    ("DELETE", STORAGE): (*FOR_ADMINS, 409),
     ("GET", f"{V1}/plugins"): (401, 200, 403, 200, 200, 200),
     ("GET", f"{V1}/events"): (*FOR_ADMINS, 200),
     ("POST", f"{V1}/events/<event_id>/requeue"): (*FOR_ADMINS, 409),
@@ -99,6 +108,8 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PUT", f"{V1}/limits/<limited_project>"): {"leases": 5},
     ("PUT", f"{HOST}/reservable"): {"reservable": False},
     ("POST", f"{V1}/floatingips"): {"floating_network_id": NETWORK, "floating_ip_address": spelled(10)},
+    ("POST", f"{V1}/storage-pools"): {"name": "b", "storage_class": "ssd", "backend": "fast", "capacity_gb": 1},
+    ("PUT", STORAGE): {"closed": True},
     ("PUT", POOL): {"target": 2},
     ("POST", f"{POOL}/moves"): {"hosts": ["2"]},
     ("PUT", f"{HOST}/power"): {"driver": "memory", "settings": {"shutdown_seconds": 60}},
@@ -123,8 +134,10 @@ def test_every_route_is_in_the_matrix(standing: tuple[Flask, Climate]) -> None:
 def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Climate, place: int) -> None:
     admin("PATCH", "/os-hosts/properties/gpu_count", {"private": True})
     dates = {"start_date": "2031-01-01 10:00", "end_date": "2031-01-02 10:00"}
-    address = registered(climate, 1)[0]
-    lease = member.lease("hidden-name", **dates, reservations=[reservation(min=8, max=8), addresses_wanted(1)])
+    address, fast = registered(climate, 1)[0], pool(climate)
+    lease = member.lease(
+        "hidden-name", **dates, reservations=[reservation(min=8, max=8), addresses_wanted(1), storage_wanted()]
+    )
     window = {"host_id": "2", "start_date": "2032-01-01 10:00", "reason": "new memory"}
     planned = admin("POST", "/maintenances", window).json["maintenance"]
     names = {
@@ -136,6 +149,7 @@ def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Clima
         "<limited_project>": "project",
         "<pool_name>": "reservation",
         "<floatingip_id>": str(address.id),
+        "<storage_pool_id>": str(fast.id),
     }
     secrets = ["hidden-name", lease["id"], lease["reservations"][0]["id"], *(event["id"] for event in lease["events"])]
     asker = Person(app, ASKERS[place])

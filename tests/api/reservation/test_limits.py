@@ -10,7 +10,15 @@ from tests.conftest import Clock
 
 NAMES = (
     *("max_lease_seconds", "max_lead_seconds"),
-    *("leases", "held_leases", "hosts_at_once", "slots_at_once", "floating_ips_at_once", "host_hours"),
+    *(
+        "leases",
+        "held_leases",
+        "hosts_at_once",
+        "slots_at_once",
+        "floating_ips_at_once",
+        "storage_gb_at_once",
+        "host_hours",
+    ),
 )
 
 
@@ -25,7 +33,7 @@ def test_without_any_there_is_only_use(member: Person) -> None:
     assert {name: (value, whose) for name, (value, whose, _) in found.items() if value is not None} == {
         "held_leases": (10, "default")
     }
-    assert str([found[name][2] for name in NAMES]) == "[None, None, 1, 0, 2, 0, 0, 4]"
+    assert str([found[name][2] for name in NAMES]) == "[None, None, 1, 0, 2, 0, 0, 0, 4]"
 
 
 def test_own_limits_stand_before_the_default_ones(member: Person, admin: Person, stranger: Person) -> None:

@@ -54,7 +54,7 @@ ORDERS: dict[str, tuple[dict[str, Any], int, str]] = {
         asked(resource_type="foo:bar"),
         400,
         "The foo:bar resource type is not supported; known are: flavor:instance, physical:host, "
-        "virtual:floatingip, virtual:instance",
+        "storage:pool, virtual:floatingip, virtual:instance",
     ),
     "a list for resource_type": (asked(resource_type=["physical:host"]), 400, "is not supported"),
     "an unknown kind of event": (

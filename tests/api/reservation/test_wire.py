@@ -186,6 +186,7 @@ def test_plugins(reader: Person) -> None:
     assert [(one["name"], one["resource_type"]) for one in known] == [
         ("FlavorInstance", "flavor:instance"),
         ("PhysicalHost", "physical:host"),
+        ("StoragePool", "storage:pool"),
         ("FloatingIp", "virtual:floatingip"),
         ("VirtualInstance", "virtual:instance"),
     ]

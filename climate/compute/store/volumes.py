@@ -1,0 +1,124 @@
+"""Volumes as rows: made for reservations, listed, given to servers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+CREATING, AVAILABLE, DELETING = "creating", "available", "deleting"
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume of a project.  `size_gb` is in GB of 2^30 bytes."""
+
+    id: str
+    pool: str
+    """The reservation that it was made for."""
+    number: int
+    project_id: str
+    name: str
+    backend: str
+    storage_class: str
+    size_gb: int
+    status: str
+    kept: bool
+    """Whether its reservation is over."""
+    server_id: str | None
+    device: int | None
+    """Its place among the disks that were added to its server, from 1."""
+    created_at: datetime
+    updated_at: datetime
+
+
+_COLUMNS = """id::text, pool, number, project_id, name, backend, storage_class, size_gb, status, kept, server_id::text,
+    device, created_at, updated_at"""
+
+_OFFER = text(f"""
+    INSERT INTO compute_volumes AS v (pool, number, project_id, name, backend, storage_class, size_gb, status)
+    VALUES (:pool, :number, :project_id, :name, :backend, :storage_class, :size_gb, 'creating')
+    ON CONFLICT (pool, number) DO UPDATE
+    SET size_gb = GREATEST(v.size_gb, excluded.size_gb), updated_at = clock_timestamp()
+    RETURNING {_COLUMNS}
+""")
+
+_GET = f"SELECT {_COLUMNS} FROM compute_volumes WHERE id = CAST(:id AS uuid)"
+
+_LISTED = text(f"""
+    SELECT {_COLUMNS} FROM compute_volumes
+    WHERE CAST(:project_id AS text) IS NULL OR project_id = :project_id ORDER BY created_at, id
+""")
+
+_OF_POOLS = f"SELECT {_COLUMNS} FROM compute_volumes WHERE pool = ANY(:pools) ORDER BY pool, number"
+
+_OF_SERVER = text(f"SELECT {_COLUMNS} FROM compute_volumes WHERE server_id = CAST(:id AS uuid) ORDER BY device")
+
+_MADE = text("""
+    UPDATE compute_volumes SET status = 'available', updated_at = clock_timestamp()
+    WHERE id = CAST(:id AS uuid) AND status = 'creating'
+""")
+
+_KEEP = text("UPDATE compute_volumes SET kept = true, updated_at = clock_timestamp() WHERE pool = :pool AND NOT kept")
+
+_GIVE = text("""
+    UPDATE compute_volumes SET server_id = CAST(:server_id AS uuid), device = :device, updated_at = clock_timestamp()
+    WHERE id = CAST(:id AS uuid)
+""")
+
+_DELETING = text("UPDATE compute_volumes SET status = 'deleting' WHERE id = CAST(:id AS uuid)")
+
+_DELETE = text("DELETE FROM compute_volumes WHERE id = CAST(:id AS uuid)")
+
+
+def offer(conn: Connection, row: dict[str, Any]) -> Volume:
+    """Write a volume of a reservation down that is to be made, or to be larger; return it as it is then."""
+    return Volume(*conn.execute(_OFFER, row).one())
+
+
+def made(conn: Connection, volume_id: str) -> None:
+    """Note that a volume is there."""
+    conn.execute(_MADE, {"id": volume_id})
+
+
+def get(conn: Connection, volume_id: str, *, lock: bool = False) -> Volume | None:
+    """Return the volume of that id, or None."""
+    row = conn.execute(text(_GET + (" FOR UPDATE" if lock else "")), {"id": volume_id}).first()
+    return Volume(*row) if row else None
+
+
+def listed(conn: Connection, project_id: str | None) -> list[Volume]:
+    """Return the volumes of a project, None: of all; first those that were first."""
+    return [Volume(*row) for row in conn.execute(_LISTED, {"project_id": project_id})]
+
+
+def of_pools(conn: Connection, pools: Sequence[str], *, lock: bool = False) -> list[Volume]:
+    """Return the volumes that were made for these reservations."""
+    statement = text(_OF_POOLS + (" FOR UPDATE" if lock else ""))
+    return [Volume(*row) for row in conn.execute(statement, {"pools": list(pools)})]
+
+
+def of_server(conn: Connection, server_id: str) -> list[Volume]:
+    """Return the volumes of a server, in the order of their devices."""
+    return [Volume(*row) for row in conn.execute(_OF_SERVER, {"id": server_id})]
+
+
+def keep(conn: Connection, pool: str) -> None:
+    """Leave the volumes of a reservation to their project."""
+    conn.execute(_KEEP, {"pool": pool})
+
+
+def give(conn: Connection, volume_id: str, server_id: str | None, device: int | None) -> None:
+    """Give a volume to a server as one of its devices, or with None to nobody."""
+    conn.execute(_GIVE, {"id": volume_id, "server_id": server_id, "device": device})
+
+
+def deleting(conn: Connection, volume_id: str) -> None:
+    """Note that a volume is being deleted."""
+    conn.execute(_DELETING, {"id": volume_id})
+
+
+def delete(conn: Connection, volume_id: str) -> None:
+    """Forget a volume."""
+    conn.execute(_DELETE, {"id": volume_id})

@@ -1,0 +1,134 @@
+"""Volumes of projects: made for reservations, shown, deleted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken
+from climate.compute.storage import Directory
+from climate.compute.store import lent_addresses
+from climate.compute.store import volumes as rows
+from climate.compute.store.volumes import Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A volume that a reservation is to have; `number` counts from 1."""
+
+    pool: str
+    number: int
+    project_id: str
+    backend: str
+    storage_class: str
+    size_gb: int
+
+
+def directory(compute: Compute) -> Directory:
+    """The driver of volumes."""
+    return Directory(compute.home / "volumes")
+
+
+def make(compute: Compute, order: Order, token: int) -> None:
+    """Make a volume for a reservation, or let it grow.
+
+    Raises StaleToken, BadRequest where there is no such backend, VirtError.
+    """
+    driver = directory(compute)
+    if driver.capacity_gb(order.backend) is None:
+        known = ", ".join(driver.known())
+        raise BadRequest(f"There is no storage backend {order.backend!r} here; known are {known}")
+    row = {
+        "pool": order.pool,
+        "number": order.number,
+        "project_id": order.project_id,
+        "name": f"{order.storage_class}-{order.pool[:8]}-{order.number}",
+        "backend": order.backend,
+        "storage_class": order.storage_class,
+        "size_gb": order.size_gb,
+    }
+    with compute.engine.begin() as conn:
+        if not lent_addresses.fence(conn, order.pool, token):
+            raise StaleToken
+        volume = rows.offer(conn, row)
+    driver.make(volume.backend, volume.id, volume.size_gb)
+    with compute.engine.begin() as conn:
+        rows.made(conn, volume.id)
+
+
+def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
+    """Delete the volumes of a reservation, or with `keep` leave them to their project.
+
+    Those that servers have are taken from them first: Busy until that is done.  Raises StaleToken, VirtError.
+    """
+    with compute.engine.begin() as conn:
+        if not lent_addresses.fence(conn, pool, token):
+            raise StaleToken
+        if keep:
+            rows.keep(conn, pool)
+        there = [volume for volume in rows.of_pools(conn, [pool], lock=True) if not volume.kept]
+        attached = [volume for volume in there if volume.server_id is not None]
+        for volume in (one for one in there if one.server_id is None):
+            rows.deleting(conn, volume.id)
+    _remove(compute, [volume for volume in there if volume.server_id is None])
+    if attached:
+        raise Busy(f"servers still have {len(attached)} volumes of reservation {pool}")
+
+
+def _remove(compute: Compute, volumes: Sequence[Volume]) -> None:
+    driver = directory(compute)
+    for volume in volumes:
+        driver.delete(volume.backend, volume.id)
+        with compute.engine.begin() as conn:
+            rows.delete(conn, volume.id)
+
+
+def of_pools(compute: Compute, pools: Sequence[str]) -> list[Volume]:
+    """The volumes that there are of these reservations."""
+    with compute.engine.connect() as conn:
+        return rows.of_pools(conn, pools)
+
+
+def listed(compute: Compute, project_id: str | None) -> list[Volume]:
+    """The volumes of a project; None: of all."""
+    with compute.engine.connect() as conn:
+        return rows.listed(conn, project_id)
+
+
+def get(compute: Compute, volume_id: str, project_id: str | None) -> Volume:
+    """A volume; NotFound where there is none of that id, or it is another project's.  None: any project's."""
+    with compute.engine.connect() as conn:
+        return checked(rows.get(conn, uuid(volume_id)), volume_id, project_id)
+
+
+def delete(compute: Compute, volume_id: str, project_id: str | None) -> None:
+    """Delete a volume that was kept after its reservation.
+
+    Raises NotFound, Conflict while its reservation lasts or a server has it, VirtError.
+    """
+    with compute.engine.begin() as conn:
+        volume = checked(rows.get(conn, uuid(volume_id), lock=True), volume_id, project_id)
+        if not volume.kept:
+            raise Conflict(
+                f"Volume {volume.id} belongs to reservation {volume.pool}, which is not over: "
+                "it goes with its lease, and can be deleted once it is kept after that"
+            )
+        if volume.server_id is not None:
+            raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id}: detach it first")
+        rows.deleting(conn, volume.id)
+    _remove(compute, [volume])
+
+
+def checked(volume: Volume | None, volume_id: str, project_id: str | None) -> Volume:
+    """The volume, where there is one and it is the project's; else NotFound."""
+    if volume is None or project_id not in (None, volume.project_id):
+        raise NotFound(f"Volume {volume_id} could not be found.")
+    return volume
+
+
+def uuid(text: str) -> str:
+    """An id from the wire; what is no UUID is nobody's id."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise NotFound(f"Volume {text} could not be found.") from None

@@ -1,0 +1,40 @@
+"""Volumes that are kept after their lease: what their owners have deleted is free again."""
+
+from dataclasses import replace
+
+from climate.cloud.volumes import CloudVolume
+from climate.context import Climate
+from climate.domain.facts import AmountHold, KeptAmountsReleased
+from climate.service.rounds import AUTHOR
+from climate.service.unit import work
+from climate.store import amounts, claims, inventory_pools, leases
+from climate.store.amounts import Kept
+
+
+def release(climate: Climate) -> int:
+    """Give back what is left of no volume; how many reservations gave something back."""
+    kept = work(climate, lambda conn, patient: amounts.kept(conn))
+    if not kept:
+        return 0
+    there = climate.cloud.volumes([str(one.reservation_id) for one in kept])
+    return sum(_released(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
+
+
+def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
+    """Record what a reservation keeps still, where that has become less."""
+    with climate.engine.begin() as conn:
+        lease = leases.holding(conn, one.end_event)
+        holds = lease.reservation(one.reservation_id).amounts
+        backends = inventory_pools.backends(conn, {hold.number for hold in holds})
+        left = tuple(_left(hold, backends[hold.number], there) for hold in holds)
+        if left == holds:
+            return False
+        present = tuple(hold for hold in left if hold.amount)
+        leases.record(conn, AUTHOR, lease, KeptAmountsReleased(one.reservation_id, climate.now(conn), present))
+        claims.wake_poller(conn)  # a lease may be waiting for them
+        return True
+
+
+def _left(hold: AmountHold, backend: str, there: list[CloudVolume]) -> AmountHold:
+    """Never more than was held: the promise is the upper bound."""
+    return replace(hold, amount=min(hold.amount, sum(v.size_gb for v in there if v.backend == backend)))

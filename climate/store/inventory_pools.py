@@ -1,0 +1,135 @@
+"""Inventories: pools of countable resources, registered, shown, changed, taken off the books."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.store.failures import constraint
+from climate.store.inventory_tables import inventories, inventory_allocations
+from climate.store.tables import in_force, leases, reservations
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """So much of a class of a resource, in one place of the cloud.  `total` is in the unit of its resource type."""
+
+    number: int
+    id: UUID
+    resource_type: str
+    resource_class: str
+    name: str
+    backend: str
+    """What the cloud calls the place."""
+    total: int
+    closed: bool
+    """Whether nothing new is promised of it."""
+    created_at: datetime
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """A reservation that holds some of an inventory."""
+
+    number: int
+    reservation_id: UUID
+    lease_id: UUID
+    start: datetime
+    end: datetime
+    amount: int
+    kept: bool
+    """Whether its lease is over and it is still there."""
+
+
+_COLUMNS = tuple(inventories.c[name] for name in Inventory.__dataclass_fields__)
+_REGISTERED: Select[Any] = select(*_COLUMNS).where(inventories.c.removed_at.is_(None))
+
+
+def add(conn: Connection, row: Mapping[str, Any]) -> Inventory:
+    """Register an inventory; Conflict where its name or its backend is taken."""
+    return _written(conn, insert(inventories).values(**row).returning(*_COLUMNS), row)
+
+
+def change(conn: Connection, number: int, changes: Mapping[str, Any]) -> Inventory:
+    """Change a registered inventory; Conflict where its new name is taken."""
+    changed = update(inventories).where(inventories.c.number == number).values(**changes)
+    return _written(conn, changed.returning(*_COLUMNS), changes)
+
+
+def _written(conn: Connection, statement: Any, values: Mapping[str, Any]) -> Inventory:
+    try:
+        return Inventory(*conn.execute(statement).one())
+    except IntegrityError as error:
+        taken = {"uq_inventories_name": "name", "uq_inventories_backend": "backend"}.get(constraint(error) or "")
+        if taken is None:
+            raise
+        raise Conflict(f"Another pool has the {taken} {values[taken]}") from error
+
+
+def get(conn: Connection, resource_type: str, wanted: UUID, *, lock: bool = False) -> Inventory:
+    """A registered inventory; NotFound where there is none of that id."""
+    query = _REGISTERED.where(inventories.c.id == wanted, inventories.c.resource_type == resource_type)
+    row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no {resource_type} with the id {wanted}")
+    return Inventory(*row)
+
+
+def listed(
+    conn: Connection, resource_type: str, marker: UUID | None = None, limit: int | None = None
+) -> list[Inventory]:
+    """All that are registered of a resource type, first those that were first."""
+    query = _REGISTERED.where(inventories.c.resource_type == resource_type).order_by(inventories.c.number).limit(limit)
+    if marker is not None:
+        place = conn.scalar(select(inventories.c.number).where(inventories.c.id == marker))
+        if place is None:
+            raise InvalidInput(f"marker {marker} is not the id of a {resource_type}")
+        query = query.where(inventories.c.number > place)
+    return [Inventory(*row) for row in conn.execute(query)]
+
+
+def backends(conn: Connection, numbers: set[int]) -> dict[int, str]:
+    """What the cloud calls the places of inventories, also of those that are no longer registered."""
+    rows = conn.execute(select(inventories.c.number, inventories.c.backend).where(inventories.c.number.in_(numbers)))
+    return {row.number: row.backend for row in rows}
+
+
+def promised(conn: Connection, number: int) -> list[UUID]:
+    """Leases that hold some of the inventory, now or later, or keep some of it after their end."""
+    held = inventory_allocations
+    query = select(reservations.c.lease_id).join(held, held.c.reservation_id == reservations.c.id)
+    return list(conn.scalars(query.where(held.c.number == number, in_force(held)).distinct()))
+
+
+def allocated(conn: Connection, resource_type: str, now: datetime, number: int | None = None) -> list[Allocated]:
+    """Who holds how much of which inventory, now and later, in the order of numbers and starts.
+
+    Dates are the leases'.  An amount is held beyond them too: in the grace
+    period, where it is kept, and where an end could not be done.
+    """
+    held = inventory_allocations
+    over = leases.c.gone | (leases.c.status == "TERMINATED")
+    query = (
+        select(
+            held.c.number,
+            held.c.reservation_id,
+            leases.c.id,
+            leases.c.start_date,
+            leases.c.end_date,
+            held.c.amount,
+            over,
+        )
+        .join(reservations, reservations.c.id == held.c.reservation_id)
+        .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(reservations.c.resource_type == resource_type)
+        .where(in_force(held), or_(func.upper(held.c.during) > now, held.c.state == "active"))
+        .order_by(held.c.number, leases.c.start_date, held.c.reservation_id)
+    )
+    query = query if number is None else query.where(held.c.number == number)
+    return [Allocated(*row) for row in conn.execute(query)]

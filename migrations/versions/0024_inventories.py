@@ -1,0 +1,13 @@
+"""Inventories: pools of countable resources, and who holds how much of them."""
+
+from alembic import op
+
+from migrations.scripts import statements
+
+revision = "0024"
+down_revision = "0021"
+
+
+def upgrade() -> None:
+    for statement in statements("0024_inventories.sql"):
+        op.execute(statement)

@@ -1,0 +1,149 @@
+"""storage:pool: GB of a class of storage, as volumes that the project has for the time of the lease."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+from sqlalchemy import Connection
+
+from climate.cloud import Cloud
+from climate.cloud.volumes import VolumeOrder
+from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.facts import FOREVER, AmountHold
+from climate.domain.period import Period
+from climate.plugin import Allocation, Ask, Lent, with_grace
+from climate.spec import Count, grace_period
+from climate.store import amounts
+from climate.store.amounts import Wanted
+
+RESOURCE_TYPE = "storage:pool"
+MOST_GB = 1_000_000_000
+MOST_VOLUMES = 100
+DELETE, KEEP = "delete", "keep"
+CHANGEABLE = frozenset({"size_gb", "volumes", "on_end", "grace_period"})
+
+
+def storage_class(**more: Any) -> fields.String:
+    """The name of a class of storage."""
+    return fields.String(
+        required=True,
+        validate=validate.Regexp(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z", error="Must be a name such as ssd."),
+        **more,
+    )
+
+
+class StorageSpec(Schema):
+    """How much storage of which class, in how many volumes, and what becomes of them at the end."""
+
+    size_gb = Count(required=True, validate=validate.Range(1, MOST_GB), metadata={"description": "In all, in GB."})
+    storage_class = storage_class(metadata={"description": "Class of the pools that it is taken from, such as ssd."})
+    volumes = Count(
+        load_default=1,
+        validate=validate.Range(1, MOST_VOLUMES),
+        metadata={"description": "Number of volumes of equal size; size_gb must be a multiple of it."},
+    )
+    on_end = fields.String(
+        load_default=DELETE,
+        validate=validate.OneOf([DELETE, KEEP]),
+        metadata={"description": "Whether the volumes are deleted at the end, or kept until somebody deletes them."},
+    )
+    grace_period = grace_period()
+
+
+def _volume_gb(spec: Mapping[str, Any]) -> int:
+    """The size of each volume in GB; InvalidInput where the volumes cannot be of equal size."""
+    size, count = spec["size_gb"], spec["volumes"]
+    if size % count:
+        fitting = " or ".join(str(one) for one in (size - size % count, size - size % count + count) if one)
+        raise InvalidInput(f"size_gb {size} cannot be divided into {count} equal volumes of whole GB: {fitting} can")
+    return int(size // count)
+
+
+def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
+    for name in sorted(set(ask.spec) - CHANGEABLE):
+        if name not in before or ask.spec[name] != before[name]:
+            raise Conflict(f"{name} cannot be updated")
+    if not ask.active:
+        return
+    for name in ("volumes", "on_end"):
+        if ask.spec[name] != before[name]:
+            raise InvalidInput(
+                f"{name} cannot change while the lease is active: it is {before[name]}, "
+                f"and {ask.spec[name]} was asked for"
+            )
+    if ask.spec["size_gb"] < before["size_gb"]:
+        raise InvalidInput(
+            f"size_gb cannot become less while the lease is active: it is {before['size_gb']}, "
+            f"and {ask.spec['size_gb']} was asked for"
+        )
+
+
+def _wanted(ask: Ask, spec: Mapping[str, Any], piece: int) -> Wanted:
+    window = ask.shared_window
+    if spec["on_end"] == KEEP:
+        window = Period(window.start, FOREVER)
+    own = tuple(one.id for one in (*([ask.present] if ask.present else ()), *ask.beside))
+    present = {}
+    if ask.present:
+        before = _volume_gb(ask.present.spec)
+        present = {hold.number: hold.amount // before for hold in ask.present.amounts}
+    return Wanted(
+        RESOURCE_TYPE,
+        spec["storage_class"],
+        piece,
+        spec["volumes"],
+        window,
+        own,
+        present,
+        ask.active,
+        ask.taken_amounts,
+    )
+
+
+class StoragePool:
+    """GB of pools of one class: no volume is divided between pools."""
+
+    resource_type = RESOURCE_TYPE
+    spec_schema = StorageSpec
+
+    def check(self, cloud: Cloud, ask: Ask) -> None:
+        """Refuse volumes that cannot be of equal size; the pools are in the database."""
+        _volume_gb(ask.spec)
+
+    def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+        spec = with_grace(ask)
+        if ask.present:
+            _refuse_changes(ask, ask.present.spec)
+        piece = _volume_gb(spec)
+        wanted = _wanted(ask, spec, piece)
+        chosen = amounts.pick(conn, wanted, patient=ask.patient)
+        holds = tuple(AmountHold(number, count * piece, wanted.window) for number, count in chosen.items())
+        return Allocation(spec=spec, amounts=holds)
+
+    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+        """Make the volumes, or let them grow to their new size."""
+        spec, number = lent.reservation.spec, 0
+        size = _volume_gb(spec)
+        for hold in lent.reservation.amounts:
+            for _ in range(hold.amount // size):
+                number += 1
+                order = VolumeOrder(
+                    pool=str(lent.reservation.id),
+                    number=number,
+                    project_id=lent.project_id,
+                    backend=lent.backends[hold.number],
+                    storage_class=spec["storage_class"],
+                    size_gb=size,
+                )
+                cloud.make_volume(order, lent.token)
+
+    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: such reservations have no actions of their own before the end."""
+
+    def close(self, cloud: Cloud, lent: Lent) -> None:
+        """Nothing: the volumes stay as they are until the end."""
+
+    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+        """Delete the volumes, or leave them to their project; what was never handed over is deleted in any case."""
+        keep = lent.started and lent.reservation.spec["on_end"] == KEEP
+        cloud.drop_volumes(str(lent.reservation.id), lent.token, keep=keep)

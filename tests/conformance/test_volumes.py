@@ -1,0 +1,110 @@
+"""Volumes made for reservations, by every implementation of the cloud port that can make them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from climate.cloud import Cloud, Fenced, Refused
+from climate.cloud.bundled import BundledCloud
+from climate.cloud.fake import FakeCloud
+from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from tests.cloud.nova import nova
+from tests.compute.place import node, place
+from tests.conformance.conftest import SDK_WARNS
+
+POOL, OTHER = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11", "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f22"
+
+
+@pytest.fixture
+def fake_storage() -> Cloud:
+    return FakeCloud(storage={"local": CloudStorage("local", 100)})
+
+
+@pytest.fixture
+def bundled_storage(scratch: str, tmp_path: Path) -> Iterator[Cloud]:
+    with place(scratch, tmp_path, [node("h1")]) as here:
+        yield BundledCloud(here.compute)
+
+
+@pytest.fixture(params=["fake_storage", "bundled_storage"])
+def there(request: pytest.FixtureRequest) -> Cloud:
+    found: Cloud = request.getfixturevalue(request.param)
+    return found
+
+
+def order(number: int = 1, size_gb: int = 2, pool: str = POOL, backend: str = "local") -> VolumeOrder:
+    return VolumeOrder(pool, number, "demo", backend, "ssd", size_gb)
+
+
+def seen(cloud: Cloud, *pools: str) -> list[tuple[str, int, int, bool]]:
+    return sorted((one.pool, one.number, one.size_gb, one.kept) for one in cloud.volumes(pools or (POOL, OTHER)))
+
+
+def test_what_there_is(there: Cloud) -> None:
+    found = there.find_storage("local")
+    assert found is not None
+    assert (found.backend, found.capacity_gb > 1) == ("local", True)
+    for other in ("nowhere", "../local", ""):
+        assert there.find_storage(other) is None
+
+
+def test_made_and_dropped(there: Cloud) -> None:
+    there.make_volume(order(1), 1)
+    there.make_volume(order(2), 1)
+    there.make_volume(order(1), 1)
+    assert seen(there) == [(POOL, 1, 2, False), (POOL, 2, 2, False)]
+    (one, _) = there.volumes([POOL])
+    assert one == CloudVolume(one.id, POOL, one.number, "demo", "local", 2)
+    for _ in range(2):
+        there.drop_volumes(POOL, 2, keep=False)
+        assert seen(there) == []
+    there.make_volume(order(1), 3)
+    assert seen(there) == [(POOL, 1, 2, False)], "a later claim may begin anew"
+
+
+def test_a_volume_grows_and_never_shrinks(there: Cloud) -> None:
+    there.make_volume(order(1, 2), 1)
+    (before,) = there.volumes([POOL])
+    there.make_volume(order(1, 5), 2)
+    there.make_volume(order(1, 3), 2)
+    (after,) = there.volumes([POOL])
+    assert (after.id, after.size_gb) == (before.id, 5)
+
+
+def test_what_is_kept_is_left_to_its_project(there: Cloud) -> None:
+    there.make_volume(order(1), 1)
+    there.make_volume(order(1, pool=OTHER), 1)
+    for _ in range(2):
+        there.drop_volumes(POOL, 2, keep=True)
+        assert seen(there) == [(POOL, 1, 2, True), (OTHER, 1, 2, False)]
+    there.drop_volumes(POOL, 3, keep=False)
+    assert seen(there, POOL) == [(POOL, 1, 2, True)], "it is not the reservation's any more"
+
+
+def test_nothing_is_made_late(there: Cloud) -> None:
+    there.drop_volumes(POOL, 7, keep=False)
+    with pytest.raises(Fenced):
+        there.make_volume(order(1), 6)
+    with pytest.raises(Fenced):
+        there.drop_volumes(POOL, 6, keep=True)
+    assert seen(there) == []
+    there.make_volume(order(1, pool=OTHER), 6)
+    there.drop_volumes(POOL, 8, keep=False)
+    assert seen(there) == [(OTHER, 1, 2, False)], "another reservation is none of its business"
+
+
+def test_there_is_no_such_backend(there: Cloud) -> None:
+    with pytest.raises(Refused, match="nowhere"):
+        there.make_volume(order(backend="nowhere"), 1)
+    assert seen(there) == []
+
+
+@SDK_WARNS
+def test_openstack_says_that_it_makes_none(tmp_path: Path) -> None:
+    with nova(tmp_path) as (_, cloud):
+        assert cloud.find_storage("local") is None
+        with pytest.raises(Refused, match="does not speak to Cinder"):
+            cloud.make_volume(order(), 1)
+        cloud.drop_volumes(POOL, 1, keep=False)
+        assert list(cloud.volumes([POOL])) == []
