@@ -21,7 +21,7 @@ from climate.cloud import (
     provided,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.compute import asking, errors, flavors, granting, health, lending, resizing, volumes
+from climate.compute import asking, attachments, errors, flavors, granting, health, lending, resizing, volumes
 from climate.compute.context import Compute
 from climate.compute.flavor import Flavor
 from climate.compute.granting import Grant
@@ -154,7 +154,7 @@ class BundledCloud:
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
         with _port():
-            volumes.drop(self.compute, pool, token, keep=keep)
+            attachments.drop(self.compute, pool, token, keep=keep)
 
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
         with _port():

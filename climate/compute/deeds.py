@@ -7,8 +7,9 @@ worker that dies between two of them loses nothing: its successor begins anew.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from climate.compute import images, plugging
+from climate.compute import attachments, images, plugging
 from climate.compute.context import Compute
+from climate.compute.errors import VirtError
 from climate.compute.heartbeat import Check
 from climate.compute.image import ACTIVE as IMAGE_ACTIVE
 from climate.compute.image import Content
@@ -56,8 +57,9 @@ class Work:
         return self.compute.driver
 
     def connected(self, *, up: bool = True) -> Guest:
-        """The guest with its interfaces plugged in on its node; `up` False: it hears and says nothing."""
-        return replace(self.guest, interfaces=plugging.plug(self.compute, self.server, up=up))
+        """The guest with its volumes, and its interfaces plugged in; `up` False: it hears and says nothing."""
+        volumes = attachments.of_guest(self.compute, self.server)
+        return replace(self.guest, interfaces=plugging.plug(self.compute, self.server, up=up), volumes=volumes)
 
     def clear(self) -> None:
         """Leave nothing of the guest, then nothing of its interfaces: a guest never loses them while it runs."""
@@ -71,7 +73,10 @@ Deed = Callable[[Work], Content | None]
 
 def do(work: Work) -> Content | None:
     """Do what is wanted of a server; the content of its snapshot if it is one.  Raises VirtError, Lost."""
-    return DEEDS[work.server.task or ""](work)
+    content = DEEDS[work.server.task or ""](work)
+    if work.server.task in CONNECTING:
+        attachments.settle(work.compute, work.server, done=True)
+    return content
 
 
 def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
@@ -103,7 +108,11 @@ def _rewire(work: Work) -> None:
     status = server.before if server.status == VERIFY_RESIZE else server.status
     guest = work.connected(up=status not in (RESERVED, SHUTOFF))
     plugging.sweep(work.compute)  # an interface that the server had is nobody's now
-    work.driver.rewire(guest)
+    try:
+        work.driver.rewire(guest)
+    except VirtError:
+        attachments.settle(work.compute, work.server, done=False)
+        raise
 
 
 def _reboot(work: Work) -> None:
@@ -166,3 +175,6 @@ DEEDS: Mapping[str, Deed] = {
     DELETE: Work.clear,
 }
 """Task -> what is done."""
+
+CONNECTING = frozenset({SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE})
+"""Tasks after which a guest has the volumes that it is to have."""

@@ -62,34 +62,13 @@ class Directory:
     def delete(self, backend: str, volume_id: str) -> None:
         """Leave nothing of a volume."""
         home = self.home(backend, volume_id)
-        self.release(backend, volume_id)
+        release(home)
         try:
             shutil.rmtree(home, ignore_errors=False)
         except FileNotFoundError:
             return
         except OSError as error:
             raise VirtError(f"the volume {volume_id} cannot be deleted: {error.strerror or error}") from error
-
-    def disk(self, backend: str, volume_id: str) -> Path:
-        """The file that a virtual machine gets as a disk."""
-        return self.home(backend, volume_id) / DISK
-
-    def data(self, backend: str, volume_id: str) -> Path:
-        """The folder that other servers get; mounted where this process may do that."""
-        home = self.home(backend, volume_id)
-        data = home / DATA
-        data.mkdir(mode=0o700, exist_ok=True)
-        if os.path.ismount(data) or (home / PLAIN).exists():
-            return data
-        if not _mounted(home / DISK, data):
-            (home / PLAIN).touch()
-        return data
-
-    def release(self, backend: str, volume_id: str) -> None:
-        """Unmount the folder of a volume that no server has any more."""
-        data = self.home(backend, volume_id) / DATA
-        if os.path.ismount(data) and not _ran("umount", str(data)):
-            raise VirtError(f"the volume {volume_id} is still in use")
 
     def home(self, backend: str, volume_id: str) -> Path:
         """The folder of a volume, there or not."""
@@ -109,6 +88,32 @@ class Directory:
         return place if place.is_dir() else None
 
 
+def data(home: Path) -> Path:
+    """The folder that servers without disks get of the volume in `home`; mounted where this process may do that."""
+    folder = home / DATA
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if os.path.ismount(folder) or (home / PLAIN).exists():
+        return folder
+    if not _mounted(home / DISK, folder):
+        (home / PLAIN).touch()
+    return folder
+
+
+def disk(home: Path) -> Path:
+    """The file that a virtual machine gets of the volume in `home` as a disk; VirtError for one that is a folder."""
+    if (home / PLAIN).exists():
+        raise VirtError(f"the volume {home.name} is a folder already: it cannot be a disk of a virtual machine")
+    release(home)
+    return home / DISK
+
+
+def release(home: Path) -> None:
+    """Unmount the folder of a volume that no server has any more; VirtError while it is in use."""
+    folder = home / DATA
+    if os.path.ismount(folder) and not _ran("umount", str(folder)):
+        raise VirtError(f"the volume {home.name} is still in use")
+
+
 def _mounted(disk: Path, data: Path) -> bool:
     """Mount the file system of a disk, made where the disk is blank; False where this process cannot do that."""
     if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None or shutil.which("mount") is None:
@@ -116,6 +121,7 @@ def _mounted(disk: Path, data: Path) -> bool:
     blank = disk.stat().st_blocks == 0
     if blank and not _ran("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "root_owner=0:0", str(disk)):
         return False
+    _ran("resize2fs", "-f", str(disk))  # it may have grown since it was last mounted
     if _ran("mount", "-o", "loop,nosuid,nodev", str(disk), str(data)):
         return True
     if blank:  # as it was: a virtual machine that gets it finds an empty disk

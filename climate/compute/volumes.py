@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from climate.compute.context import Compute
-from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken
+from climate.compute.errors import BadRequest, Conflict, NotFound, StaleToken
 from climate.compute.storage import Directory
 from climate.compute.store import lent_addresses
 from climate.compute.store import volumes as rows
@@ -56,26 +56,8 @@ def make(compute: Compute, order: Order, token: int) -> None:
         rows.made(conn, volume.id)
 
 
-def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
-    """Delete the volumes of a reservation, or with `keep` leave them to their project.
-
-    Those that servers have are taken from them first: Busy until that is done.  Raises StaleToken, VirtError.
-    """
-    with compute.engine.begin() as conn:
-        if not lent_addresses.fence(conn, pool, token):
-            raise StaleToken
-        if keep:
-            rows.keep(conn, pool)
-        there = [volume for volume in rows.of_pools(conn, [pool], lock=True) if not volume.kept]
-        attached = [volume for volume in there if volume.server_id is not None]
-        for volume in (one for one in there if one.server_id is None):
-            rows.deleting(conn, volume.id)
-    _remove(compute, [volume for volume in there if volume.server_id is None])
-    if attached:
-        raise Busy(f"servers still have {len(attached)} volumes of reservation {pool}")
-
-
-def _remove(compute: Compute, volumes: Sequence[Volume]) -> None:
+def remove(compute: Compute, volumes: Sequence[Volume]) -> None:
+    """Leave nothing of volumes that no server has.  VirtError."""
     driver = directory(compute)
     for volume in volumes:
         driver.delete(volume.backend, volume.id)
@@ -116,7 +98,7 @@ def delete(compute: Compute, volume_id: str, project_id: str | None) -> None:
         if volume.server_id is not None:
             raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id}: detach it first")
         rows.deleting(conn, volume.id)
-    _remove(compute, [volume])
+    remove(compute, [volume])
 
 
 def checked(volume: Volume | None, volume_id: str, project_id: str | None) -> Volume:

@@ -50,12 +50,14 @@ CREATE TABLE compute_volumes (
     kept BOOLEAN DEFAULT false NOT NULL,
     server_id UUID,
     device INTEGER,
+    wish TEXT,
     created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
     updated_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT pk_compute_volumes PRIMARY KEY (id),
     CONSTRAINT fk_compute_volumes_server_id FOREIGN KEY (server_id) REFERENCES compute_servers (id) ON DELETE SET NULL,
     CONSTRAINT ck_compute_volumes_status_known CHECK (status IN ('creating', 'available', 'deleting')),
-    CONSTRAINT ck_compute_volumes_has_size CHECK (size_gb > 0)
+    CONSTRAINT ck_compute_volumes_has_size CHECK (size_gb > 0),
+    CONSTRAINT ck_compute_volumes_wish_known CHECK (wish IN ('attach', 'detach'))
 );
 
 CREATE UNIQUE INDEX uq_compute_volumes_pool_number ON compute_volumes (pool, number);

@@ -21,10 +21,13 @@ volumes = Table(
     # A server that is gone has no volumes.
     Column("server_id", UUID(as_uuid=False), ForeignKey("compute_servers.id", ondelete="SET NULL")),
     Column("device", Integer),
+    # What its server is being told of it; null: it is as it should be.
+    Column("wish", Text),
     time("created_at"),
     time("updated_at"),
     CheckConstraint("status IN ('creating', 'available', 'deleting')", name="status_known"),
     CheckConstraint("size_gb > 0", name="has_size"),
+    CheckConstraint("wish IN ('attach', 'detach')", name="wish_known"),
     Index("uq_compute_volumes_pool_number", "pool", "number", unique=True),
     Index("ix_compute_volumes_project_id", "project_id"),
     Index("uq_compute_volumes_device", "server_id", "device", unique=True),

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 CREATING, AVAILABLE, DELETING = "creating", "available", "deleting"
+ATTACH, DETACH = "attach", "detach"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,26 @@ class Volume:
     server_id: str | None
     device: int | None
     """Its place among the disks that were added to its server, from 1."""
+    wish: str | None
+    """What its server is being told of it: ATTACH, DETACH; None: nothing."""
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def state(self) -> str:
+        """Its status as clients of Block Storage know it."""
+        if self.server_id is None or self.status != AVAILABLE:
+            return self.status
+        return {ATTACH: "attaching", DETACH: "detaching"}.get(self.wish or "", "in-use")
+
+    @property
+    def path(self) -> str:
+        """The name of the disk in a virtual machine, whose own disk is /dev/vda: at most 25 are added."""
+        return f"/dev/vd{chr(ord('a') + (self.device or 0))}"
+
 
 _COLUMNS = """id::text, pool, number, project_id, name, backend, storage_class, size_gb, status, kept, server_id::text,
-    device, created_at, updated_at"""
+    device, wish, created_at, updated_at"""
 
 _OFFER = text(f"""
     INSERT INTO compute_volumes AS v (pool, number, project_id, name, backend, storage_class, size_gb, status)
@@ -63,8 +78,21 @@ _MADE = text("""
 _KEEP = text("UPDATE compute_volumes SET kept = true, updated_at = clock_timestamp() WHERE pool = :pool AND NOT kept")
 
 _GIVE = text("""
-    UPDATE compute_volumes SET server_id = CAST(:server_id AS uuid), device = :device, updated_at = clock_timestamp()
+    UPDATE compute_volumes
+    SET server_id = CAST(:server_id AS uuid), device = :device, wish = 'attach', updated_at = clock_timestamp()
     WHERE id = CAST(:id AS uuid)
+""")
+
+_TAKE = text("""
+    UPDATE compute_volumes SET wish = 'detach', updated_at = clock_timestamp() WHERE id = CAST(:id AS uuid)
+""")
+
+# What was told to be there is there, and what was told to be gone is free; where that failed, the other way round.
+_SETTLE = text("""
+    UPDATE compute_volumes
+    SET server_id = CASE WHEN wish = :gone THEN NULL ELSE server_id END,
+        device = CASE WHEN wish = :gone THEN NULL ELSE device END, wish = NULL, updated_at = clock_timestamp()
+    WHERE server_id = CAST(:server_id AS uuid) AND wish IS NOT NULL
 """)
 
 _DELETING = text("UPDATE compute_volumes SET status = 'deleting' WHERE id = CAST(:id AS uuid)")
@@ -109,9 +137,19 @@ def keep(conn: Connection, pool: str) -> None:
     conn.execute(_KEEP, {"pool": pool})
 
 
-def give(conn: Connection, volume_id: str, server_id: str | None, device: int | None) -> None:
-    """Give a volume to a server as one of its devices, or with None to nobody."""
+def give(conn: Connection, volume_id: str, server_id: str, device: int) -> None:
+    """Give a volume to a server as one of its devices; it is being attached from then on."""
     conn.execute(_GIVE, {"id": volume_id, "server_id": server_id, "device": device})
+
+
+def take(conn: Connection, volume_id: str) -> None:
+    """Note that a volume is being taken from its server."""
+    conn.execute(_TAKE, {"id": volume_id})
+
+
+def settle(conn: Connection, server_id: str, *, done: bool) -> None:
+    """Record that a server has been told of its volumes; `done` False: that this has failed."""
+    conn.execute(_SETTLE, {"server_id": server_id, "gone": DETACH if done else ATTACH})
 
 
 def deleting(conn: Connection, volume_id: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from climate.compute.host import NodeSpec
+from climate.compute.virt.volumes import Attached
 
 
 class State(Enum):
@@ -69,6 +70,8 @@ class Guest:
     """Of the image."""
     interfaces: tuple[Interface, ...] = ()
     """In the order of eth0, eth1, …"""
+    volumes: tuple[Attached, ...] = ()
+    """In the order of their devices."""
 
     @property
     def netns(self) -> str | None:
@@ -119,7 +122,7 @@ class VirtDriver(Protocol):
         """Let a suspended guest go on."""
 
     def rewire(self, guest: Guest) -> None:
-        """Let a guest know that its interfaces have changed, as far as it can be told without a new start.
+        """Let a guest know that its interfaces or volumes have changed, as far as it can be told without a new start.
 
         What is left beside one that has ended goes.
         """

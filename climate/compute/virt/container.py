@@ -20,9 +20,10 @@ from pathlib import Path
 
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
-from climate.compute.virt import Guest, archive, dhcp_client
+from climate.compute.virt import Guest, archive, bind, dhcp_client
 from climate.compute.virt.homes import MARK, Homes, image_of
 from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
+from climate.compute.virt.volumes import FOLDER
 
 PROGRAM = "bwrap"
 START_SECONDS = 10.0
@@ -95,6 +96,17 @@ class Bubble:
             except VirtError as error:
                 raise VirtError(f"{error}{homes.last_words(guest.id)}") from error
 
+    def attach(self, home: Path, guest: Guest, pid: pids.Pid | None) -> None:
+        """Bind its volumes into a container that runs; one that starts finds them there."""
+        if pid is None:
+            return
+        there = _bound(pid)
+        wanted = {one.id: one for one in guest.volumes}
+        for volume_id in sorted(there - set(wanted)):
+            bind.bind(pid.number, f"/{FOLDER}/{volume_id}", None)
+        for volume_id in sorted(set(wanted) - there):
+            bind.bind(pid.number, f"/{FOLDER}/{volume_id}", wanted[volume_id].folder())
+
     def begun(self, pid: pids.Pid) -> None:
         deadline = time.monotonic() + START_SECONDS
         while _program_of(pid) in (None, PROGRAM):
@@ -131,6 +143,7 @@ def _walls(guest: Guest, home: Path) -> list[str]:
     environment = {"PATH": _PATH, "HOME": "/root", MARK: guest.id}
     options += [word for name, value in environment.items() for word in ("--setenv", name, value)]
     options += [*_MOUNTS, "--ro-bind", str(home / BANNER), _BANNER, "--chdir", "/"]
+    options += _volumes(guest, disk)
     return options if guest.netns is None else [*options, *_name_servers(home)]
 
 
@@ -167,6 +180,21 @@ def _has_shell(disk: Path) -> bool:
         else:
             left = [*(place / name).readlink().parts, *left]
     return place.is_file() and os.access(place, os.X_OK)
+
+
+def _volumes(guest: Guest, disk: Path) -> list[str]:
+    """The options for the volumes of a guest; VirtError where its root would lead them elsewhere."""
+    folder = disk / FOLDER
+    if guest.volumes and any(place.is_symlink() for place in (folder, *(folder / one.id for one in guest.volumes))):
+        raise VirtError(f"there is a link where /{FOLDER} belongs")
+    return [word for one in guest.volumes for word in ("--bind", str(one.folder()), f"/{FOLDER}/{one.id}")]
+
+
+def _bound(pid: pids.Pid) -> set[str]:
+    """The volumes that a container has."""
+    lines = Path(f"/proc/{pid.number}/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    places = [Path(line.split(" ")[4]) for line in lines]
+    return {place.name for place in places if place.parent == Path("/", FOLDER)}
 
 
 def _name_servers(home: Path) -> list[str]:

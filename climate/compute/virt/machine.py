@@ -8,6 +8,7 @@ from pathlib import Path
 
 from climate.compute.virt import Guest, cables
 from climate.compute.virt.homes import CONSOLE
+from climate.compute.virt.volumes import Attached
 
 AUTO, KVM, TCG = "auto", "kvm", "tcg"
 DISK, DISK_NODE = "disk.qcow2", "disk"
@@ -45,6 +46,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *("-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console"),
         *("-blockdev", json.dumps(block), "-device", f"virtio-blk-pci,drive={DISK_NODE},bootindex=1"),
         *(word for place, one in enumerate(guest.interfaces) for word in _interface(place, one.mac, machine.taps)),
+        *(word for one in guest.volumes for word in _volume(one)),
         *(_injected(machine.home) if (machine.home / cables.FILE).exists() else ()),
         *(() if machine.memory is None else ("-incoming", f"fd:{machine.memory}")),
     ]
@@ -69,6 +71,10 @@ def _interface(place: int, mac: str, taps: Mapping[str, int]) -> tuple[str, ...]
         *("-netdev", netdev),
         *("-device", f"virtio-net-pci,netdev=net{place},mac={mac},romfile="),
     )
+
+
+def _volume(one: Attached) -> tuple[str, ...]:
+    return "-blockdev", json.dumps(one.block()), "-device", json.dumps(one.device_options())
 
 
 def _injected(home: Path) -> tuple[str, str]:

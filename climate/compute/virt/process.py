@@ -16,7 +16,7 @@ from typing import Protocol
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client
+from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, volumes
 from climate.compute.virt.homes import CONSOLE, MARK, PID, Homes, as_virt_error, image_of
 
 PAUSE_SECONDS = 5.0
@@ -50,6 +50,9 @@ class Body(Protocol):
     def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
         """Start the process, with `source` as its input; it is recorded then."""
 
+    def attach(self, home: Path, guest: Guest, pid: pids.Pid | None) -> None:
+        """Let a guest have its volumes, and no others; `pid` is its process, if it has one.  VirtError."""
+
     def begun(self, pid: pids.Pid) -> None:
         """Return when a process that was started has begun its work; VirtError when it failed."""
 
@@ -78,6 +81,9 @@ class Plain:
         with homes.open_log(guest.id) as log:
             number = netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno()))
         return homes.started(guest.id, number)
+
+    def attach(self, home: Path, guest: Guest, pid: pids.Pid | None) -> None:
+        volumes.link(home, guest.volumes)
 
     def begun(self, pid: pids.Pid) -> None:
         if pids.state(pid) is None:
@@ -135,6 +141,7 @@ class ProcessDriver:
             self.resume(guest)
         elif state is not State.RUNNING:
             self._spawn(guest)
+        self._attach(guest)
         dhcp_client.ensure(self.homes.of(guest.id), guest)
 
     @as_virt_error
@@ -165,6 +172,7 @@ class ProcessDriver:
 
     @as_virt_error
     def rewire(self, guest: Guest) -> None:
+        self._attach(guest)
         dhcp_client.end(self.homes.of(guest.id))
         if self._state(guest.id) in (State.RUNNING, State.PAUSED):
             dhcp_client.ensure(self.homes.of(guest.id), guest)
@@ -208,6 +216,9 @@ class ProcessDriver:
         if letter is None:
             return self.homes.at_rest(server_id, DISK)
         return State.PAUSED if letter in pids.STOPPED else State.RUNNING
+
+    def _attach(self, guest: Guest) -> None:
+        self.body.attach(self.homes.of(guest.id), guest, self.homes.pid(guest.id))
 
     def _freeze(self, guest: Guest, *, stopped: bool) -> None:
         pid = self.homes.pid(guest.id)

@@ -18,7 +18,7 @@ from pathlib import Path
 from climate.compute import pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, backup, cables, disks, qmp
+from climate.compute.virt import Guest, State, Wiring, backup, cables, disks, qmp, volumes
 from climate.compute.virt.homes import CONSOLE, MARK, Homes, as_virt_error, image_of
 from climate.compute.virt.machine import AUTO, DISK, Machine, accelerator, command
 
@@ -149,8 +149,15 @@ class QemuDriver:
                 os.close(memory)
         self._go_on(guest.id)
 
+    @as_virt_error
     def rewire(self, guest: Guest) -> None:
-        """Its machine has the interfaces that it was started with, and its own DHCP clients."""
+        """Plug volumes in and out.
+
+        Its machine has the interfaces that it was started with, and its own DHCP clients.
+        """
+        if self.homes.pid(guest.id) is not None:
+            with self._monitor(guest.id) as monitor:
+                volumes.plug(monitor, guest.volumes)
 
     @as_virt_error
     def snapshot(self, guest: Guest, target: Path) -> None:

@@ -1,0 +1,107 @@
+"""Volumes that a server is given and loses while it is there: its node's compute service plugs them in and out."""
+
+from contextlib import suppress
+
+from climate.compute import asking, volumes
+from climate.compute.addressing import Who
+from climate.compute.asking import Asked, By
+from climate.compute.context import Compute
+from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
+from climate.compute.server import REWIRE, Server
+from climate.compute.store import lent_addresses
+from climate.compute.store import volumes as rows
+from climate.compute.store.volumes import AVAILABLE, DETACH, Volume
+from climate.compute.virt.volumes import Attached
+
+ENGINE: By = {"user_id": "climate", "request_id": ""}
+"""Whoever takes volumes back when their time is over."""
+
+MOST = 10
+"""Volumes of one server: a virtual machine has so many slots for them."""
+
+
+def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
+    """Give a volume to a server of the same project; return the volume.
+
+    Raises NotFound, Conflict for a volume that a server has already, Busy.
+    """
+    with compute.engine.begin() as conn:
+        server = asking.locked(conn, who.server_id, who.project_id)
+        asking.check_lock(server, who.project_id)
+        found = rows.get(conn, volumes.uuid(volume_id), lock=True)
+        volume = volumes.checked(found, volume_id, server.project_id)
+        if volume.server_id is not None:
+            raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id} already")
+        if volume.status != AVAILABLE:
+            raise Conflict(f"Volume {volume.id} is {volume.status}: only one that is available can be attached")
+        asking.idle(server, REWIRE)
+        taken = {one.device for one in rows.of_server(conn, server.id)}
+        free = [device for device in range(1, MOST + 1) if device not in taken]
+        if not free:
+            raise Conflict(f"Instance {server.id} has {MOST} volumes, which is the most: detach one first")
+        rows.give(conn, volume.id, server.id, free[0])
+        asking.record(conn, compute, server, Asked(REWIRE), who.by)
+        given = rows.get(conn, volume.id)
+    compute.cast(server.service_host or "", server.id)
+    return given or volume
+
+
+def detach(compute: Compute, who: Who, volume_id: str) -> None:
+    """Take a volume from a server.  Raises NotFound where the server does not have it, Conflict, Busy."""
+    with compute.engine.begin() as conn:
+        server = asking.locked(conn, who.server_id, who.project_id)
+        asking.check_lock(server, who.project_id)
+        volume = rows.get(conn, volumes.uuid(volume_id), lock=True)
+        if volume is None or volume.server_id != server.id:
+            raise NotFound(f"Instance {server.id} has no volume {volume_id}")
+        if volume.wish == DETACH and server.busy:
+            raise Busy(f"Volume {volume.id} is being detached")
+        asking.idle(server, REWIRE)
+        rows.take(conn, volume.id)
+        asking.record(conn, compute, server, Asked(REWIRE), who.by)
+    compute.cast(server.service_host or "", server.id)
+
+
+def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
+    """Delete the volumes of a reservation, or with `keep` leave them to their project.
+
+    Those that servers have are taken from them first: Busy until that is done.  Raises StaleToken, VirtError.
+    """
+    with compute.engine.begin() as conn:
+        if not lent_addresses.fence(conn, pool, token):
+            raise StaleToken
+        if keep:
+            rows.keep(conn, pool)
+        there = [volume for volume in rows.of_pools(conn, [pool], lock=True) if not volume.kept]
+        for volume in (one for one in there if one.server_id is None):
+            rows.deleting(conn, volume.id)
+    volumes.remove(compute, [volume for volume in there if volume.server_id is None])
+    attached = {volume.id: volume.server_id for volume in there if volume.server_id is not None}
+    for volume_id, server_id in attached.items():
+        with suppress(Conflict, NotFound):  # it is at something else, or gone by now: looked at again
+            detach(compute, Who(server_id, None, ENGINE), volume_id)
+    if attached:
+        raise Busy(f"volumes of reservation {pool} are attached still, to {', '.join(sorted(attached.values()))}")
+
+
+def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:
+    """The volumes of a server, in the order of their devices.  NotFound as `asking.get`."""
+    asking.get(compute, server_id, project_id)
+    with compute.engine.connect() as conn:
+        return rows.of_server(conn, server_id)
+
+
+def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
+    """The volumes that a guest is to have."""
+    with compute.engine.connect() as conn:
+        found = rows.of_server(conn, server.id)
+    driver = volumes.directory(compute)
+    return tuple(
+        Attached(one.id, one.device or 0, driver.home(one.backend, one.id)) for one in found if one.wish != DETACH
+    )
+
+
+def settle(compute: Compute, server: Server, *, done: bool) -> None:
+    """Record that a guest has its volumes, and no others; `done` False: that they could not be changed."""
+    with compute.engine.begin() as conn:
+        rows.settle(conn, server.id, done=done)
