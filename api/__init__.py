@@ -21,6 +21,7 @@ from api import (
     paths,
     requests,
     reservation,
+    volume,
 )
 from api.current import DEPLOYMENT
 from api.ops import tally
@@ -29,7 +30,7 @@ from api.paths import Paths, nouns
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
 
-ROOMS = (ops, identity, reservation, compute, image, network)
+ROOMS = (ops, identity, reservation, compute, image, network, volume)
 """Each has `register(app)`, which adds its blueprints."""
 
 

@@ -70,6 +70,7 @@ SHAPES: Mapping[str, Callable[[Problem], Body]] = {
     "identity": identity,
     "image": identity,
     "network": network,
+    "volume": compute,
 }
 """First word of the path -> how that API words a failure."""
 

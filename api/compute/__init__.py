@@ -23,6 +23,7 @@ from api.compute import (
     servers,
     services,
     versions,
+    volume_attachments,
     zone_builds,
     zone_chain,
     zones,
@@ -52,6 +53,7 @@ NOUNS = (
     floating_ips,
     floating_bulk,
     server_addresses,
+    volume_attachments,
 )
 
 STATUS: dict[type[Exception], int] = {

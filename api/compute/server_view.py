@@ -1,6 +1,6 @@
 """Servers as clients read them, in the shape of the microversion they want."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha224
 from types import MappingProxyType
@@ -43,12 +43,14 @@ STATUS_OF_TASK = {
 
 
 class Behind(NamedTuple):
-    """What administrators are shown besides; empty for others."""
+    """What is shown besides the server's row: `hosts` and `user_data` to administrators, empty for others."""
 
     hosts: Mapping[str, str] = MappingProxyType({})
     """How the compute services are."""
     user_data: Mapping[str, str] = MappingProxyType({})
     """Id of a server -> what it was given to begin with, in Base64; those that have any."""
+    volumes: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Id of a server -> the ids of its volumes; those that have any."""
 
 
 NOTHING = Behind()
@@ -94,7 +96,10 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
         "OS-EXT-STS:task_state": server.task,
         "OS-EXT-STS:vm_state": VM_STATES[server.status],
         "OS-EXT-STS:power_state": POWER_STATES.get(server.status, 0),
-        "os-extended-volumes:volumes_attached": [],
+        "os-extended-volumes:volumes_attached": [
+            {"id": volume} | ({"delete_on_termination": False} if since(3) else {})
+            for volume in behind.volumes.get(server.id, ())
+        ],
         "security_groups": [DEFAULT_GROUP],
     }
     if server.status in (ACTIVE, BUILD):

@@ -22,8 +22,8 @@ from api.compute.server_body import Wanted
 from api.compute.server_view import Behind
 from api.current import caller, climate, compute, here, request_id
 from api.paging import next_links, page, unknown_marker
+from climate.compute import attachments, operations, services
 from climate.compute import boot as compute_boot
-from climate.compute import operations, services
 from climate.compute.addressing import Who
 from climate.compute.boot import Offered
 from climate.compute.cells import build_start
@@ -201,11 +201,12 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
 
 def _behind(found: Sequence[Server]) -> Behind:
     """What the caller is shown of these servers besides."""
+    attached = attachments.of_servers(compute(), [server.id for server in found])
     if not (caller().is_admin and since(3)):
-        return server_view.NOTHING
+        return Behind(volumes=attached)
     hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
     with compute().engine.connect() as conn:
-        return Behind(hosts, servers.user_data(conn, [server.id for server in found]))
+        return Behind(hosts, servers.user_data(conn, [server.id for server in found]), attached)
 
 
 def _state(service: Service) -> str:

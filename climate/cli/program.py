@@ -31,6 +31,7 @@ from climate.cli import (
     server_verbs,
     service,
     storage,
+    volume,
     zone,
     zone_boot,
 )
@@ -65,7 +66,7 @@ for _command in (
     *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
     *(host.group, service.group, node.group, zone.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
-    *(limit.group, notice.group, floatingip.group, network.group, floating.group, storage.group),
+    *(limit.group, notice.group, floatingip.group, network.group, floating.group, storage.group, volume.group),
     *(maintenance.group, reservation.group, pool.group, power.group),
     *(raw.event_group, raw.token, raw.api, raw.completion),
 ):

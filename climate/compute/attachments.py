@@ -1,10 +1,12 @@
 """Volumes that a server is given and loses while it is there: its node's compute service plugs them in and out."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from uuid import uuid4
 
 from climate.compute import asking, volumes
 from climate.compute.addressing import Who
-from climate.compute.asking import Asked, By
+from climate.compute.asking import Asked
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
 from climate.compute.server import REWIRE, Server
@@ -12,9 +14,6 @@ from climate.compute.store import lent_addresses
 from climate.compute.store import volumes as rows
 from climate.compute.store.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.virt.volumes import Attached
-
-ENGINE: By = {"user_id": "climate", "request_id": ""}
-"""Whoever takes volumes back when their time is over."""
 
 MOST = 10
 """Volumes of one server: a virtual machine has so many slots for them."""
@@ -79,7 +78,8 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
     attached = {volume.id: volume.server_id for volume in there if volume.server_id is not None}
     for volume_id, server_id in attached.items():
         with suppress(Conflict, NotFound):  # it is at something else, or gone by now: looked at again
-            detach(compute, Who(server_id, None, ENGINE), volume_id)
+            by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
+            detach(compute, Who(server_id, None, by), volume_id)
     if attached:
         raise Busy(f"volumes of reservation {pool} are attached still, to {', '.join(sorted(attached.values()))}")
 
@@ -89,6 +89,12 @@ def of_server(compute: Compute, server_id: str, project_id: str | None = None) -
     asking.get(compute, server_id, project_id)
     with compute.engine.connect() as conn:
         return rows.of_server(conn, server_id)
+
+
+def of_servers(compute: Compute, server_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """The ids of the volumes of these servers, by the servers' ids; those that have any."""
+    with compute.engine.connect() as conn:
+        return rows.ids_of_servers(conn, server_ids)
 
 
 def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:

@@ -1,4 +1,4 @@
-"""Networks and addresses, described: as compute had them before there was a network service, and of servers."""
+"""Networks, addresses and volumes, described: as compute had networks before their own service, and of servers."""
 
 from api.compute.described.shapes import (
     Operation,
@@ -58,10 +58,19 @@ ATTACHMENT = thing(
     tag=text(60),
 )
 
+VOLUME = thing(
+    ("volumeId",),
+    volumeId=uuid(),
+    device=or_null(name()),
+    tag=or_null(name()),
+    delete_on_termination={"type": "boolean", "enum": [False]},
+)
+
 FLOATING = "/os-floating-ips"
 ONE_FLOATING = f"{FLOATING}/<floating_id>"
 SERVER = "/servers/<server_id>"
 INTERFACES = f"{SERVER}/os-interface"
+VOLUMES = f"{SERVER}/os-volume_attachments"
 
 OPERATIONS = {
     ("GET", "/os-networks"): Operation({200: answer("networks", "array")}, refuses=(404,)),
@@ -97,6 +106,10 @@ OPERATIONS = {
     ),
     ("GET", f"{INTERFACES}/<port_id>"): Operation({200: answer("interfaceAttachment")}),
     ("DELETE", f"{INTERFACES}/<port_id>"): Operation({202: None}, refuses=(409,)),
+    ("GET", VOLUMES): Operation({200: answer("volumeAttachments", "array")}),
+    ("POST", VOLUMES): Operation({200: answer("volumeAttachment")}, below("volumeAttachment", VOLUME), refuses=(409,)),
+    ("GET", f"{VOLUMES}/<volume_id>"): Operation({200: answer("volumeAttachment")}),
+    ("DELETE", f"{VOLUMES}/<volume_id>"): Operation({202: None}, refuses=(409,)),
 }
 
 ADDRESSING: tuple[Schema, ...] = (

@@ -70,6 +70,11 @@ _OF_POOLS = f"SELECT {_COLUMNS} FROM compute_volumes WHERE pool = ANY(:pools) OR
 
 _OF_SERVER = text(f"SELECT {_COLUMNS} FROM compute_volumes WHERE server_id = CAST(:id AS uuid) ORDER BY device")
 
+_IDS = text("""
+    SELECT server_id::text, id::text FROM compute_volumes
+    WHERE server_id = ANY(CAST(:ids AS uuid[])) ORDER BY server_id, device
+""")
+
 _MADE = text("""
     UPDATE compute_volumes SET status = 'available', updated_at = clock_timestamp()
     WHERE id = CAST(:id AS uuid) AND status = 'creating'
@@ -130,6 +135,14 @@ def of_pools(conn: Connection, pools: Sequence[str], *, lock: bool = False) -> l
 def of_server(conn: Connection, server_id: str) -> list[Volume]:
     """Return the volumes of a server, in the order of their devices."""
     return [Volume(*row) for row in conn.execute(_OF_SERVER, {"id": server_id})]
+
+
+def ids_of_servers(conn: Connection, server_ids: Sequence[str]) -> dict[str, list[str]]:
+    """Return the ids of the volumes of these servers, by the servers' ids; those that have any."""
+    found: dict[str, list[str]] = {}
+    for server_id, volume_id in conn.execute(_IDS, {"ids": list(server_ids)}):
+        found.setdefault(server_id, []).append(volume_id)
+    return found
 
 
 def keep(conn: Connection, pool: str) -> None:

@@ -13,6 +13,8 @@ NETWORKS, ONE_NETWORK = "/os-networks", "/os-networks/<network_id>"
 FLOATING, ONE_FLOATING = "/os-floating-ips", "/os-floating-ips/<floating_id>"
 BULK = "/os-floating-ips-bulk"
 INTERFACES = f"{SERVER}/os-interface"
+VOLUMES = f"{SERVER}/os-volume_attachments"
+NO_VOLUME = "00000000-0000-4000-8000-000000000000"
 
 FOR_ADMINS = (401, 403, 403, 403, 403)
 FOR_ALL = (401, 200, 403, 200, 200, 200)
@@ -42,6 +44,11 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", INTERFACES): FOR_THE_PROJECT,
     ("POST", INTERFACES): CHANGED,
     ("GET", f"{INTERFACES}/<port_id>"): FOR_THE_PROJECT,
+    ("GET", VOLUMES): FOR_THE_PROJECT,
+    # There are no volumes without a reservation of storage.
+    ("POST", VOLUMES): (401, 404, 403, 403, 404, 404),
+    ("GET", f"{VOLUMES}/<volume_id>"): (401, 404, 403, 404, 404, 404),
+    ("DELETE", f"{VOLUMES}/<volume_id>"): (401, 404, 403, 403, 404, 404),
     # The one that was added a moment ago is being connected.
     ("DELETE", f"{INTERFACES}/<port_id>"): (401, 404, 403, 403, 409, 409),
 }
@@ -53,6 +60,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{ONE_FLOATING}/associate"): {"associate_address": {"fixed_ip": "<fixed_ip>"}},
     ("POST", BULK): {"floating_ips_bulk_create": {"ip_range": "203.0.113.50", "pool": "public"}},
     ("PUT", f"{BULK}/delete"): {"ip_range": "203.0.113.60-203.0.113.61"},
+    ("POST", VOLUMES): {"volumeAttachment": {"volumeId": NO_VOLUME}},
     ("POST", INTERFACES): {"interfaceAttachment": {"net_id": "<dhcp>"}},
 }
 
@@ -85,6 +93,7 @@ def connect(member: Person, server_id: str, dhcp: str) -> dict[str, str]:
         "<fixed_ip>": fixed,
         "<floating_id>": floating,
         "<port_id>": port["port_id"],
+        "<volume_id>": NO_VOLUME,
         "<label>": "private",
         "<host>": nets.HOST,
     }

@@ -1,0 +1,11 @@
+"""Block Storage v3, as far as clients need it to look at volumes: listed, shown, deleted."""
+
+from flask import Flask
+
+from api.volume import versions, volumes
+
+
+def register(app: Flask) -> None:
+    """Add the routes below /volume."""
+    app.register_blueprint(versions.blueprint)
+    app.register_blueprint(volumes.blueprint)

@@ -1,0 +1,20 @@
+"""What block storage is: its versions, served without a token."""
+
+from typing import Any
+
+from flask import Blueprint
+
+from api.auth import public
+from api.current import deployment
+
+blueprint = Blueprint("volume-discovery", __name__)
+
+
+@blueprint.get("/volume")
+@blueprint.get("/volume/v3")
+@public
+def versions() -> dict[str, Any]:
+    """All versions: there is one, without microversions."""
+    href = f"{deployment().settings.base_url}/volume/v3/"
+    links = [{"rel": "self", "href": href}]
+    return {"versions": [{"id": "v3.0", "status": "CURRENT", "version": "3.0", "min_version": "3.0", "links": links}]}
