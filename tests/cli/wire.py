@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 PASSWORD = "kept out of sight"
 FLOATING_IP = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11"
+VOLUME = "0d1c9a56-5f0e-4a6f-8f4e-6a2f5a1e7c02"
 STORAGE_POOL = "0d1c9a56-5f0e-4a6f-8f4e-6a2f5a1e7c01"
 START = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 """What the fake server believes the time to be."""
@@ -68,6 +69,8 @@ class Wire:
     scheduling: dict[str, Any] = field(default_factory=dict)
     zone_builds: list[Any] = field(default_factory=list)
     """Answers about builds over zones, one a request."""
+    volume_attached: bool = False
+    """Whether a server has the volume."""
     member: bool = False
     """Whether whoever asks is no administrator."""
     """What is told of how any server was placed."""
@@ -118,6 +121,10 @@ class Wire:
             return self._floatingips(request, rest.split("/")[2:], body)
         if request.path.startswith("/reservation/v1/storage-pools"):
             return self._storage_pools(request, rest.split("/")[2:], body)
+        if request.path.startswith("/volume/v3/volumes"):
+            return self._volumes(request, request.path.split("/")[4:])
+        if request.path.endswith("/os-volume_attachments") and request.method == "POST":
+            return _json(200, {"volumeAttachment": {"id": VOLUME, "device": "/dev/vdb"}})
         part = {"reservation": self._reservation, "compute": self._compute}.get(prefix, self._rest)
         return part(request, rest.split("/")[1:], body)
 
@@ -247,6 +254,14 @@ class Wire:
         if request.method in ("POST", "PUT"):
             return _json(201, {"storage_pool": {**one, **body}})
         return _json(200, {"storage_pool": one} if path else {"storage_pools": self._page([one], request)})
+
+    def _volumes(self, request: Request, path: list[str]) -> Response:
+        held = [{"server_id": "s1"}] if self.volume_attached else []
+        one = {"id": VOLUME, "name": "ssd-1", "status": "in-use" if held else "available", "size": 5}
+        one |= {"attachments": held, "metadata": {"reservation_id": "r1"}, "volume_type": "ssd"}
+        if request.method == "DELETE":
+            return Response(status=202)
+        return _json(200, {"volumes": [one]} if path == ["detail"] else {"volume": one})
 
     def _power(self, request: Request, path: list[str], body: Any) -> Response:
         if path == ["report"]:
