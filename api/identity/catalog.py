@@ -17,8 +17,9 @@ SERVICES = (
     ("reservation", "climate", "/reservation/v1"),
     ("image", "climate-image", "/image"),
     ("network", "climate-network", "/network"),
+    ("volumev3", "climate-volume", "/volume/v3"),
 )
-"""Type, name and path.  No volume entry: without a volume service clients would stumble over it."""
+"""Type, name and path."""
 
 INTERFACES = ("public", "internal", "admin")
 

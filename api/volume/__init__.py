@@ -2,10 +2,11 @@
 
 from flask import Flask
 
-from api.volume import versions, volumes
+from api.volume import quotas, versions, volumes
 
 
 def register(app: Flask) -> None:
     """Add the routes below /volume."""
     app.register_blueprint(versions.blueprint)
     app.register_blueprint(volumes.blueprint)
+    app.register_blueprint(quotas.blueprint)

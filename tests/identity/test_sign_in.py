@@ -28,6 +28,7 @@ def test_the_token_says_what_clients_need(here: Place) -> None:
         "reservation": "http://127.0.0.1:8000/reservation/v1",
         "image": "http://127.0.0.1:8000/image",
         "network": "http://127.0.0.1:8000/network",
+        "volumev3": "http://127.0.0.1:8000/volume/v3",
     }
     interfaces = {point["interface"] for service in token["catalog"] for point in service["endpoints"]}
     assert interfaces == {"public", "internal", "admin"}

@@ -1,0 +1,55 @@
+"""How much storage a project may have: leases of storage have limits of their own, and nothing is made but by them."""
+
+from typing import Any
+
+from flask import Blueprint, request
+
+from api.compute import asked
+from api.current import caller, compute
+from climate.compute import volumes
+from climate.domain.errors import Forbidden
+
+Body = dict[str, Any]
+
+blueprint = Blueprint("volume-quotas", __name__, url_prefix="/volume/v3")
+
+UNLIMITED = -1
+NEVER_MADE = ("snapshots", "backups", "backup_gigabytes", "groups")
+"""What Cinder counts besides, and is not made here."""
+
+
+@blueprint.get("/limits")
+def limits() -> Body:
+    """What the project may have, and has."""
+    asked.may_read()
+    used = _used(caller().project_id)
+    absolute = {
+        "maxTotalVolumes": UNLIMITED,
+        "maxTotalVolumeGigabytes": UNLIMITED,
+        "totalVolumesUsed": used["volumes"],
+        "totalGigabytesUsed": used["gigabytes"],
+        **{f"maxTotal{name}": 0 for name in ("Snapshots", "Backups", "BackupGigabytes")},
+        **{f"total{name}Used": 0 for name in ("Snapshots", "Backups", "BackupGigabytes")},
+    }
+    return {"limits": {"rate": [], "absolute": absolute}}
+
+
+@blueprint.get("/os-quota-sets/<project_id>")
+@blueprint.get("/os-quota-sets/<project_id>/defaults")
+def quota(project_id: str) -> Body:
+    """What a project may have; with `usage`, and has."""
+    asked.may_read()
+    if asked.own_project() not in (None, project_id):
+        raise Forbidden("The quotas of other projects are shown to administrators only")
+    most = {"volumes": UNLIMITED, "gigabytes": UNLIMITED, "per_volume_gigabytes": UNLIMITED}
+    most |= dict.fromkeys(NEVER_MADE, 0)
+    if not asked.flag(request.args.get("usage", "false"), "usage"):
+        return {"quota_set": {"id": project_id, **most}}
+    used = _used(project_id)
+    shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in most.items()}
+    return {"quota_set": {"id": project_id, **shown}}
+
+
+def _used(project_id: str) -> dict[str, int]:
+    found = volumes.listed(compute(), project_id)
+    return {"volumes": len(found), "gigabytes": sum(one.size_gb for one in found)}
