@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from uuid import uuid4
 
+from sqlalchemy import Connection
+
 from climate.compute import asking, volumes
 from climate.compute.addressing import Who
 from climate.compute.asking import Asked
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
-from climate.compute.server import REWIRE, Server
-from climate.compute.store import lent_addresses
+from climate.compute.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
+from climate.compute.store import lent_addresses, wishes
 from climate.compute.store import volumes as rows
 from climate.compute.store.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.virt.volumes import Attached
@@ -33,13 +35,13 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
             raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id} already")
         if volume.status != AVAILABLE:
             raise Conflict(f"Volume {volume.id} is {volume.status}: only one that is available can be attached")
-        asking.idle(server, REWIRE)
+        away = _is_away(server)
         taken = {one.device for one in rows.of_server(conn, server.id)}
         free = [device for device in range(1, MOST + 1) if device not in taken]
         if not free:
             raise Conflict(f"Instance {server.id} has {MOST} volumes, which is the most: detach one first")
         rows.give(conn, volume.id, server.id, free[0])
-        asking.record(conn, compute, server, Asked(REWIRE), who.by)
+        _tell(conn, compute, server, who, away=away)
         given = rows.get(conn, volume.id)
     compute.cast(server.service_host or "", server.id)
     return given or volume
@@ -55,10 +57,27 @@ def detach(compute: Compute, who: Who, volume_id: str) -> None:
             raise NotFound(f"Instance {server.id} has no volume {volume_id}")
         if volume.wish == DETACH and server.busy:
             raise Busy(f"Volume {volume.id} is being detached")
-        asking.idle(server, REWIRE)
+        away = _is_away(server)
         rows.take(conn, volume.id)
-        asking.record(conn, compute, server, Asked(REWIRE), who.by)
+        _tell(conn, compute, server, who, away=away)
     compute.cast(server.service_host or "", server.id)
+
+
+def _is_away(server: Server) -> bool:
+    """Whether a server has no guest that needs to be told; Conflict or Busy where it has one that cannot be."""
+    if server.status == SHELVED_OFFLOADED and not server.busy:
+        return True
+    asking.idle(server, REWIRE)
+    return False
+
+
+def _tell(conn: Connection, compute: Compute, server: Server, who: Who, *, away: bool) -> None:
+    """Have the guest told of its volumes; of one that is away they are as they are said to be at once."""
+    if away:
+        rows.settle(conn, server.id, done=True)
+        wishes.note(conn, server.id, WISHES[REWIRE].action, who.by, compute.now(conn), done=True)
+    else:
+        asking.record(conn, compute, server, Asked(REWIRE), who.by)
 
 
 def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 from climate.compute import asking, attachments, volumes
 from climate.compute.addressing import Who
 from climate.compute.errors import Busy, Conflict, NotFound, VirtError
-from climate.compute.server import DELETE, SHUTOFF, START, STOP
+from climate.compute.server import DELETE, SHELVED_OFFLOADED, SHUTOFF, START, STOP
 from climate.compute.storage import Directory
 from climate.compute.store.volumes import Volume
 from climate.compute.virt import Guest
@@ -102,6 +102,22 @@ def test_a_server_that_is_deleted_leaves_its_volumes(here: Place) -> None:
     attachments.attach(here.compute, who(other.id), one.id)
     here.settle()
     assert here.driver.seen[other.id] == [one.id]
+
+
+def test_a_shelved_server_takes_and_gives_volumes_at_once(here: Place) -> None:
+    server, one, other = here.boot_one(), made(here, 1), made(here, 2)
+    attachments.attach(here.compute, who(server.id), one.id)
+    here.settle()
+    asking.shelve(here.compute, server.id, project_id="demo", by=who(server.id).by)
+    here.settle()
+    assert (here.look(server.id).status, look(here, one).state) == (SHELVED_OFFLOADED, "in-use")
+    attachments.attach(here.compute, who(server.id), other.id)
+    attachments.detach(here.compute, who(server.id), one.id)
+    assert (look(here, one).state, look(here, other).state) == ("available", "in-use")
+    with pytest.raises(Busy):
+        attachments.drop(here.compute, POOL, 2, keep=False)
+    attachments.drop(here.compute, POOL, 2, keep=False)
+    assert volumes.of_pools(here.compute, [POOL]) == [], "an end does not wait for it"
 
 
 def test_what_the_driver_cannot_do_is_as_it_was(here: Place) -> None:
