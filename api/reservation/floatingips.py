@@ -7,8 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
-from api.reservation import pages
+from api.reservation import held, pages
 from api.reservation.conditions import DryRun, Repeatable, key_of
 from api.reservation.floatingip_schema import (
     AddressAllocationAnswer,
@@ -18,7 +17,7 @@ from api.reservation.floatingip_schema import (
     FloatingIpsAnswer,
 )
 from api.reservation.host_schema import AllocationQuery, OneAllocationQuery
-from api.reservation.moments import date, maybe, stamp
+from api.reservation.moments import maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from climate.service import floatingips
 from climate.store.floating import Allocated, FloatingIp
@@ -70,13 +69,8 @@ def register_floating_ip(query: Read, headers: Read, body: Read) -> ResponseRetu
 )
 def list_address_allocations(query: Read) -> ResponseReturnValue:
     """Every floating IP that can be reserved, with the reservations that hold it, now and later."""
-    part = pages.wanted()
     found = floatingips.allocations(climate(), caller())
-    ids = [str(known.id) for known, _ in found]
-    if part.marker is not None and part.marker not in ids:
-        raise unknown_marker(part.marker)
-    rest = found[ids.index(part.marker) + 1 :] if part.marker is not None else found
-    return pages.listing("allocations", rest[: part.fetch], part, lambda row: _allocation(row[0], row[1], query))
+    return held.listing(found, lambda known, taken: _allocation(known, taken, query))
 
 
 @serve(
@@ -110,8 +104,8 @@ def remove_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
 )
 def show_address_allocation(floatingip_id: str, query: Read) -> ResponseReturnValue:
     """One floating IP with the reservations that hold it, now and later."""
-    known, held = floatingips.allocation(climate(), caller(), floatingip_id)
-    return {"allocation": _allocation(known, held, query)}
+    known, taken = floatingips.allocation(climate(), caller(), floatingip_id)
+    return {"allocation": _allocation(known, taken, query)}
 
 
 def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
@@ -127,16 +121,6 @@ def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
     }
 
 
-def _allocation(known: FloatingIp, held: Sequence[Allocated], query: Read) -> dict[str, Any]:
-    wanted = (query.get("lease_id"), query.get("reservation_id"))
-    shown = [
-        {
-            "id": str(one.reservation_id),
-            "lease_id": str(one.lease_id),
-            "start_date": date(one.start),
-            "end_date": date(one.end),
-        }
-        for one in held
-        if wanted[0] in (None, str(one.lease_id)) and wanted[1] in (None, str(one.reservation_id))
-    ]
+def _allocation(known: FloatingIp, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
+    shown = [body for _, body in held.chosen(taken, query)]
     return {"resource_id": str(known.id), "floating_ip_address": known.address, "reservations": shown}

@@ -7,11 +7,10 @@ from flask.typing import ResponseReturnValue
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
-from api.reservation import pages
+from api.reservation import held, pages
 from api.reservation.conditions import DryRun, Repeatable, key_of
 from api.reservation.host_schema import AllocationQuery, OneAllocationQuery
-from api.reservation.moments import date, maybe, stamp
+from api.reservation.moments import maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.storage_schema import (
     StorageAllocationAnswer,
@@ -77,13 +76,8 @@ def register_storage_pool(query: Read, headers: Read, body: Read) -> ResponseRet
 )
 def list_storage_allocations(query: Read) -> ResponseReturnValue:
     """Every pool of storage, with the reservations that hold some of it, now and later."""
-    part = pages.wanted()
     found = storage.allocations(climate(), caller())
-    ids = [str(known.id) for known, _ in found]
-    if part.marker is not None and part.marker not in ids:
-        raise unknown_marker(part.marker)
-    rest = found[ids.index(part.marker) + 1 :] if part.marker is not None else found
-    return pages.listing("allocations", rest[: part.fetch], part, lambda row: _allocation(row[0], row[1], query))
+    return held.listing(found, lambda known, taken: _allocation(known, taken, query))
 
 
 @serve(
@@ -138,8 +132,8 @@ def remove_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValu
 )
 def show_storage_allocation(storage_pool_id: str, query: Read) -> ResponseReturnValue:
     """One pool of storage with the reservations that hold some of it, now and later."""
-    known, held = storage.allocation(climate(), caller(), storage_pool_id)
-    return {"allocation": _allocation(known, held, query)}
+    known, taken = storage.allocation(climate(), caller(), storage_pool_id)
+    return {"allocation": _allocation(known, taken, query)}
 
 
 def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
@@ -156,18 +150,6 @@ def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
     }
 
 
-def _allocation(known: Inventory, held: Sequence[Allocated], query: Read) -> dict[str, Any]:
-    wanted = (query.get("lease_id"), query.get("reservation_id"))
-    shown = [
-        {
-            "id": str(one.reservation_id),
-            "lease_id": str(one.lease_id),
-            "start_date": date(one.start),
-            "end_date": date(one.end),
-            "size_gb": one.amount,
-            "kept": one.kept,
-        }
-        for one in held
-        if wanted[0] in (None, str(one.lease_id)) and wanted[1] in (None, str(one.reservation_id))
-    ]
+def _allocation(known: Inventory, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
+    shown = [{**body, "size_gb": one.amount, "kept": one.kept} for one, body in held.chosen(taken, query)]
     return {"resource_id": str(known.id), "name": known.name, "reservations": shown}

@@ -1,0 +1,66 @@
+"""Who holds what: allocations of things that are registered, as they are shown and listed."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from flask.typing import ResponseReturnValue
+
+from api.paging import unknown_marker
+from api.reservation import pages
+from api.reservation.moments import date
+
+
+class Registered(Protocol):
+    """A thing that can be held."""
+
+    @property
+    def id(self) -> UUID: ...
+
+
+class Held(Protocol):
+    """A reservation that holds it; the dates are its lease's."""
+
+    @property
+    def reservation_id(self) -> UUID: ...
+    @property
+    def lease_id(self) -> UUID: ...
+    @property
+    def start(self) -> datetime: ...
+    @property
+    def end(self) -> datetime: ...
+
+
+Thing = TypeVar("Thing", bound=Registered)
+Holding = TypeVar("Holding", bound=Held)
+
+
+def listing(
+    found: Sequence[tuple[Thing, Sequence[Holding]]], body: Callable[[Thing, Sequence[Holding]], dict[str, Any]]
+) -> ResponseReturnValue:
+    """The page of all things that is asked for, each with who holds it; InvalidInput for an unknown marker."""
+    part = pages.wanted()
+    ids = [str(known.id) for known, _ in found]
+    if part.marker is not None and part.marker not in ids:
+        raise unknown_marker(part.marker)
+    rest = found[ids.index(part.marker) + 1 :] if part.marker is not None else found
+    return pages.listing("allocations", rest[: part.fetch], part, lambda row: body(row[0], row[1]))
+
+
+def chosen(held: Iterable[Holding], query: Mapping[str, Any]) -> list[tuple[Holding, dict[str, Any]]]:
+    """The reservations that the query asks for, by lease or by their own id, each with the body that all have."""
+    wanted = (query.get("lease_id"), query.get("reservation_id"))
+    return [
+        (
+            one,
+            {
+                "id": str(one.reservation_id),
+                "lease_id": str(one.lease_id),
+                "start_date": date(one.start),
+                "end_date": date(one.end),
+            },
+        )
+        for one in held
+        if wanted[0] in (None, str(one.lease_id)) and wanted[1] in (None, str(one.reservation_id))
+    ]
