@@ -59,6 +59,18 @@ def test_a_pool_is_shared_and_never_promised_beyond_its_size(climate: Climate, c
     make(climate, clock, storage_wanted(60), start=3, hours=1)
 
 
+def test_only_what_is_promised_within_the_period_counts(climate: Climate, clock: Clock) -> None:
+    pool(climate, 100)
+    for start in (5, 1, 3, 4, 2):
+        make(climate, clock, storage_wanted(100), start=start, hours=1)
+    for start, hours in ((0.5, 1), (5.5, 9), (2, 1)):
+        with pytest.raises(NotEnoughStorage):
+            make(climate, clock, storage_wanted(1), start=start, hours=hours)
+    make(climate, clock, storage_wanted(60), start=6, hours=4)
+    make(climate, clock, storage_wanted(40), start=8, hours=4)
+    make(climate, clock, storage_wanted(40), start=6, hours=1)
+
+
 def test_a_refusal_names_no_start_where_nothing_would_fit(climate: Climate, clock: Clock) -> None:
     pool(climate, 100)
     for wanted in (storage_wanted(101), storage_wanted(1, storage_class="tape")):
