@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0024"
+revision = "0022"
 down_revision = "0021"
 
 
 def upgrade() -> None:
-    for statement in statements("0024_inventories.sql"):
+    for statement in statements("0022_inventories.sql"):
         op.execute(statement)
