@@ -7,10 +7,11 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate
 from api.reservation.moments import Moment, out_date, out_stamp
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
+from climate.domain.schedule import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
 from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus
 
 MOST_PARTS = 64
-"""Reservations of a lease, and events that are named with it."""
+"""Reservations of a lease."""
 
 LONGEST_NAME = 80
 
@@ -38,10 +39,7 @@ class AskedEvent(Strict):
 
     event_type = fields.String(
         required=True,
-        validate=validate.Regexp(
-            r"\A[A-Za-z][A-Za-z0-9_.-]{0,63}\Z",
-            error="Must be 1 to 64 letters, digits, '_', '.' or '-', with a letter first, such as notification.",
-        ),
+        validate=validate.Regexp(EVENT_NAME, error=f"Must be {EVENT_NAME_RULE}."),
     )
     event_date = Moment(required=True)
 
@@ -54,7 +52,7 @@ class LeaseOrder(Strict):
     end_date = Moment(required=True)
     before_end_date = Moment(allow_none=True, load_default=None)
     reservations = fields.List(AskedReservation(), load_default=list, validate=validate.Length(max=MOST_PARTS))
-    events = fields.List(fields.Nested(AskedEvent), load_default=list, validate=validate.Length(max=MOST_PARTS))
+    events = fields.List(fields.Nested(AskedEvent), load_default=list, validate=validate.Length(max=MOST_EVENTS))
     hold_seconds = fields.Integer(
         strict=True,
         allow_none=True,

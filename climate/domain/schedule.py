@@ -6,6 +6,7 @@ the end of a hold, and no other waits for them.  `due_at` is the promise and
 moves only with the lease's dates; retries move `run_at`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -65,6 +66,14 @@ class Verdict(StrEnum):
     RUN = "RUN"
     MISSED = "MISSED"
     SKIP = "SKIP"
+
+
+EVENT_NAME = re.compile(r"\A[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
+"""The event types that a client may use."""
+
+EVENT_NAME_RULE = "1 to 64 letters, digits, '_', '.' or '-', with a letter first, such as notification"
+MOST_EVENTS = 64
+"""Additional events that one request may name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, Undecided
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
+from climate.domain.schedule import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
 from climate.domain.status import EventKind, EventStatus, LeaseStatus
 from climate.service import leases
 from climate.service.dates import read as read_date
@@ -137,7 +138,8 @@ def _order(lease_params: object) -> tuple[Order, Mapping[str, Any]]:
     if end is None:
         raise InvalidInput("lease_params: Missing parameter end")
     on_end = {"on_end": params["on_end"]} if "on_end" in params else {}
-    return Order(name, _date(params, "start"), end, _date(params, "before_end")), on_end
+    order = Order(name, _date(params, "start"), end, _date(params, "before_end"), events=_events(params))
+    return order, on_end
 
 
 def _object(lease_params: object) -> Mapping[str, Any]:
@@ -148,6 +150,22 @@ def _object(lease_params: object) -> Mapping[str, Any]:
     if not isinstance(params, dict):
         raise InvalidInput('lease_params must be a JSON object like {"start": "now", "end": "2030-01-31 16:00"}')
     return params
+
+
+def _events(params: Mapping[str, Any]) -> list[AdditionalEvent]:
+    """The additional events that are asked for, as a lease of its own may have them."""
+    asked = params.get("events", [])
+    if not isinstance(asked, list) or len(asked) > MOST_EVENTS:
+        raise InvalidInput(f"lease_params: events must be a list of {MOST_EVENTS} events at most")
+    for event in asked:
+        if not isinstance(event, dict) or set(event) != {"event_type", "event_date"}:
+            raise InvalidInput(
+                'lease_params: an event must be an object like {"event_type": "notification", "event_date": '
+                '"2030-01-31 16:00"}'
+            )
+        if not isinstance(event["event_type"], str) or not EVENT_NAME.fullmatch(event["event_type"]):
+            raise InvalidInput(f"lease_params: event_type must be {EVENT_NAME_RULE}")
+    return [AdditionalEvent(event["event_type"], read_date(event["event_date"])) for event in asked]
 
 
 def _date(params: Mapping[str, Any], word: str) -> datetime | None:

@@ -90,6 +90,37 @@ def test_a_server_sleeps_wakes_and_ends_as_asked(
     assert replay.differences(climate) == []
 
 
+def test_additional_events_may_be_named_with_the_server(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    events = [{"event_type": "notification", "event_date": "2030-01-01 14:00"}]
+    lease = reserve(climate, cloud, events=events)
+    clock.forward(hours=2)
+    run_due(climate)
+    told = [(one.name, f"{one.due_at:%H:%M}", one.status) for one in get(climate, lease).events if one.name]
+    assert told == [("notification", "14:00", "DONE")]
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ("soon", "must be a list of 64 events at most"),
+        ([{"event_type": "a", "event_date": "2030-01-01 14:00"}] * 65, "must be a list of 64 events at most"),
+        ([7], "an event must be an object like"),
+        ([{"event_type": "a"}], "an event must be an object like"),
+        ([{"event_type": "1", "event_date": "2030-01-01 14:00"}], "event_type must be 1 to 64 letters"),
+        ([{"event_type": 7, "event_date": "2030-01-01 14:00"}], "event_type must be 1 to 64 letters"),
+        ([{"event_type": "a", "event_date": "noon"}], "noon is an invalid date"),
+        ([{"event_type": "a", "event_date": "2030-01-01 16:00"}], "event_date of a must lie between"),
+        ([{"event_type": "start_lease", "event_date": "2030-01-01 14:00"}], "belongs to the lease itself"),
+    ],
+)
+def test_additional_events_that_cannot_be_leave_no_server(
+    climate: Climate, cloud: FakeCloud, events: Any, said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        reserve(climate, cloud, events=events)
+    assert list(cloud.sleeping()) == []
+
+
 def test_a_lease_that_is_deleted_before_its_start_takes_its_server_along(climate: Climate, cloud: FakeCloud) -> None:
     lease = reserve(climate, cloud, on_end="suspend")
     assert leases.delete(climate, MEMBER, lease.id).status is LeaseStatus.DELETING
