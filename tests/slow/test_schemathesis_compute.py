@@ -12,6 +12,7 @@ from api.compute.described.operations import OPERATIONS
 from climate.compute import services
 from climate.compute.services import IMAGE_ID
 from tests.api.compute.world import NODES, SERVICE, Person, World, done, hours_away, world
+from tests.api.volume.conftest import R, leased
 from tests.campaign import FULL, length
 from tests.slow.addresses import Networks, aim
 from tests.slow.machines import MODES, cloud_database, statuses
@@ -45,6 +46,8 @@ CLOSED = {"id": "closed", "name": "closed", "vcpus": 1, "ram": 64, "disk": 1, "o
 
 
 ZONE = {"api_url": "http://127.0.0.1:9/compute/v2.1", "username": "u", "password": "p"}
+POOL = {"name": "fast", "storage_class": "ssd", "backend": "local", "capacity_gb": 4}
+VOLUMES = "/volume/v3/volumes"
 CELL = {"name": "other", "type": "child", "transport_url": "redis://127.0.0.1:9/0", "secret": "a secret of this link"}
 
 
@@ -93,7 +96,7 @@ class Furnished:
             "os-zone-builds": ["r-nobodys"],
             "os-networks": [self.admin.get(f"{C}/os-networks")["networks"][0]["id"]],
         }
-        self.known |= self.networks.furnish(self.servers["ACTIVE"])
+        self.known |= self.networks.furnish(self.servers["ACTIVE"]) | {"os-volume_attachments": self._volumes()}
 
     def _zones(self) -> list[str]:
         self.admin("POST", f"{C}/zones", {"zone": ZONE})
@@ -102,6 +105,17 @@ class Furnished:
     def _cells(self) -> list[str]:
         self.admin("POST", f"{C}/os-cells", {"cell": CELL})
         return [CELL["name"]]
+
+    def _volumes(self) -> list[str]:
+        """Two volumes of a lease, of which the first is attached to a server."""
+        if not self.member.get(VOLUMES)["volumes"]:
+            self.admin("POST", f"{R}/storage-pools", POOL)
+            leased(self.world, self.member)
+        ids = [str(volume["id"]) for volume in self.member.get(VOLUMES)["volumes"]]
+        path = f"{C}/servers/{self.servers['ACTIVE']}/os-volume_attachments"
+        self.member("POST", path, {"volumeAttachment": {"volumeId": ids[0]}})
+        self.world.settle()
+        return ids
 
     def aim(self, case: Case[Any], number: int) -> None:
         """Put what there is into the path and the body of a request."""

@@ -91,7 +91,7 @@ def test_processes_of_their_own(stack: Stack) -> None:
 
 def test_identity(boss: Command, demo: Command) -> None:
     catalog = {entry["Type"] for entry in boss("catalog", "list", "-f", "json").json()}
-    assert catalog == {"identity", "compute", "reservation", "image", "network"}
+    assert catalog == {"identity", "compute", "reservation", "image", "network", "volumev3"}
     assert {project["Name"] for project in boss("project", "list", "-f", "json").json()} >= {"admin", "demo"}
     refused = demo("reservation", "host", "create", "std-2")
     assert refused.code == 1
