@@ -43,6 +43,12 @@ def announce(climate: Climate, lease: Lease) -> Lease:
     return replace(lease, reservations=tuple(_known(one, found) for one in lease.reservations))
 
 
+def identified(conn: Connection, lease: Lease) -> Lease:
+    """Return a lease that was read from the journal, with the ids of the aggregates that its pools have now."""
+    found = lease_pools.of(conn, [one.id for one in lease.reservations])
+    return replace(lease, reservations=tuple(_known(one, found) for one in lease.reservations))
+
+
 def withdraw(climate: Climate, lease: Lease) -> None:
     """Drop the pools of a lease that is gone and was never started."""
     if not lease.gone:

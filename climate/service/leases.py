@@ -185,7 +185,7 @@ def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = 
         known = journal.of_lease(journal.until(story(conn, caller, lease_id), at))
         if not known or (lease := fold(known)).gone:
             raise refusals.no_lease(lease_id)
-        return lease
+        return lease_pools.identified(conn, lease)
 
     return work(climate, act)
 
@@ -214,7 +214,8 @@ def story(conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entr
 
 
 def at_version(conn: Connection, caller: Caller, lease_id: UUID, version: int) -> Lease:
-    return fold(journal.of_lease(entry for entry in story(conn, caller, lease_id) if entry.version <= version))
+    known = journal.of_lease(entry for entry in story(conn, caller, lease_id) if entry.version <= version)
+    return lease_pools.identified(conn, fold(known))
 
 
 def scope(caller: Caller) -> str | None:

@@ -25,6 +25,10 @@ _NOTE = text("""
     ON CONFLICT (reservation_id) DO UPDATE SET aggregate_id = excluded.aggregate_id
 """).bindparams(bindparam("found", type_=JSONB))
 
+_OF = text("SELECT reservation_id, aggregate_id FROM lease_pools WHERE reservation_id = ANY(:ids)").bindparams(
+    bindparam("ids", type_=ARRAY(Uuid))
+)
+
 _FORGET = text("DELETE FROM lease_pools WHERE NOT reservation_id = ANY(:kept)").bindparams(
     bindparam("kept", type_=ARRAY(Uuid))
 )
@@ -65,6 +69,11 @@ def note(conn: Connection, found: Mapping[UUID, int]) -> None:
     """Write down what aggregate the pool of each reservation is; one statement."""
     if found:
         conn.execute(_NOTE, {"found": {str(number): aggregate for number, aggregate in found.items()}})
+
+
+def of(conn: Connection, reservations: Collection[UUID]) -> dict[UUID, int]:
+    """Return the aggregates of these reservations' pools, as far as they are known."""
+    return {row.reservation_id: row.aggregate_id for row in conn.execute(_OF, {"ids": list(reservations)})}
 
 
 def keep_only(conn: Connection, kept: Collection[UUID]) -> None:
