@@ -15,6 +15,9 @@ from climate.store.pools import Promise
 
 MOST_TOLD = 20
 
+CLEANED_BEFORE = frozenset({Pool.RESERVATION, Pool.MULTI_TENANT, Pool.LENT, Pool.DRAINING})
+"""Pools that no host enters while the cleaning hook may run on it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -122,9 +125,10 @@ def refuse_maintained(conn: Connection, asked: Asked) -> None:
 
 def refuse_cleaned(conn: Connection, asked: Asked) -> None:
     """Conflict where the cleaning hook may run on a host that is to be used by others."""
-    if asked.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT):
+    suspects = [place.host for place in asked.moving if place.pool not in CLEANED_BEFORE]
+    if asked.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT) or not suspects:
         return
-    runs = cleaning.alive(conn, asked.numbers)
+    runs = cleaning.alive(conn, suspects)
     found = [
         f"{place.name} (process {runs[place.host].pid} on {runs[place.host].worker})"
         for place in asked.moving

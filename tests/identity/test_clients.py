@@ -118,7 +118,7 @@ def test_the_directory_as_the_sdk_uses_it(there: Place) -> None:
     assert {one.name for one in admin.identity.users()} == {"admin", "demo", "marie"}
     assert {one.id for one in admin.identity.roles()} == {"admin", "member", "reader"}
     assert [one.type for one in admin.identity.services()][:2] == ["identity", "compute"]
-    assert len(list(admin.identity.endpoints())) == 15
+    assert len(list(admin.identity.endpoints())) == 18
     assert [one.id for one in admin.identity.regions()] == ["RegionOne"]
     named = list(admin.identity.role_assignments(include_names=True))
     assert {(one.user["name"], one.role["name"]) for one in named} >= {("marie", "reader"), ("admin", "admin")}
