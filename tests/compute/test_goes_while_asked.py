@@ -25,13 +25,13 @@ def test_it_is_gone_and_nothing_is_wrong(here: Place) -> None:
     with engine.begin() as conn:
         conn.execute(text("SELECT 1 FROM compute_servers WHERE id = :id FOR UPDATE"), {"id": server.id})
         asks.start()
-        while asks.is_alive() and not _waits(here):
+        while asks.is_alive() and not waits(here):
             asks.join(0.01)
         conn.execute(text("DELETE FROM compute_servers WHERE id = :id"), {"id": server.id})
     asks.join()
     assert failed == []
 
 
-def _waits(here: Place) -> bool:
+def waits(here: Place) -> bool:
     with here.compute.engine.connect() as conn:
         return bool(conn.execute(text(WAITING)).scalar_one())

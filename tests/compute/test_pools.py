@@ -1,6 +1,6 @@
 """Pools and placement: what is lent is for its project alone, at every moment."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -9,7 +9,9 @@ from sqlalchemy import event
 from climate.compute import asking, lending, lifecycle
 from climate.compute.errors import Busy, Conflict, StaleToken
 from climate.compute.server import ERROR
+from climate.compute.store import lease_pools
 from tests.compute.place import Place
+from tests.compute.test_goes_while_asked import waits
 
 NODES = ["n1", "n2", "n3", "n4"]
 
@@ -162,3 +164,15 @@ def test_many_lend_in_the_same_second(here: Place) -> None:
     pools = lending.pools(here.compute)
     assert pools["freepool"] == frozenset()
     assert sorted(name for names in pools.values() for name in names) == NODES
+
+
+def test_a_pool_that_two_promise_at_once_is_one(here: Place) -> None:
+    """The second waits for the first, whose row it cannot see in the statement that waited."""
+    engine, wanted = here.compute.engine, {"vcpus": "4"}
+    with ThreadPoolExecutor(1) as pool:
+        with engine.begin() as conn:
+            first = lease_pools.promise(conn, "r1", wanted)
+            second = pool.submit(lending.promise, here.compute, "r1", wanted)
+            while not waits(here):
+                wait([second], 0.01)
+        assert second.result(60) == first

@@ -5,10 +5,13 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, text
 
+from climate.compute.errors import Busy
 from climate.compute.host import OWNER, PROMISED, WANTED
 
 FENCE = 1
 """Below every token: the first claim on the pool is above it.  Above zero the pool is ours, and no API changes it."""
+
+MOST_TRIES = 3
 
 # In one statement: whoever lends the pool meanwhile has its row locked, and then it is not promised any more.
 _PROMISE = text(f"""
@@ -33,8 +36,12 @@ _LISTED = text(f"""
 def promise(conn: Connection, pool: str, wanted: Mapping[str, str]) -> int:
     """Write a promised pool down, or what is wanted of it anew; the id of its aggregate."""
     metadata = {PROMISED: "true", **{f"{WANTED}{key}": value for key, value in wanted.items()}}
-    found: int = conn.execute(_PROMISE, {"pool": pool, "metadata": json.dumps(metadata)}).scalar_one()
-    return found
+    for _ in range(MOST_TRIES):
+        found: int | None = conn.execute(_PROMISE, {"pool": pool, "metadata": json.dumps(metadata)}).scalar()
+        if found is not None:
+            return found
+        # Another connection wrote the same just now: only a further statement sees its row.
+    raise Busy(f"Aggregate {pool} is being changed; try again shortly")
 
 
 def forget(conn: Connection, pool: str) -> None:
