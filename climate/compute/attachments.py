@@ -6,11 +6,11 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from climate.compute import asking, volumes
+from climate.compute import asking, storage, volumes
 from climate.compute.addressing import Who
 from climate.compute.asking import Asked
 from climate.compute.context import Compute
-from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
+from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken, VirtError
 from climate.compute.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
 from climate.compute.store import lent_addresses, wishes
 from climate.compute.store import volumes as rows
@@ -129,4 +129,8 @@ def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
 def settle(compute: Compute, server: Server, *, done: bool) -> None:
     """Record that a guest has its volumes, and no others; `done` False: that they could not be changed."""
     with compute.engine.begin() as conn:
+        gone = [one for one in rows.of_server(conn, server.id) if done and one.wish == DETACH]
         rows.settle(conn, server.id, done=done)
+    for one in gone:
+        with suppress(BadRequest, VirtError):  # a process may still use it: it is unmounted with the deletion
+            storage.release(volumes.directory(compute).home(one.backend, one.id))

@@ -7,7 +7,9 @@ Run as a file, hence with the standard library only: `python -I guard.py HOME`.
 """
 
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -18,6 +20,9 @@ GRACE = 4.0
 
 SERVERS = ("servers", "containers", "machines")
 """Folders of a home in which servers are recorded, each by the file `pid` of a folder of its own."""
+
+VOLUMES = "volumes"
+"""Folder of a home below which volumes of servers may be mounted."""
 
 
 def read_children(lines: Iterable[str]) -> dict[int, tuple[str, int]]:
@@ -44,6 +49,7 @@ def end_all(children: dict[int, tuple[str, int]], home: Path) -> None:
         _gone(groups, GRACE)
     # A worker may have started one more in between.
     end_servers(home)
+    unmount_volumes(home)
 
 
 def _gone(groups: dict[int, int], seconds: float) -> bool:
@@ -109,6 +115,24 @@ def end_servers(home: Path) -> list[int]:
             continue
         ended.append(pid)
     return ended
+
+
+def unmount_volumes(home: Path) -> None:
+    """Unmount the volumes of servers that are mounted below the home."""
+    folder = os.path.realpath(home / VOLUMES)
+    for place in reversed(mounted_below(folder)):
+        subprocess.run(["umount", place], stdin=subprocess.DEVNULL, capture_output=True, check=False)  # noqa: S603, S607
+
+
+def mounted_below(folder: str) -> list[str]:
+    """The places below a folder on which something is mounted, in the order in which it was."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    # Blanks, tabs, newlines and backslashes are written as octal numbers.
+    places = [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4]) for line in lines]
+    return [place for place in places if place.startswith(f"{folder}/")]
 
 
 def _recorded(record: Path) -> int | None:

@@ -1,5 +1,6 @@
 """Volumes given to servers and taken from them, with a driver that only pretends."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import asking, attachments, volumes
+from climate.compute import asking, attachments, storage, volumes
 from climate.compute.addressing import Who
 from climate.compute.errors import Busy, Conflict, NotFound, VirtError
 from climate.compute.server import DELETE, SHELVED_OFFLOADED, SHUTOFF, START, STOP
@@ -71,8 +72,10 @@ def test_attached_and_detached(here: Place) -> None:
     assert here.driver.seen[server.id] == [one.id, other.id]
     attachments.detach(here.compute, who(server.id), one.id)
     assert look(here, one).state == "detaching"
+    folder = storage.data(volumes.directory(here.compute).home("local", one.id))
     here.settle()
     assert (look(here, one).state, look(here, one).server_id) == ("available", None)
+    assert not os.path.ismount(folder), "nothing is left mounted of what no server has"
     assert here.driver.seen[server.id] == [other.id]
     again = attachments.attach(here.compute, who(server.id), one.id)
     assert (again.device, look(here, other).device) == (1, 2), "the free place is taken again"

@@ -66,8 +66,9 @@ def link(home: Path, volumes: Iterable[Attached]) -> None:
         if there.name not in wanted:
             there.unlink()
     for volume_id, one in wanted.items():
+        there = one.folder()  # mounted anew where the machine was started again
         if not (folder / volume_id).is_symlink():
-            (folder / volume_id).symlink_to(one.folder())
+            (folder / volume_id).symlink_to(there)
 
 
 def unlink(home: Path) -> None:

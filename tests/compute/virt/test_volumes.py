@@ -90,8 +90,10 @@ def test_a_process_finds_its_volumes_in_its_home(make_subject: Callable[[str], S
     assert subject.homes is not None
     folder = subject.homes.of(guest.id) / "volumes"
     (folder / one.id / "file").write_text("words")
+    storage.release(one.home)  # as after a new start of the machine
     subject.driver.rewire(replace(guest, volumes=(one, other)))
     assert {place.name for place in folder.iterdir()} == {one.id, other.id}
+    assert (folder / one.id / "file").read_text() == "words"
     subject.driver.rewire(replace(guest, volumes=(other,)))
     assert {place.name for place in folder.iterdir()} == {other.id}
     subject.driver.delete(guest.id)
