@@ -73,6 +73,8 @@ def test_what_a_method_writes_is_committed_with_the_mark_on_its_message(cells: T
     cells.settle()
     assert count(cells, "top", "compute_cell_builds") == 1
     assert count(cells, "top", "compute_cell_inbox WHERE due_at IS NULL") == 1
+    same = "compute_cell_builds b JOIN compute_cell_inbox i ON b.xmin = i.xmin"
+    assert count(cells, "top", same) == 1, "a process that dies leaves both or neither: one transaction wrote them"
 
 
 @pytest.fixture
