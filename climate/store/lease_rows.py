@@ -41,15 +41,17 @@ def save(conn: Connection, changed: Changed, lines: Sequence[Row] = ()) -> None:
         given_up = [key for before, after in changed for key in keys_of(before) - keys_of(after)]
         if given_up:
             conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
-    written = {table.name: _new_rows(changed, rows_of) for table, _, rows_of in _PARTS} | {journal.name: list(lines)}
+    written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in _PARTS}
+    written |= {journal.name: list(lines)}
     conn.execute(_SAVE, {name: json.dumps(rows, default=str) for name, rows in written.items()})
 
 
-def _new_rows(changed: Changed, rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
+def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
+    """Return the rows that are new or other than before, by the columns of their key; linear in their number."""
     rows: list[Row] = []
     for before, after in changed:
-        known = rows_of(before) if before else []
-        rows += [row for row in rows_of(after) if row not in known]
+        known = {tuple(row[name] for name in key): row for row in rows_of(before)} if before else {}
+        rows += [row for row in rows_of(after) if known.get(tuple(row[name] for name in key)) != row]
     return rows
 
 
