@@ -13,6 +13,7 @@ from climate.embedded import binaries
 from climate.embedded.account import Account
 from climate.embedded.errors import StoreError
 from climate.embedded.folder import give_to, socket_folder
+from climate.embedded.guard import started_at
 from climate.embedded.placing import Place, place
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
 
@@ -60,10 +61,16 @@ class Postgres:
 
         With the lock held nobody else runs on this data; but the pid in the left file may by now be that of
         any other process, in a container even often, and PostgreSQL would take it for a living server.
+        So would it a killed server that nobody has reaped yet: its number gives way to ours, which PostgreSQL
+        knows for its parent's; the rest of the file lets it see whether processes of that server are left.
         """
-        pid = _first_line(self.data / "postmaster.pid")
+        left_file = self.data / "postmaster.pid"
+        pid = _first_line(left_file)
         if pid and _command(pid) not in ("", "postgres"):
-            (self.data / "postmaster.pid").unlink()
+            left_file.unlink()
+        elif pid and _command(pid) and not started_at(int(pid)):
+            lines = left_file.read_text(encoding="utf-8").split("\n")
+            left_file.write_text("\n".join([str(os.getpid()), *lines[1:]]), encoding="utf-8")
         for left in self.sockets.glob(".s.PGSQL.*"):
             left.unlink(missing_ok=True)
 

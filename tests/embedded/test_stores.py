@@ -1,6 +1,7 @@
 """The stores as children: begun, found again, refused to a second one, and gone with their parent."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -209,6 +210,30 @@ def test_a_killed_server_repairs_itself_although_its_pid_is_another_process_now(
     finally:
         other.kill()
         other.wait()
+
+
+def test_a_killed_server_that_nobody_has_reaped_is_no_living_one(home: Path) -> None:
+    with embedded.run(home) as stores:
+        ask(stores.database_url, "CREATE TABLE unreaped AS SELECT 42 AS answer")
+        pid_file = home / "postgres" / "data" / "postmaster.pid"
+        server = psutil.Process(int(pid_file.read_text(encoding="ascii").split()[0]))
+        below = server.children()
+        server.kill()
+        psutil.wait_procs(below, timeout=20)
+    lines = pid_file.read_text(encoding="ascii").splitlines()
+    owner = pid_file.stat()
+    program = Path(shutil.copy(shutil.which("sleep") or "", home / "postgres" / "postgres"))
+    zombie = subprocess.Popen([program, "600"], user=owner.st_uid, group=owner.st_gid, extra_groups=[], cwd="/")
+    zombie.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    pid_file.write_text("\n".join([str(zombie.pid), *lines[1:]]), encoding="ascii")
+
+    try:
+        with embedded.run(home) as stores:
+            assert ask(stores.database_url, "SELECT answer FROM unreaped") == 42
+    finally:
+        zombie.wait()
+        program.unlink()
 
 
 def test_data_that_was_only_half_made_is_made_anew(fresh: Path) -> None:
