@@ -20,7 +20,7 @@ HINTS = "OS-SCH-HNT:scheduler_hints"
 LONGEST_REASON = 300
 
 NEVER_SENT = (ChildLoop, ChildRefused, ChildUnreachable)
-"""Errors after which it is certain that the child has built nothing."""
+"""Errors after which it is certain that the child has not got this request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,15 @@ def request_for(order: Order, request: BootRequest, image: str | None, chain: Zo
     return ChildRequest("POST", "/servers", {**body, HINTS: dict(request.hints)}, chain=chain)
 
 
-def outcome(answer: ChildAnswer | ChildError) -> Outcome:
-    """Return the outcome of an order by the answer of the child."""
+def not_sent(reason: str, *, repeated: bool) -> Outcome:
+    """Return the outcome of an order that was not sent: the child may have built the server of an earlier one."""
+    return Unknown(reason) if repeated else Refused(reason)
+
+
+def outcome(answer: ChildAnswer | ChildError, *, repeated: bool) -> Outcome:
+    """Return the outcome of an order by the answer of the child; `repeated`: the order may have been sent before."""
     if isinstance(answer, NEVER_SENT):
-        return Refused(str(answer))
+        return not_sent(str(answer), repeated=repeated)
     if isinstance(answer, ChildError):
         return Unknown(str(answer))
     if answer.is_good:

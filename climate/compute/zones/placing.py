@@ -23,7 +23,7 @@ from climate.compute.zones import build_plan, request_spec, routing
 from climate.compute.zones.blobs import InvalidBlob, Opened
 from climate.compute.zones.build_plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildError, ChildRequest
-from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, outcome, request_for
+from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, not_sent, outcome, request_for
 from climate.compute.zones.models import ChildZone, Parts, ZoneChain
 
 log = structlog.get_logger(__name__)
@@ -114,13 +114,14 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
         if zone is None:
             raise InvalidBlob("the child zone is not registered any more")
         zone_offers.lock(conn, request.project_id, order.build_id, order.launch_index)
-        if zone_offers.find(conn, request.project_id, order.build_id, order.launch_index) is None:
+        repeated = zone_offers.find(conn, request.project_id, order.build_id, order.launch_index) is not None
+        if not repeated:
             quota.allowed(conn, request.project_id, request.flavor, 1, 1)
             if not zone_offers.use(conn, _row(request, order, opened)):
                 raise InvalidBlob("it was used for another server")
         image = request_spec.image_name(conn, request.image_id)
     theirs = request_spec.in_child(request, way.parts, zone.id)
-    (told,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))])
+    (told,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
     if isinstance(told, Built):
         with compute.engine.begin() as conn:
             zone_offers.settle(conn, opened.item_id, told.server_id)
@@ -133,21 +134,24 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
     raise ZoneUnavailable("The child zone that made the offer does not answer; repeat the request.")
 
 
-def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
-    """Send orders to children, all at once, and return their outcomes; the passwords of the children are sealed."""
+def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]], *, repeated: bool) -> list[Outcome]:
+    """Send orders to children, all at once, and return their outcomes; the passwords of the children are sealed.
+
+    `repeated`: the orders may have been sent before, so that children may have built what they do not hear of now.
+    """
     opened: dict[int, ChildZone] = {}
     try:
         for zone, _ in requests:
             opened.setdefault(zone.id, replace(zone, password=compute.zones.unseal(zone.password)))
     except ComputeError as sealed_for_good:
-        return [Refused(str(sealed_for_good)) for _ in requests]
+        return [not_sent(str(sealed_for_good), repeated=repeated) for _ in requests]
     if compute.zones.client is None:
-        return [Refused("This zone does not talk to others") for _ in requests]
+        return [not_sent("This zone does not talk to others", repeated=repeated) for _ in requests]
     answers = routing.ask(compute, [(opened[zone.id], request) for zone, request in requests])
     for (zone, _), answer in zip(requests, answers, strict=True):
         if isinstance(answer, ChildError):
             log.warning("a child zone did not take an order", zone=zone.id, reason=str(answer))
-    return [outcome(answer) for answer in answers]
+    return [outcome(answer, repeated=repeated) for answer in answers]
 
 
 def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, Any]:

@@ -115,7 +115,8 @@ def _repeat(work: _Work) -> None:
     while left:
         batch, left = _at_once(left, lambda entry: entry[1].id)
         batch = [(item, zone) for item, zone in batch if zone.id not in silent]
-        outcomes = _send(work, [(item.launch_index, zone, item.blob or "") for item, zone in batch])
+        orders = [(item.launch_index, zone, item.blob or "") for item, zone in batch]
+        outcomes = _send(work, orders, repeated=True)
         silent |= {zone.id for item, zone in batch if isinstance(outcomes[item.launch_index], Unknown)}
 
 
@@ -213,8 +214,8 @@ def _assign(work: _Work, orders: Sequence[Sent]) -> None:
             rows.assign(conn, work.build.id, zone_id, blobs)
 
 
-def _send(work: _Work, orders: Sequence[Sent]) -> dict[int, Outcome]:
-    """Send orders that are written down, and write down their outcomes."""
+def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dict[int, Outcome]:
+    """Send orders that are written down, and write down their outcomes; `repeated`: they may have been sent before."""
     if not orders:
         return {}
     made = {number: work.order(number, blob) for number, _, blob in orders}
@@ -222,7 +223,7 @@ def _send(work: _Work, orders: Sequence[Sent]) -> dict[int, Outcome]:
         (zone, request_for(made[number], request_spec.in_child(work.request, work.parts, zone.id), work.image))
         for number, zone, _ in orders
     ]
-    told = placing.send_all(work.compute, requests)
+    told = placing.send_all(work.compute, requests, repeated=repeated)
     outcomes = {number: outcome for (number, _, _), outcome in zip(orders, told, strict=True)}
     zones = {number: zone for number, zone, _ in orders}
     built = {number: outcome.server_id for number, outcome in outcomes.items() if isinstance(outcome, Built)}

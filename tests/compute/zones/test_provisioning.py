@@ -239,6 +239,25 @@ def test_an_answer_that_is_lost_is_found_again_and_nothing_is_doubled(plans: Tre
     assert len(rows(parent, "compute_zone_servers")) == 14
 
 
+def test_a_child_that_is_away_when_it_is_asked_again_may_have_built(plans: Tree) -> None:
+    """It has got the first order, and died before it could answer."""
+    parent = plans["parent"]
+    disturbed(plans, "right")
+    build = built(parent, num_instances=20)
+    plans.cut("right")
+    for _ in range(2):
+        make_due(parent)
+        carry_out(parent)
+        waits = look(parent, build["reservation_id"])
+        assert (waits["state"], waits["placed"], waits["unknown"]) == ("waiting", 16, 4)
+    plans.mend("right")
+    make_due(parent)
+    carry_out(parent)
+    again = look(parent, build["reservation_id"])
+    assert (again["state"], again["placed"], again["unknown"], again["fault"]) == ("done", 20, 0, None)
+    assert everything(plans) == numbered(20)
+
+
 def test_a_build_that_waits_asks_again_at_growing_intervals(pair: Tree) -> None:
     parent = pair["parent"]
     disturbed(pair, "left")
