@@ -10,6 +10,7 @@ from api.current import caller, deployment, identity
 from api.identity import asked
 from api.identity.bodies import DOMAIN, listing, moment, project
 from api.identity.catalog import catalog
+from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
 from climate.identity import front, sign_in
@@ -56,7 +57,7 @@ def revoke() -> tuple[str, int]:
 @blueprint.get("/projects")
 def own_projects() -> dict[str, Any]:
     """The projects that the caller may ask a token for."""
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = projects.listing(conn, user_id=caller().user_id)
     return listing("projects", [project(one) for one in found if one.enabled])
 

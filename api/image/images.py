@@ -17,6 +17,7 @@ from api.paging import next_links, page, unknown_marker
 from climate.compute import images
 from climate.compute.image import ACTIVE, QUEUED, Image
 from climate.compute.store import images as store
+from climate.connections import reading
 from climate.domain.errors import Conflict, Forbidden, NotFound
 
 Body = dict[str, Any]
@@ -33,7 +34,7 @@ def listing() -> Body:
     """The images that the caller sees and asks for, newest first unless another order is wanted."""
     asked.may_read()
     wanted, query = page(), image_query.wanted()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         if wanted.marker is not None and not _seen(store.get(conn, wanted.marker)):
             raise unknown_marker(wanted.marker)
         found = store.listed(conn, replace(query, marker=wanted.marker))
@@ -138,7 +139,7 @@ def download(image_id: str) -> Response:
 
 def _find(image_id: str) -> Image:
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = store.get(conn, image_id)
     if found is None or not _seen(found):
         raise _none(image_id)

@@ -17,6 +17,7 @@ from climate.compute.server import Server
 from climate.compute.store import images
 from climate.compute.store import nodes as node_rows
 from climate.compute.virt import Guest
+from climate.connections import reading
 
 _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"
@@ -132,7 +133,7 @@ def content_of(compute: Compute, guest: Guest, image_id: str, check: Check) -> C
 
 def is_made(compute: Compute, image_id: str) -> bool:
     """Whether the content of an image is there."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         image = images.get(conn, image_id)
     return image is not None and image.status == ACTIVE
 
@@ -147,7 +148,7 @@ def forget(compute: Compute, image_id: str) -> None:
 
     It stays while a RESERVED server is made from it; then `leftovers.sweep` deletes it.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         needed = images.needed(conn, [image_id])
     if not needed:
         place(compute, image_id).unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from climate.compute import reconcile
 from climate.compute.context import Compute
 from climate.compute.store import findings
 from climate.compute.store import images as rows
+from climate.connections import reading
 
 OLD_SECONDS = 86_400
 """Nobody works any more on what has not been written to for so long."""
@@ -21,7 +22,7 @@ def sweep(compute: Compute) -> None:
 
     Nothing of another cloud's is touched.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         before = compute.now(conn).timestamp() - OLD_SECONDS
         old = [path for path in _contents(compute.images) if _written_at(path) < before]
         kept = rows.needed(conn, [path.name for path in old]) if old else set()

@@ -8,6 +8,7 @@ from time import monotonic
 
 from sqlalchemy import Engine
 
+from climate.connections import reading
 from climate.domain.errors import NotAuthenticated
 from climate.identity.store import revocations
 from climate.identity.store.revocations import CREDENTIAL, PROJECT, TOKEN, USER, Key
@@ -68,6 +69,6 @@ class Watch:
 
     def _read(self) -> View:
         looked = self._clock()
-        with self._engine.connect() as conn:
+        with reading(self._engine) as conn:
             now, revoked = revocations.in_force(conn)
         return View(looked, now, revoked)
