@@ -4,6 +4,11 @@ No token may outlive a change that revokes it.  The moment of issue is read
 before the user is, and the user is read waiting for changes that are under
 way; every change locks the user's row before it writes down the moment of
 revocation.  So whoever signs in either sees the change or is older than it.
+
+Failures are counted before and again in the turn in which the password is
+verified, and a failure is written down before that turn ends: however many
+come at once, one login is tried once too often per turn at the most, and
+whoever has failed too often takes nobody's turn.
 """
 
 from dataclasses import replace
@@ -29,14 +34,18 @@ UNSCOPED = Who()
 
 def by_password(identity: "Identity", who: Who, password: str, scope: Who | None, address: str) -> Grant:
     """The grant of a user with that password; `scope` None stands for the user's default project."""
-    login = f"user:{who.id or who.name}"
-    with identity.engine.begin() as conn:
+    with identity.engine.connect() as conn:
+        named = users.find(conn, who)
+        login = f"user:{named.id if named else who.id or who.name}"
         _check_attempts(conn, login, address)
-        issued = revocations.clock(conn)
-        found = users.for_sign_in(conn, who)
-    kept = found[1] if found else None
-    if not identity.passwords.verify(kept, password):
-        _failed(identity, login, address)
+    with identity.passwords.turn():
+        with identity.engine.begin() as conn:
+            _check_attempts(conn, login, address)
+            issued = revocations.clock(conn)
+            found = users.for_sign_in(conn, who)
+        kept = found[1] if found else None
+        if not identity.passwords.verify(kept, password):
+            _failed(identity, login, address)
     user = _present(found and found[0])
     if kept is not None and identity.passwords.outdated(kept):
         _rehash(identity, user.id, password, kept)
@@ -59,14 +68,19 @@ def by_token(identity: "Identity", old: Grant, scope: Who | None) -> Grant:
 
 def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str, address: str) -> Grant:
     """The grant of an application credential, named by id or by name and owner."""
-    login = f"credential:{who.id or who.name}"
-    with identity.engine.begin() as conn:
-        _check_attempts(conn, login, address)
-        issued = revocations.clock(conn)
+    with identity.engine.connect() as conn:
         named = users.find(conn, owner) if owner else None
-        found = credentials.for_sign_in(conn, who, named.id if named else None)
-    if not identity.passwords.verify(found[1] if found else None, secret) or found is None:
-        _failed(identity, login, address)
+        owner_id = named.id if named else None
+        known = credentials.for_sign_in(conn, who, owner_id)
+        login = f"credential:{known[0].id if known else who.id or who.name}"
+        _check_attempts(conn, login, address)
+    with identity.passwords.turn():
+        with identity.engine.begin() as conn:
+            _check_attempts(conn, login, address)
+            issued = revocations.clock(conn)
+            found = credentials.for_sign_in(conn, who, owner_id)
+        if not identity.passwords.verify(found[1] if found else None, secret) or found is None:
+            _failed(identity, login, address)
     credential = found[0]
     with identity.engine.begin() as conn:
         holder = users.for_sign_in(conn, Who(id=credential.user_id))
