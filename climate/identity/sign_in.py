@@ -13,11 +13,12 @@ whoever has failed too often takes nobody's turn.
 
 from dataclasses import replace
 from datetime import datetime
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, NoReturn
 
 from sqlalchemy import Connection
 
-from climate.domain.errors import Forbidden, NotAuthenticated, TooManyAttempts
+from climate.domain.errors import AccountGuessed, Forbidden, NotAuthenticated, TooManyAttempts
 from climate.identity.people import Credential, User, Who, implied
 from climate.identity.store import assignments, attempts, credentials, projects, revocations, users
 from climate.identity.tokens import Grant
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
 PER_LOGIN, PER_ADDRESS = 5, 20
 """Failures within a minute from one address, for one login and for all; successes do not count."""
+
+GUESSED, PER_ADDRESS_GUESSED = 30, 2
+"""A login that failed GUESSED times within ten minutes, from wherever, is being guessed.
+
+Then each address may fail so often with it within ten minutes. The right password is taken from any address that
+has not, so that nobody can lock a user out.
+"""
 
 UNSCOPED = Who()
 """The scope of whoever wants no project."""
@@ -139,14 +147,27 @@ def _present(user: User | None) -> User:
 
 
 def _check_attempts(conn: Connection, login: str, address: str) -> None:
-    with_login, with_any = attempts.recent(conn, login, address)
-    if with_login >= PER_LOGIN or with_any >= PER_ADDRESS:
+    recent = attempts.recent(conn, login, network_of(address))
+    if recent.with_login >= PER_LOGIN or recent.with_any >= PER_ADDRESS:
         raise TooManyAttempts()
+    if recent.from_anywhere >= GUESSED and recent.with_login_long >= PER_ADDRESS_GUESSED:
+        raise AccountGuessed()
+
+
+def network_of(address: str) -> str:
+    """Return what failures are counted by: the address, or the /64 of an IPv6 one, all of which one machine may use."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, IPv6Address):
+        return str(known.ipv4_mapped or ip_network((known, 64), strict=False))
+    return str(known)
 
 
 def _failed(identity: "Identity", login: str, address: str) -> NoReturn:
     with identity.engine.begin() as conn:
-        attempts.add(conn, login, address)
+        attempts.add(conn, login, network_of(address))
     raise NotAuthenticated()
 
 

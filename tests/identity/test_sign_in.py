@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import text
+from werkzeug.test import TestResponse
 
 from climate.identity import directory
 from climate.identity.directory import NewUser
 from climate.identity.passwords import Passwords
+from climate.identity.sign_in import GUESSED, network_of
 from tests.identity.place import QUICK, Asker, Place, app_of, password_body
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -120,6 +122,40 @@ def test_an_address_that_tries_many_names_is_stopped(here: Place) -> None:
     asker = Asker(app_of(here))
     seen = [asker.sign_in(f"user{number}", "wrong").status_code for number in range(21)]
     assert seen == [401] * 20 + [429]
+
+
+def test_guessing_from_many_addresses_is_slowed_and_locks_nobody_out(here: Place) -> None:
+    client, right = app_of(here).test_client(), here.password("demo")
+
+    def tries(address: str, password: str, user: str = "demo") -> TestResponse:
+        return client.post(TOKENS, json=password_body(user, password), environ_overrides={"REMOTE_ADDR": address})
+
+    for host in range(GUESSED // 3):
+        assert [tries(f"192.0.2.{host}", "wrong").status_code for _ in range(3)] == [401] * 3
+    refused = tries("192.0.2.1", right)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "600")
+    assert [tries("198.51.100.1", "wrong").status_code for _ in range(3)] == [401, 401, 429]
+    assert tries("203.0.113.9", right).status_code == 201
+    assert tries("192.0.2.1", here.password("admin"), "admin").status_code == 201
+    with here.identity.engine.begin() as conn:
+        conn.execute(text("UPDATE identity_failures SET at = at - interval '61 seconds'"))
+    assert tries("198.51.100.1", right).status_code == 429
+    with here.identity.engine.begin() as conn:
+        conn.execute(text("UPDATE identity_failures SET at = at - interval '10 minutes'"))
+    assert tries("198.51.100.1", right).status_code == 201
+
+
+def test_all_addresses_of_one_ipv6_network_are_one(here: Place) -> None:
+    client = app_of(here).test_client()
+    seen = [
+        client.post(
+            TOKENS, json=password_body("demo", "wrong"), environ_overrides={"REMOTE_ADDR": f"2001:db8::{host:x}"}
+        ).status_code
+        for host in range(6)
+    ]
+    assert seen == [401] * 5 + [429]
+    assert network_of("::ffff:192.0.2.1") == "192.0.2.1"
+    assert network_of("2001:db8::1") != network_of("2001:db8:0:1::1")
 
 
 class Held(PasswordHasher):
