@@ -57,9 +57,9 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
 def _step(work: Work, worker: str) -> bool:
     """Do what is wanted of a server now; False when something else is wanted by then."""
     try:
-        content = deeds.do(work)
+        deeds.do(work)
     except VirtError as error:
         return outcomes.failed(work.compute, work.server, worker, str(error))
     except Lost:
         return True
-    return outcomes.done(work.compute, work.server, worker, content)
+    return outcomes.done(work.compute, work.server, worker)
