@@ -17,6 +17,7 @@ OF_SERVER = "/servers/<server_id>/migrations"
 
 OPERATIONS = {
     ("GET", "/os-migrations"): Operation({200: answer("migrations", "array")}, query=LIST),
+    ("GET", "/os-hosts/<name>/moves"): Operation({200: answer("moves", "array")}),
     ("GET", OF_SERVER): Operation({200: answer("migrations", "array")}),
     ("GET", f"{OF_SERVER}/<migration_id>"): Operation({200: answer("migration")}),
 }
