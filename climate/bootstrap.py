@@ -25,7 +25,7 @@ from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
-from climate.compute import Compute, nodes, services
+from climate.compute import Compute, moving_out, nodes, services
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeDefaults
 from climate.compute.scheduler.selection import Tell, silent
@@ -134,12 +134,23 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         tell=_teller(settings),
         defaults=_node_defaults(settings),
         down_seconds=settings.service_down_seconds,
+        leaving_pools=_leaving_pools(settings),
+        confirm_seconds=settings.resize_confirm_window,
         network=networking.options(settings),
         wires=networking.wires(settings),
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
         zones=zoning.options(settings, engine, vault),
     )
+
+
+def _leaving_pools(settings: Settings) -> frozenset[str]:
+    """Return the pools whose hosts move their servers away.  SettingError for a word that is none of them."""
+    words = frozenset(word.strip() for word in settings.migrate_from.split(",") if word.strip())
+    if unknown := sorted(words - moving_out.POOLS):
+        known = ", ".join(sorted(moving_out.POOLS))
+        raise SettingError(f"CLIMATE_MIGRATE_FROM: there is no such pool: {', '.join(unknown)}; there are {known}")
+    return words
 
 
 def _teller(settings: Settings) -> Tell:

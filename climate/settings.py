@@ -137,7 +137,7 @@ class Settings:
     scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")
     multi_schedulers: str = _setting(
         "",
-        "kind=scheduler by commas for the scheduler multi; kinds: boot, reserve, resize, unshelve. Others have filter.",
+        "kind=scheduler by commas for multi; kinds: boot, reserve, resize, unshelve, migrate. Else: filter.",
     )
     scheduler_filters: str = _setting(
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
@@ -206,6 +206,12 @@ class Settings:
     )
     simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
     service_down_seconds: int = _setting(60, "A compute service that was not heard of for so long is down.", 1)
+    migrate_from: str = _setting(
+        "", "Pools, by commas, whose hosts move their servers away: draining, recycling, maintenance. Empty: they wait."
+    )
+    resize_confirm_window: int = _setting(
+        0, "A server that was migrated or resized is confirmed after so many seconds; 0: when its owner does it."
+    )
     nodes_file: str = _setting("nodes.yaml", "Nodes of this compute service; a path below CLIMATE_HOME, or from /.")
     qemu_accel: str = _setting(
         "auto",

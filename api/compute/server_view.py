@@ -13,6 +13,8 @@ from api.current import caller, deployment
 from climate.compute.server import (
     ACTIVE,
     BUILD,
+    EVACUATE,
+    MIGRATE,
     PAUSED,
     REBOOT,
     REBOOT_HARD,
@@ -37,6 +39,8 @@ STATUS_OF_TASK = {
     REBOOT_HARD: "HARD_REBOOT",
     REBUILD: "REBUILD",
     RESIZE: "RESIZE",
+    MIGRATE: "RESIZE",
+    EVACUATE: "REBUILD",
     REVERT: "REVERT_RESIZE",
 }
 """Tasks that are shown as a status while they are under way."""

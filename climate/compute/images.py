@@ -132,6 +132,21 @@ def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
         draft.unlink(missing_ok=True)
 
 
+def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
+    """Put a copy of a guest's disk beside the images, under a name of its own; it replaces an earlier one.
+
+    Raises VirtError when that fails, and what `check` raises when the task is another's by then.
+    """
+    target = place(compute, name)
+    draft = _draft(target)
+    try:
+        compute.driver.snapshot(guest, draft)
+        check()
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def is_made(compute: Compute, image_id: str) -> bool:
     """Whether the content of an image is there."""
     return _status(compute, image_id) == ACTIVE

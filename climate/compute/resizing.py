@@ -5,16 +5,18 @@ it can always go back.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from uuid import uuid4
 
 import numpy as np
 
-from climate.compute import asking, claims, granting, lookup
+from climate.compute import asking, claims, granting, lookup, moving
 from climate.compute.asking import Asked, By
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
 from climate.compute.demands import KEYS
-from climate.compute.errors import BadRequest, Conflict, NoValidHost, QuotaExceeded
+from climate.compute.errors import BadRequest, Conflict, NotFound, NoValidHost, QuotaExceeded
 from climate.compute.flavor import Flavor
 from climate.compute.request import Spec, pools_of
 from climate.compute.scheduler.hosts import Hosts
@@ -22,8 +24,9 @@ from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.plan import Plan, Schedule
 from climate.compute.scheduler.rules import Rules
 from climate.compute.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room, Server
-from climate.compute.store import projects, room, servers, sizes, wishes
+from climate.compute.store import migrations, projects, room, servers, sizes, wishes
 from climate.compute.trust import SPEC
+from climate.connections import reading
 
 CONFIRM = "confirmResize"
 
@@ -45,7 +48,11 @@ def resize(
 
 
 def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, by: By | None = None) -> None:
-    """Keep the new size of a server, and give the room back that only the old one needed.  NotFound, Conflict."""
+    """Keep the new size or node of a server, and give the room back that only the old one needed.
+
+    Raises NotFound, Conflict.
+    """
+    left = None
     with compute.engine.begin() as conn:
         server = asking.locked(conn, server_id, project_id)
         asking.check_lock(server, project_id)
@@ -55,9 +62,24 @@ def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, 
         sizes.settle(conn, server.id, size(server.flavor))
         sizes.resized(conn, server.id, server.flavor)
         now = compute.now(conn)
+        left = moving.confirmed(conn, server, now)
         servers.set_status(conn, server.id, server.before or "", now)
         if by is not None:
             wishes.note(conn, server.id, CONFIRM, by, now, done=True)
+    if left is not None:
+        compute.cast(left, server_id)
+
+
+def confirm_waiting(compute: Compute) -> None:
+    """Confirm the servers of this service whose owners have had their time to try them."""
+    if not compute.confirm_seconds:
+        return
+    with reading(compute.engine) as conn:
+        found = migrations.unconfirmed(conn, compute.service_host, compute.now(conn), compute.confirm_seconds)
+    for server_id in found:
+        by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
+        with suppress(Conflict, NotFound):  # its owner was quicker
+            confirm(compute, server_id, by=by)
 
 
 def size(flavor: Flavor) -> Room:

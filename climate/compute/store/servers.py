@@ -15,6 +15,7 @@ COLUMNS = f"""
     s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name, s.fault,
     s.task_image::text, s.tried, s.description, s.group_id::text, s.locked_by, s.locked_reason, s.old_flavor, s.before,
     s.shelved_image::text, s.task_details, s.vcpus, s.ram_mb, s.disk_mb, s.node_id,
+    s.migration_id,
     n.name AS node, n.service_host, {ZONE_OF_NODE} AS node_zone,
     (SELECT json_agg(json_build_object('address', host(a.address), 'mac', v.mac, 'network_id', v.network_id,
                                        'label', w.label, 'floating', host(f.address)) ORDER BY v.place, a.address)
@@ -57,6 +58,7 @@ _NAMES = (
         "ram_mb",
         "disk_mb",
         "node_id",
+        "migration_id",
         "node",
         "service_host",
         "node_zone",
@@ -80,6 +82,8 @@ _GET_LOCKED = _known_columns(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS 
 _IN_POOL = text(f"SELECT {COLUMNS} {FROM} WHERE n.pool = :pool OR s.granted = :pool ORDER BY s.created_at, s.id")
 
 _ON_NODE = text(f"SELECT {COLUMNS} {FROM} WHERE n.name = :name ORDER BY s.created_at, s.id")
+
+_ON_SERVICE = text(f"SELECT {COLUMNS} {FROM} WHERE n.service_host = :host ORDER BY n.name, s.created_at, s.id")
 
 _SLEEPING = text(f"SELECT {COLUMNS} {FROM} WHERE s.status = 'RESERVED' ORDER BY s.id")
 
@@ -125,6 +129,11 @@ def in_pool(conn: Connection, pool: str) -> list[Server]:
 def on_node(conn: Connection, name: str) -> list[Server]:
     """The servers on the nodes of a name."""
     return [server_of(row) for row in conn.execute(_ON_NODE, {"name": name}).mappings()]
+
+
+def on_service(conn: Connection, host: str) -> list[Server]:
+    """The servers on all nodes of a compute service."""
+    return [server_of(row) for row in conn.execute(_ON_SERVICE, {"host": host}).mappings()]
 
 
 def sleeping(conn: Connection) -> list[Server]:
