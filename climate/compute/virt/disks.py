@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from climate.compute.errors import VirtError
-from climate.compute.virt.homes import MARK
+from climate.compute.virt.homes import marks
 
 GB = 1 << 30
 ROOM_GB = 10
@@ -31,7 +31,7 @@ def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: fl
             raise VirtError(f"the image needs a disk of {-(-size // GB)} GB, and there are {room} GB")
         # Marked as the guest's: it lives on when its worker is killed, and is ended before another draft is begun.
         words = (program, "convert", "-f", kind, "-O", "qcow2", str(image), str(draft))
-        _run(seconds, *words, mark={MARK: disk.parent.name})
+        _run(seconds, *words, mark=marks(disk.parent))
         grow(program, draft, size_gb)
     draft.replace(disk)
 
