@@ -137,7 +137,7 @@ class Settings:
     scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")
     multi_schedulers: str = _setting(
         "",
-        "kind=scheduler by commas for the scheduler multi; kinds: boot, reserve, resize, unshelve. Others have filter.",
+        "kind=scheduler by commas for multi; kinds: boot, reserve, resize, unshelve, migrate. Else: filter.",
     )
     scheduler_filters: str = _setting(
         "", "Filters in the order in which they run, by commas; when empty, the default ones."

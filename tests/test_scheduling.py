@@ -159,7 +159,7 @@ def test_costs_have_their_weights() -> None:
         ("DEFAULT_HOST_FILTER", "Mine", "Host Filter Mine could not be found. Known are .*JsonFilter"),
         ("SCHEDULER_HOST_FILTERS", "Mine,JsonFilter", "Mine could not be found; known are .*JsonFilter"),
         ("MULTI_SCHEDULERS", "boot=mine", "mine could not be found; known are .*simple"),
-        ("MULTI_SCHEDULERS", "volume=simple", "one of boot, reserve, resize, unshelve"),
+        ("MULTI_SCHEDULERS", "volume=simple", "one of boot, reserve, resize, unshelve, migrate"),
         ("MULTI_SCHEDULERS", "boot", "like boot=least_cost"),
         ("MULTI_SCHEDULERS", "boot=multi", "cannot be one of its own"),
         ("LEAST_COST_FUNCTIONS", "mine=1", "mine could not be found; known are .*noop_cost_fn"),

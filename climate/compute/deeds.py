@@ -5,17 +5,16 @@ worker that dies between two of them loses nothing: its successor begins anew.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
-from climate.compute import attachments, images, plugging
-from climate.compute.context import Compute
+from climate.compute import attachments, images, moving, plugging
 from climate.compute.errors import VirtError
-from climate.compute.heartbeat import Check
 from climate.compute.image import ACTIVE as IMAGE_ACTIVE
 from climate.compute.image import Content
 from climate.compute.server import (
     ACTIVE,
     DELETE,
+    EVACUATE,
+    MIGRATE,
     PAUSE,
     REBOOT,
     REBOOT_HARD,
@@ -37,36 +36,10 @@ from climate.compute.server import (
     UNSHELVE,
     VERIFY_RESIZE,
     WAKE,
-    Server,
 )
 from climate.compute.store import images as image_rows
 from climate.compute.virt import Guest, VirtDriver
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A task under way, and what it is done with."""
-
-    compute: Compute
-    server: Server
-    guest: Guest
-    check: Check
-
-    @property
-    def driver(self) -> VirtDriver:
-        return self.compute.driver
-
-    def connected(self, *, up: bool = True) -> Guest:
-        """The guest with its volumes, and its interfaces plugged in; `up` False: it hears and says nothing."""
-        volumes = attachments.of_guest(self.compute, self.server)
-        return replace(self.guest, interfaces=plugging.plug(self.compute, self.server, up=up), volumes=volumes)
-
-    def clear(self) -> None:
-        """Leave nothing of the guest, then nothing of its interfaces: a guest never loses them while it runs."""
-        self.check()
-        self.driver.delete(self.server.id)
-        plugging.unplug(self.compute, self.server)
-
+from climate.compute.work import Work
 
 Deed = Callable[[Work], Content | None]
 
@@ -153,6 +126,15 @@ def _resize(work: Work) -> None:
         _run(work)
 
 
+def _revert(work: Work) -> None:
+    """Back to the old size, or from the destination of a migration; at the source it goes on as it was."""
+    if moving.leave_again(work):
+        return
+    _resize(work)
+    if work.server.migration_id is not None and work.server.before == SHUTOFF:
+        work.connected(up=False)
+
+
 DEEDS: Mapping[str, Deed] = {
     SPAWN: _run,
     RESERVE: _reserve,
@@ -170,11 +152,13 @@ DEEDS: Mapping[str, Deed] = {
     UNSHELVE: _run,
     REBUILD: _rebuild,
     RESIZE: _resize,
-    REVERT: _resize,
+    REVERT: _revert,
+    MIGRATE: moving.migrate,
+    EVACUATE: moving.evacuate,
     REWIRE: _rewire,
     DELETE: Work.clear,
 }
 """Task -> what is done."""
 
-CONNECTING = frozenset({SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE})
+CONNECTING = frozenset({SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE, EVACUATE})
 """Tasks after which a guest has the volumes that it is to have."""

@@ -6,14 +6,14 @@ what is to be done is read from the row each time, and one worker at a time has 
 
 from uuid import uuid4
 
-from climate.compute import deeds, guests, heartbeat, outcomes
+from climate.compute import deeds, departures, guests, heartbeat, outcomes
 from climate.compute.context import Compute
-from climate.compute.deeds import Work
 from climate.compute.errors import VirtError
 from climate.compute.heartbeat import CLAIM_SECONDS, Check, Lost
 from climate.compute.server import Server
 from climate.compute.store import images as image_rows
 from climate.compute.store import servers, wishes
+from climate.compute.work import Work
 
 WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
 """Work that nobody is at is rung for after so long, and then every so often."""
@@ -28,8 +28,10 @@ def carry_out(compute: Compute, server_id: str) -> None:
     """
     worker = str(uuid4())
     with compute.engine.begin() as conn:
-        if not wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS):
-            return
+        mine = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
+    if not mine:
+        departures.clear(compute, server_id)
+        return
     with heartbeat.kept(compute, server_id, worker) as check:
         done = False
         while not done:

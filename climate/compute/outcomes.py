@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import asking, claims, fault, heartbeat, images, plugging, retry
+from climate.compute import asking, claims, fault, heartbeat, images, moving, plugging, retry
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.flavor import recorded
@@ -21,7 +21,9 @@ from climate.compute.server import (
     ACTIVE,
     DELETE,
     ERROR,
+    EVACUATE,
     MAKING,
+    MIGRATE,
     RESIZE,
     REVERT,
     REWIRE,
@@ -46,12 +48,17 @@ def done(compute: Compute, server: Server, worker: str, content: Content | None)
     task = server.task or ""
     if task == DELETE:
         return gone(compute, server)
+    handed = moving.done(compute, server, worker)
+    if handed is not None:
+        return handed
     becomes = after(server)
     outcome = {"status": becomes, "launched": becomes == ACTIVE and server.launched_at is None}
     change = _imaged(content) if content is not None else _DONE.get(task)
     finished = _finish(compute, server, worker, outcome, change)
     if finished and task == UNSHELVE and server.shelved_image is not None:
         images.forget(compute, server.shelved_image)
+    if finished and task == MIGRATE:
+        moving.forget_carried(compute, server)
     if not finished and task == SHELVE and heartbeat.renew(compute, server.id, worker):
         images.forget(compute, server.task_image or "")  # what overtook it has dropped the image
     return finished
@@ -67,6 +74,10 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
         with compute.engine.begin() as conn:
             wishes.let_go(conn, server.id, worker, compute.now(conn))
         return True
+    if task == EVACUATE:
+        return moving.not_evacuated(compute, server, worker, reason)
+    if task == MIGRATE:
+        return moving.taken_back(compute, server, worker, reason)
     if task == UNSHELVE and heartbeat.renew(compute, server.id, worker):
         with contextlib.suppress(VirtError):
             compute.driver.delete(server.id)
@@ -106,6 +117,7 @@ def gone(compute: Compute, server: Server) -> bool:
         if locked is None or locked.task != DELETE:
             return True
         claims.release(conn, locked)
+        moving.dropped(conn, locked, compute.now(conn))
         asking.drop(conn, compute, locked)
     if locked.shelved_image is not None:
         images.forget(compute, locked.shelved_image)
@@ -150,11 +162,28 @@ def _as_before(conn: Connection, server: Server, now: datetime) -> None:
     sizes.resized(conn, server.id, flavor)
 
 
-_DONE: Mapping[str, Change] = {SHELVE: _offloaded, UNSHELVE: _unshelved, RESIZE: _resized, REVERT: _as_before}
+def _reverted(conn: Connection, server: Server, now: datetime) -> None:
+    _as_before(conn, server, now)
+    moving.returned(conn, server, now)
+
+
+def _not_reverted(conn: Connection, server: Server, now: datetime) -> None:
+    _as_before(conn, server, now)
+    moving.gave_up(conn, server, now)
+
+
+_DONE: Mapping[str, Change] = {
+    SHELVE: _offloaded,
+    UNSHELVE: _unshelved,
+    RESIZE: _resized,
+    REVERT: _reverted,
+    MIGRATE: moving.arrived,
+    EVACUATE: moving.evacuated,
+}
 _FAILED: Mapping[str, Change] = {
     SNAPSHOT: _give_up_image,
     SHELVE: _give_up_image,
     UNSHELVE: _still_shelved,
     RESIZE: _as_before,
-    REVERT: _as_before,
+    REVERT: _not_reverted,
 }

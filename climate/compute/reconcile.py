@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute import plugging
+from climate.compute import departures, plugging
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.server import (
@@ -30,7 +30,7 @@ from climate.compute.server import (
     is_id,
 )
 from climate.compute.store import findings as rows
-from climate.compute.store import servers
+from climate.compute.store import migrations
 from climate.compute.store.findings import Finding, Settled
 from climate.compute.virt import State, Wiring
 
@@ -91,6 +91,7 @@ def put_right(compute: Compute) -> None:
     judged = [(server, finding) for server in settled if (finding := _judge(server, told, found))]
     _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
     _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
+    departures.clear(compute)
     try:
         plugging.sweep(compute)
         _plug_in(compute, settled)
@@ -147,9 +148,11 @@ def _write(compute: Compute, found: Sequence[Finding]) -> None:
 def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
     # The rows after the guests: a guest is made after its row, so that one without a row is left over.
     with compute.engine.connect() as conn:
-        strays = sorted(set(found) - servers.known(conn, found))
+        known = migrations.whereabouts(conn, found)
         cloud = rows.cloud(conn)
-    if cloud is None or not strays:
+    strays = sorted(set(found) - {one.server_id for one in known})
+    away = [one for one in known if one.host != compute.service_host]
+    if cloud is None or not (strays or away):
         return
     if not is_ours(compute, cloud):
         log.error("guests of another cloud are left alone", home=str(compute.home), guests=len(strays), file=MARK)
@@ -158,6 +161,7 @@ def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
         with contextlib.suppress(VirtError):
             compute.driver.delete(server_id)
             log.info("what was left of a server is gone", server=server_id)
+    departures.end_strays(compute, away)
 
 
 def is_ours(compute: Compute, cloud: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from climate.compute import asking, claims, granting, lookup
+from climate.compute import asking, claims, granting, lookup, moving
 from climate.compute.asking import Asked, By
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
@@ -45,7 +45,11 @@ def resize(
 
 
 def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, by: By | None = None) -> None:
-    """Keep the new size of a server, and give the room back that only the old one needed.  NotFound, Conflict."""
+    """Keep the new size or node of a server, and give the room back that only the old one needed.
+
+    Raises NotFound, Conflict.
+    """
+    left = None
     with compute.engine.begin() as conn:
         server = asking.locked(conn, server_id, project_id)
         asking.check_lock(server, project_id)
@@ -55,9 +59,12 @@ def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, 
         sizes.settle(conn, server.id, size(server.flavor))
         sizes.resized(conn, server.id, server.flavor)
         now = compute.now(conn)
+        left = moving.confirmed(conn, server, now)
         servers.set_status(conn, server.id, server.before or "", now)
         if by is not None:
             wishes.note(conn, server.id, CONFIRM, by, now, done=True)
+    if left is not None:
+        compute.cast(left, server_id)
 
 
 def size(flavor: Flavor) -> Room:

@@ -48,6 +48,7 @@ PAUSE, UNPAUSE, SUSPEND, RESUME = "pausing", "unpausing", "suspending", "resumin
 REBOOT, REBOOT_HARD, SNAPSHOT, REBUILD = "rebooting", "rebooting_hard", "image_snapshot", "rebuilding"
 SHELVE, UNSHELVE, DELETE = "shelving", "unshelving", "deleting"
 RESIZE, REVERT, REWIRE = "resize_migrating", "resize_reverting", "rewiring"
+MIGRATE, EVACUATE = "resize_prep", "rebuild_spawning"
 
 _SETTLED = frozenset({ACTIVE, SHUTOFF, PAUSED, SUSPENDED})
 """Statuses of a server that has a guest, and nothing wrong with it."""
@@ -71,13 +72,15 @@ WISHES = {
         Wish(UNSHELVE, "unshelve", frozenset({SHELVED_OFFLOADED}), ACTIVE),
         Wish(REBUILD, "rebuild", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
         Wish(RESIZE, "resize", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        Wish(MIGRATE, "migrate", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        Wish(EVACUATE, "evacuate", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
         Wish(REVERT, "revertResize", frozenset({VERIFY_RESIZE}), None),
         Wish(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
     )
 } | {DELETE: Wish(DELETE, "delete", frozenset(STATUSES), None)}
 """Task -> wish.  Deleting replaces whatever is under way; see `may`."""
 
-IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE})
+IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE, MIGRATE, EVACUATE})
 """Tasks that keep a node's disk busy (cloud.md C.2, `io_workload`)."""
 
 MAKING = frozenset({SPAWN, RESERVE, WAKE})
@@ -155,6 +158,8 @@ class Server:
     before: str | None = None
     """Status before a resize."""
     shelved_image: str | None = None
+    migration_id: int | None = None
+    """The migration under way, until it is confirmed or taken back."""
     task_details: Mapping[str, Any] = field(default_factory=dict)
     """What else the task under way needs to know."""
 
@@ -170,7 +175,7 @@ def after(server: Server) -> str:
         return becomes
     if server.task == REVERT:
         return server.before or ACTIVE
-    return ACTIVE if server.task == REBUILD and server.status == ERROR else server.status
+    return ACTIVE if server.task in (REBUILD, EVACUATE) and server.status == ERROR else server.status
 
 
 def may(server: Server, task: str) -> None:

@@ -2,6 +2,7 @@
 
 import structlog
 
+from climate.compute import shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.flavor import DEFAULTS
@@ -22,6 +23,7 @@ def refresh(compute: Compute) -> None:
     While the driver cannot tell its nodes, the rows stay as they are.
     """
     host = compute.service_host
+    shared_home.mark(compute)
     with compute.engine.begin() as conn:
         services.beat(conn, host, compute.now(conn))
     try:

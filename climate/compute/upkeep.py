@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from climate.compute import asking, images
+from climate.compute import asking, images, moving
 from climate.compute.asking import By
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden
 from climate.compute.resizing import size
-from climate.compute.server import RESERVED, SHELVE, VM_STATES, Server
+from climate.compute.server import RESERVED, SHELVE, VERIFY_RESIZE, VM_STATES, Server
 from climate.compute.store import sizes, wishes
 from climate.compute.store import upkeep as rows
 
@@ -71,7 +71,7 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
     server has.  Raises NotFound, and Conflict for a server that is on no node or
     waits for its lease.
     """
-    left = None
+    left, ring = None, None
     with compute.engine.begin() as conn:
         server = asking.locked(conn, server_id, None)
         if server.node_id is None or server.status == RESERVED:
@@ -83,9 +83,15 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
             images.drop(conn, left)
         elif server.task_image is not None:
             images.give_up(conn, server.task_image, now)
+        if server.status == VERIFY_RESIZE:
+            ring = moving.confirmed(conn, server, now)
+        else:
+            moving.gave_up(conn, server, now)
         sizes.settle(conn, server.id, size(server.flavor))
         sizes.resized(conn, server.id, server.flavor)
         rows.decree(conn, server.id, status, now)
         wishes.note(conn, server.id, "os-resetState", by, now, done=True)
     if left is not None:
         images.forget(compute, left)
+    if ring is not None:
+        compute.cast(ring, server_id)

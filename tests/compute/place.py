@@ -115,7 +115,9 @@ class Place:
 
 
 _DRIFT = """
-    SELECT n.name FROM compute_nodes n LEFT JOIN compute_servers s ON s.node_id = n.id
+    SELECT n.name FROM compute_nodes n LEFT JOIN (
+        SELECT node_id, vcpus, ram_mb, disk_mb FROM compute_servers
+        UNION ALL SELECT held_node_id, vcpus, ram_mb, disk_mb FROM compute_migrations) s ON s.node_id = n.id
     GROUP BY n.id
     HAVING (n.used_vcpus, n.used_ram_mb, n.used_disk_mb) IS DISTINCT FROM
            (coalesce(sum(s.vcpus), 0), coalesce(sum(s.ram_mb), 0), coalesce(sum(s.disk_mb), 0))

@@ -298,7 +298,7 @@ def test_thirty_dead_servers_cost_as_many_statements_as_one(told: Place) -> None
         said.append(statement)
 
     reconcile.put_right(told.compute)
-    assert len(said) <= 6
+    assert len(said) <= 7
     assert told.count("compute_servers", "status = 'SHUTOFF'") == 30
     assert told.count("compute_actions", "action = 'stop' AND finished_at IS NOT NULL") == 30
 

@@ -8,9 +8,10 @@ from climate.compute.scheduler.hosts import Hosts
 from climate.compute.scheduler.plan import Plan, Schedule, Scheduler
 from climate.compute.scheduler.rules import Rules
 
-BOOT, RESERVE, RESIZE, UNSHELVE = "boot", "reserve", "resize", "unshelve"
-KINDS = (BOOT, RESERVE, RESIZE, UNSHELVE)
-"""New servers; servers of leases; servers that need more room on their node; shelved servers that come back."""
+BOOT, RESERVE, RESIZE, UNSHELVE, MIGRATE = "boot", "reserve", "resize", "unshelve", "migrate"
+KINDS = (BOOT, RESERVE, RESIZE, UNSHELVE, MIGRATE)
+"""New servers; servers of leases; servers that need more room on their node; shelved servers that come back; servers
+that leave their node."""
 
 
 @dataclass(frozen=True, slots=True)

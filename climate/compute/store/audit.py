@@ -1,4 +1,4 @@
-"""What is taken of nodes, compared with the servers that are on them."""
+"""What is taken of nodes, compared with the servers that are on them, or that migrations hold room for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,12 @@ from sqlalchemy import Connection, text
 
 _SUMS = """
     SELECT n.id, coalesce(sum(s.vcpus), 0) AS vcpus, coalesce(sum(s.ram_mb), 0) AS ram_mb,
-           coalesce(sum(s.disk_mb), 0) AS disk_mb, count(s.id) AS servers
-    FROM compute_nodes n LEFT JOIN compute_servers s ON s.node_id = n.id
+           coalesce(sum(s.disk_mb), 0) AS disk_mb, count(s.node_id) AS servers
+    FROM compute_nodes n LEFT JOIN (
+        SELECT node_id, vcpus, ram_mb, disk_mb FROM compute_servers WHERE node_id IS NOT NULL
+        UNION ALL
+        SELECT held_node_id, vcpus, ram_mb, disk_mb FROM compute_migrations WHERE held_node_id IS NOT NULL
+    ) s ON s.node_id = n.id
 """
 
 _DIFFER = """

@@ -39,6 +39,9 @@ _NEEDED = text("""
     UNION
     SELECT image_id::text FROM compute_servers
     WHERE status = 'RESERVED' AND image_id::text = ANY(CAST(:ids AS text[]))
+    UNION
+    SELECT m.uuid::text FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
+    WHERE m.uuid::text = ANY(CAST(:ids AS text[]))
 """)
 
 _PIN = text("SELECT 1 FROM compute_images WHERE id = CAST(:id AS uuid) FOR KEY SHARE")
@@ -166,7 +169,10 @@ def known(conn: Connection, ids: Sequence[str]) -> set[str]:
 
 
 def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
-    """Those of these texts that are ids of images, or of deleted ones that RESERVED servers are made from."""
+    """Those of these texts that are ids of images, of deleted ones of RESERVED servers, or UUIDs of migrations.
+
+    The disk of a server that is migrated is in a file of that name.
+    """
     return set(conn.execute(_NEEDED, {"ids": list(ids)}).scalars())
 
 

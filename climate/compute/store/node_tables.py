@@ -67,6 +67,7 @@ nodes = Table(
     Column("hypervisor_type", Text, nullable=False),
     Column("hypervisor_version", Integer, nullable=False),
     Column("zone", Text),
+    Column("driver", Text, nullable=False, server_default=""),
     Column("host_ip", Text, nullable=False, server_default="127.0.0.1"),
     Column("supported", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
     json("stats"),

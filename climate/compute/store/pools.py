@@ -25,6 +25,8 @@ _PUT = text("""
     UPDATE compute_nodes SET pool = CAST(:pool AS text), outside = false, fence = greatest(fence, :token) WHERE id = :id
 """)
 
+_ALIVE = text("SELECT name FROM compute_aggregates WHERE name = ANY(CAST(:names AS text[])) ORDER BY name")
+
 _MAKE = text("INSERT INTO compute_aggregates (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
 
 _KEEP = text("SELECT kind FROM compute_aggregates WHERE name = :name FOR KEY SHARE")
@@ -147,6 +149,11 @@ def servers_on(conn: Connection, ids: Sequence[int], *, but_granted: bool = Fals
 def take_back(conn: Connection, pool: str, ids: Sequence[int], token: int, to: str | None) -> None:
     """Move those of the nodes that are in the pool to another one, or to none, and drop it; fence them all."""
     conn.execute(_TAKE_BACK, {"pool": pool, "ids": list(ids), "token": token, "to": to})
+
+
+def alive(conn: Connection, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of these names that pools have."""
+    return tuple(conn.execute(_ALIVE, {"names": list(names)}).scalars()) if names else ()
 
 
 def members(conn: Connection, *, own: bool) -> Mapping[str, frozenset[str]]:

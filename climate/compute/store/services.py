@@ -26,6 +26,7 @@ _TYPES = {
     "hypervisor_type": "text",
     "hypervisor_version": "int",
     "zone": "text",
+    "driver": "text",
     "host_ip": "text",
     "ram_ratio": "float",
     "cpu_ratio": "float",
@@ -66,6 +67,8 @@ _ORPHANS = text("""
     DELETE FROM compute_nodes n
     WHERE service_host = :host AND NOT present AND pool IS NULL
       AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.node_id = n.id)
+      AND NOT EXISTS (SELECT FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
+                      WHERE m.held_node_id = n.id)
     RETURNING id
 """)
 
@@ -90,7 +93,8 @@ _SET = text("""
 """)
 
 _HELD = text("""
-    SELECT (SELECT count(*) FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
+    SELECT (SELECT count(*) FROM compute_servers s LEFT JOIN compute_migrations m ON m.id = s.migration_id
+            JOIN compute_nodes n ON n.id IN (s.node_id, m.held_node_id)
             WHERE n.service_host = :host) AS servers,
            (SELECT count(*) FROM compute_nodes WHERE service_host = :host AND pool IS NOT NULL) AS pooled
 """)

@@ -21,6 +21,7 @@ from climate.compute.store import (
     cell_tables,
     grant_tables,
     loan_tables,
+    migration_tables,
     network_tables,
     node_tables,
     outline_tables,
@@ -36,6 +37,7 @@ __all__ = [
     "grant_tables",
     "loan_tables",
     "metadata",
+    "migration_tables",
     "network_tables",
     "node_tables",
     "outline_tables",
@@ -136,6 +138,8 @@ servers = Table(
     Column("tried", ARRAY(Integer), nullable=False, server_default=text("'{}'")),
     # The grant whose room it uses, by its flavor.
     Column("granted", Text),
+    # The migration that is under way, until it is confirmed or taken back.
+    Column("migration_id", BigInteger, ForeignKey("compute_migrations.id")),
     Column("fence", BigInteger, nullable=False, server_default="0"),
     Column("task_at", DateTime(timezone=True)),
     Column("rung_at", DateTime(timezone=True)),

@@ -44,6 +44,11 @@ _FINISH = text("""
     SELECT id FROM done
 """)
 
+_FAILED = text("""
+    UPDATE compute_actions SET finished_at = :now, message = :message
+    WHERE server_id = CAST(:id AS uuid) AND finished_at IS NULL
+""")
+
 _LET_GO = text("""
     UPDATE compute_servers SET worker = NULL, worker_until = NULL, task_at = :now, rung_at = :now
     WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid)
@@ -118,6 +123,11 @@ def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Ma
         "now": now,
     }
     return conn.execute(_FINISH, given).first() is not None
+
+
+def failed(conn: Connection, server_id: str, now: datetime) -> None:
+    """Record that what was asked of a server has come to nothing, though something is still to be done for it."""
+    conn.execute(_FAILED, {"id": server_id, "message": FAILED, "now": now})
 
 
 def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None:

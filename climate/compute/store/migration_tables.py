@@ -1,0 +1,41 @@
+"""The table of migrations.  All names begin with compute_."""
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Identity, Index, Integer, Table, Text, text
+
+from climate.compute.store.columns import json, metadata, taken, time, uuid
+
+migrations = Table(
+    "compute_migrations",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    uuid("uuid", made=True, nullable=False, unique=True),
+    # Without a foreign key: a migration is shown when its server is gone.
+    uuid("server_id", nullable=False),
+    Column("project_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("source_host", Text, nullable=False),
+    Column("source_node", Text, nullable=False),
+    Column("dest_host", Text, nullable=False),
+    Column("dest_node", Text, nullable=False),
+    Column("dest_ip", Text, nullable=False),
+    Column("source_node_id", Integer, ForeignKey("compute_nodes.id", ondelete="SET NULL"), index=True),
+    Column("dest_node_id", Integer, ForeignKey("compute_nodes.id", ondelete="SET NULL"), index=True),
+    Column("old_flavor", Text, nullable=False),
+    Column("new_flavor", Text, nullable=False),
+    # The one of the two nodes that its server is not on, while room is taken there for it.
+    Column("held_node_id", Integer, ForeignKey("compute_nodes.id", ondelete="SET NULL")),
+    taken("vcpus"),
+    taken("ram_mb"),
+    taken("disk_mb"),
+    Column("error", Text),
+    json("progress"),
+    time("created_at"),
+    time("updated_at"),
+    CheckConstraint("type IN ('migration', 'resize', 'evacuation', 'live-migration')", name="type_known"),
+    Index(None, "server_id"),
+    Index(None, "created_at", "id"),
+    Index("ix_compute_migrations_held", "held_node_id", postgresql_where=text("held_node_id IS NOT NULL")),
+)
+"""`vcpus`, `ram_mb` and `disk_mb` are taken of `held_node_id`; `progress` is of live migrations (bytes)."""

@@ -1,0 +1,253 @@
+"""Evacuation: a server of a host that is down is made anew elsewhere; what its host still has of it is cleared away."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from climate.compute import Compute, asking, evacuating, lifecycle, migrating, reconcile, resizing, services
+from climate.compute.errors import Conflict, NoValidHost, VirtError
+from climate.compute.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, FAILED, REVERTED, Migration
+from climate.compute.server import ACTIVE, ERROR, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
+from climate.compute.store import migrations
+from climate.compute.virt import Guest, State
+from climate.compute.virt.memory import MemoryDriver
+from tests.compute.place import SERVICE, Place, node, place
+
+OTHER = "compute-2"
+
+
+class Remembering(MemoryDriver):
+    """A driver that knows its guests again, and of which images they were made."""
+
+    def __init__(self, specs: list[object]) -> None:
+        super().__init__(specs)  # type: ignore[arg-type]
+        self.made_from: dict[str, str | None] = {}
+
+    def remembers(self, node: str) -> bool:
+        return True
+
+    def states(self) -> dict[str, State]:  # type: ignore[override]
+        return dict(self.guests)
+
+    def _make(self, verb: str, guest: Guest, state: State) -> None:
+        if guest.id not in self.guests:
+            text = guest.image.read_text(encoding="utf-8") if guest.image is not None else None
+            self.made_from[guest.id] = text
+        super()._make(verb, guest, state)
+
+
+@dataclass
+class Two:
+    """A cloud of two compute services, each with a home of its own; the folder of images is shared."""
+
+    here: Place
+    services: dict[str, Compute]
+    drivers: dict[str, Remembering]
+
+    def settle(self, *alive: str) -> None:
+        """Do all work that was rung for, as far as the service that was rung is alive; all are without names."""
+        while self.here.rings.rung:
+            host, server_id = self.here.rings.rung.pop(0)
+            if not alive or host in alive:
+                lifecycle.carry_out(self.services[host], server_id)
+
+    def boot_one(self) -> Server:
+        made = self.here.boot(image_id=self.here.image(b"of the image"))[0]
+        self.settle()
+        return self.here.look(made.id)
+
+    def down(self, host: str, down: bool = True) -> None:
+        with self.here.compute.engine.begin() as conn:
+            query = text("UPDATE compute_services SET forced_down = :down WHERE host = :host")
+            conn.execute(query, {"down": down, "host": host})
+
+    def migration(self, server: Server) -> Migration:
+        with self.here.compute.engine.connect() as conn:
+            return migrations.listed(conn, {"server_id": server.id}, 10)[0]
+
+    def guests(self, server: Server) -> dict[str, State]:
+        """What the services have of a server."""
+        return {host: driver.guests[server.id] for host, driver in self.drivers.items() if server.id in driver.guests}
+
+
+@pytest.fixture
+def two(scratch: str, tmp_path: Path) -> Iterator[Two]:
+    homes = {SERVICE: tmp_path / "one", OTHER: tmp_path / "two"}
+    for home in homes.values():
+        home.mkdir()
+    (homes[SERVICE] / "images").mkdir()
+    (homes[OTHER] / "images").symlink_to(homes[SERVICE] / "images")
+    drivers = {SERVICE: Remembering([node("n1")]), OTHER: Remembering([node("m1"), node("m2")])}
+    with place(scratch, homes[SERVICE], [], drivers[SERVICE]) as here:
+        second = replace(here.compute, home=homes[OTHER], service_host=OTHER, driver=drivers[OTHER])
+        services.refresh(second)
+        yield Two(here, {SERVICE: here.compute, OTHER: second}, drivers)
+
+
+def other(server: Server) -> str:
+    return OTHER if server.service_host == SERVICE else SERVICE
+
+
+def evacuated(two: Two, server: Server) -> Server:
+    two.down(server.service_host or "")
+    evacuating.evacuate(two.here.compute, server.id)
+    two.settle(other(server))
+    return two.here.look(server.id)
+
+
+def test_a_server_of_a_service_that_is_up_is_not_evacuated(two: Two) -> None:
+    server = two.boot_one()
+    with pytest.raises(Conflict, match="still in use"):
+        evacuating.evacuate(two.here.compute, server.id)
+    assert two.here.look(server.id) == server
+
+
+def test_a_server_of_a_dead_host_is_made_anew_from_its_image(two: Two) -> None:
+    server = two.boot_one()
+    after = evacuated(two, server)
+    assert (after.status, after.service_host, after.addresses) == (ACTIVE, other(server), server.addresses)
+    assert two.drivers[other(server)].made_from[server.id] == "of the image"
+    assert two.migration(server).status == DONE
+    assert two.here.drift() == []
+
+
+def test_the_host_that_comes_back_clears_away_what_it_has(two: Two) -> None:
+    server = two.boot_one()
+    evacuated(two, server)
+    assert len(two.guests(server)) == 2
+    two.down(server.service_host or "", False)
+    reconcile.put_right(two.services[server.service_host or ""])
+    assert two.guests(server) == {other(server): State.RUNNING}
+    assert two.migration(server).status == COMPLETED
+    assert two.here.used(server.node or "") == (0, 0, 0)
+    assert two.here.drift() == []
+
+
+def test_the_host_that_comes_back_too_early_stops_the_server_and_keeps_its_disk(two: Two) -> None:
+    server = two.boot_one()
+    two.down(server.service_host or "")
+    evacuating.evacuate(two.here.compute, server.id)
+    reconcile.put_right(two.services[server.service_host or ""])
+    assert two.guests(server) == {server.service_host: State.DEAD}
+
+
+def test_a_server_that_cannot_be_made_anew_is_where_it_was(two: Two) -> None:
+    server = two.boot_one()
+    two.drivers[other(server)].broken |= {"n1", "m1", "m2"}
+    after = evacuated(two, server)
+    assert (after.status, after.node, after.migration_id) == (ERROR, server.node, None)
+    assert "cannot make a server" in str(after.fault)
+    assert two.migration(server).status == FAILED
+    assert two.here.drift() == []
+    assert two.here.count("compute_nodes", "used_servers > 0") == 1
+
+
+def test_there_must_be_room_elsewhere(two: Two) -> None:
+    server = two.boot_one()
+    two.down(SERVICE)
+    two.down(OTHER)
+    with pytest.raises(NoValidHost):
+        evacuating.evacuate(two.here.compute, server.id)
+    assert two.here.look(server.id) == server
+
+
+def test_the_disk_comes_along_between_services(two: Two) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    after = two.here.look(server.id)
+    assert (after.status, after.service_host) == (VERIFY_RESIZE, other(server))
+    assert two.drivers[other(server)].made_from[server.id] == f"{server.name}\n"  # what a snapshot holds
+    assert two.guests(server) == {server.service_host: State.DEAD, other(server): State.RUNNING}
+    assert [path.name for path in two.here.compute.images.iterdir()] == [server.image_id]
+    resizing.confirm(two.here.compute, server.id)
+    assert two.migration(server).status == CONFIRMING
+    two.settle()
+    assert two.migration(server).status == CONFIRMED
+    assert two.guests(server) == {other(server): State.RUNNING}
+    assert two.here.drift() == []
+    assert two.here.used(server.node or "") == (0, 0, 0)
+
+
+def test_a_confirmation_that_was_not_heard_is_done_by_the_next_round(two: Two) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    resizing.confirm(two.here.compute, server.id)
+    two.here.rings.rung.clear()
+    reconcile.put_right(two.services[server.service_host or ""])
+    assert two.migration(server).status == CONFIRMED
+    assert two.guests(server) == {other(server): State.RUNNING}
+
+
+def test_a_server_goes_back_to_the_disk_that_was_kept(two: Two) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    asking.ask(two.here.compute, server.id, REVERT)
+    two.settle()
+    assert two.here.look(server.id).status == ACTIVE
+    assert two.guests(server) == {server.service_host: State.RUNNING}
+    assert two.drivers[server.service_host or ""].made_from[server.id] == "of the image"
+    assert two.migration(server).status == REVERTED
+    assert two.here.drift() == []
+
+
+def test_a_server_that_is_shut_off_comes_with_its_disk_and_without_a_process(two: Two) -> None:
+    server = two.boot_one()
+    asking.ask(two.here.compute, server.id, STOP)
+    two.settle()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    resizing.confirm(two.here.compute, server.id)
+    two.settle()
+    assert two.here.look(server.id).status == SHUTOFF
+    assert two.guests(server) == {other(server): State.PREPARED}
+    reconcile.put_right(two.services[other(server)])
+    assert two.here.look(server.id).status == SHUTOFF
+
+
+def test_a_server_goes_on_at_home_when_its_destination_goes_down(two: Two) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle(server.service_host or "")
+    assert two.here.look(server.id).service_host == other(server)
+    two.down(other(server))
+    reconcile.put_right(two.services[server.service_host or ""])
+    two.settle(server.service_host or "")
+    after = two.here.look(server.id)
+    assert (after.status, after.node, after.migration_id) == (ACTIVE, server.node, None)
+    assert two.here.drift() == []
+
+
+def test_an_old_disk_of_an_earlier_stay_is_never_run(two: Two) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    resizing.confirm(two.here.compute, server.id)
+    two.here.rings.rung.clear()
+    migrating.migrate(two.here.compute, server.id, server.node)
+    two.settle()
+    assert two.here.look(server.id).node == server.node
+    assert two.drivers[server.service_host or ""].made_from[server.id] == f"{server.name}\n"
+    reconcile.put_right(two.services[server.service_host or ""])
+    assert two.here.look(server.id).status == VERIFY_RESIZE
+    assert two.guests(server)[server.service_host or ""] is State.RUNNING
+    assert two.here.drift() == []
+
+
+def test_a_disk_that_cannot_be_copied_leaves_the_server_where_it_was(two: Two) -> None:
+    server = two.boot_one()
+
+    def fails(guest: Guest, target: Path) -> None:
+        raise VirtError("no room")
+
+    two.drivers[server.service_host or ""].snapshot = fails  # type: ignore[method-assign]
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    after = two.here.look(server.id)
+    assert (after.status, after.node) == (ACTIVE, server.node)
+    assert two.here.drift() == []
