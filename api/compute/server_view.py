@@ -13,6 +13,7 @@ from api.current import caller, deployment
 from climate.compute.server import (
     ACTIVE,
     BUILD,
+    LIVE_MIGRATE,
     PAUSED,
     REBOOT,
     REBOOT_HARD,
@@ -38,6 +39,7 @@ STATUS_OF_TASK = {
     REBUILD: "REBUILD",
     RESIZE: "RESIZE",
     REVERT: "REVERT_RESIZE",
+    LIVE_MIGRATE: "MIGRATING",
 }
 """Tasks that are shown as a status while they are under way."""
 
