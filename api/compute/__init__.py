@@ -14,6 +14,7 @@ from api.compute import (
     hypervisors,
     instance_actions,
     keypairs,
+    migrations,
     networks,
     projects,
     scheduling,
@@ -54,6 +55,7 @@ NOUNS = (
     floating_bulk,
     server_addresses,
     volume_attachments,
+    migrations,
 )
 
 STATUS: dict[type[Exception], int] = {

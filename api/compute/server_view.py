@@ -13,7 +13,9 @@ from api.current import caller, deployment
 from climate.compute.server import (
     ACTIVE,
     BUILD,
+    EVACUATE,
     LIVE_MIGRATE,
+    MIGRATE,
     PAUSED,
     REBOOT,
     REBOOT_HARD,
@@ -38,6 +40,8 @@ STATUS_OF_TASK = {
     REBOOT_HARD: "HARD_REBOOT",
     REBUILD: "REBUILD",
     RESIZE: "RESIZE",
+    MIGRATE: "RESIZE",
+    EVACUATE: "REBUILD",
     REVERT: "REVERT_RESIZE",
     LIVE_MIGRATE: "MIGRATING",
 }

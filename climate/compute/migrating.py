@@ -73,6 +73,8 @@ def _placed(compute: Compute, attempt: Attempt, move: Move, trust: Mapping[str, 
     asking.check_lock(server, move.project_id)
     asking.idle(server, move.task)
     source = server.node_id or 0
+    if move.host is not None and move.host == server.node and move.host != server.service_host:
+        raise BadRequest(f"Instance {server.id} is on host {server.node} already.")
     spec = replace(spec_of(conn, server, move.host), group=group, trust=trust)
     bound = SameDriver(compute.schedule, frozenset(rows.of_other_drivers(conn, source)))
     spec = lookup.completed(conn, compute.rules, spec)

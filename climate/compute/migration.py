@@ -21,6 +21,9 @@ FINISHED.  Then it is CONFIRMED, after CONFIRMING while the source has something
 REVERTING.  An evacuation is ACCEPTED, PRE_MIGRATING, DONE, and COMPLETED once its source has come back and is clear.
 """
 
+UNDER_WAY = (ACCEPTED, QUEUED, PREPARING, PRE_MIGRATING, RUNNING, POST_MIGRATING)
+"""Statuses of a live migration that has not ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Migration:

@@ -8,7 +8,18 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from climate.compute import addressing, asking, fault, guests, rebuilding, resizing, unshelving, upkeep
+from climate.compute import (
+    addressing,
+    asking,
+    evacuating,
+    fault,
+    guests,
+    migrating,
+    rebuilding,
+    resizing,
+    unshelving,
+    upkeep,
+)
 from climate.compute.addressing import Port, Who, port_of
 from climate.compute.cells import proxy
 from climate.compute.context import Compute
@@ -92,6 +103,18 @@ def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
 def confirm_resize(compute: Compute, who: Who) -> None:
     """Keep the new size of a server."""
     resizing.confirm(compute, who.server_id, project_id=who.project_id, by=who.by)
+
+
+@at_top(proxy.migrate)
+def migrate(compute: Compute, who: Who, host: str | None) -> None:
+    """Move a server to another host, to be confirmed; None: to any."""
+    migrating.migrate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
+
+
+@at_top(proxy.evacuate)
+def evacuate(compute: Compute, who: Who, host: str | None) -> None:
+    """Make a server whose host is down anew on another one; None: on any."""
+    evacuating.evacuate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.rebuild)

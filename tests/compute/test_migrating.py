@@ -102,7 +102,7 @@ def test_where_it_cannot_go_is_refused_and_changes_nothing(here: Place) -> None:
     server = here.boot_one()
     with pytest.raises(BadRequest, match="nowhere could not be found"):
         migrating.migrate(here.compute, server.id, "nowhere")
-    with pytest.raises(NoValidHost):
+    with pytest.raises(BadRequest, match="already"):
         migrating.migrate(here.compute, server.id, server.node)
     assert here.look(server.id) == server
     assert here.drift() == []

@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, lifecycle, rebuilding, resizing, unshelving, upkeep
+from climate.compute import (
+    Compute,
+    asking,
+    evacuating,
+    lifecycle,
+    migrating,
+    rebuilding,
+    reconcile,
+    resizing,
+    unshelving,
+    upkeep,
+)
 from climate.compute.errors import ComputeError, VirtError
 from climate.compute.rebuilding import Rebuilt
 from climate.compute.server import (
@@ -49,6 +60,8 @@ ASKED: dict[str, Callable[[Compute, str], object]] = {
     "grow": lambda compute, server_id: resizing.resize(compute, server_id, HALF),
     "shrink": lambda compute, server_id: resizing.resize(compute, server_id, SMALL),
     "confirm": resizing.confirm,
+    "migrate": migrating.migrate,
+    "evacuate": evacuating.evacuate,
     "image": lambda compute, server_id: asking.snapshot(compute, server_id, "copy"),
     "rebuild": lambda compute, server_id: rebuilding.rebuild(compute, server_id, Rebuilt(IMAGE_ID)),
     "reset": lambda compute, server_id: upkeep.reset(compute, server_id, ERROR, by=BY),
@@ -56,13 +69,27 @@ ASKED: dict[str, Callable[[Compute, str], object]] = {
 """What may be asked of a server."""
 
 LIKELY = {
-    ACTIVE: ("shelve", "shelve", "grow", "shrink", "image", "rebuild", STOP, PAUSE, SUSPEND, REBOOT),
-    SHUTOFF: ("shelve", "grow", "rebuild", START),
+    ACTIVE: (
+        "shelve",
+        "shelve",
+        "grow",
+        "shrink",
+        "migrate",
+        "migrate",
+        "evacuate",
+        "image",
+        "rebuild",
+        STOP,
+        PAUSE,
+        SUSPEND,
+        REBOOT,
+    ),
+    SHUTOFF: ("shelve", "grow", "migrate", "evacuate", "rebuild", START),
     PAUSED: ("shelve", UNPAUSE),
     SUSPENDED: ("shelve", RESUME),
     SHELVED_OFFLOADED: ("unshelve", "unshelve", "unshelve", DELETE),
     VERIFY_RESIZE: ("confirm", REVERT, REVERT, "reset"),
-    ERROR: (REBOOT_HARD, "rebuild", DELETE),
+    ERROR: (REBOOT_HARD, "rebuild", "evacuate", DELETE),
 }
 """Status -> what is asked of such a server most of the time; twice what matters most."""
 

@@ -93,6 +93,7 @@ class Furnished:
             "zones": self._zones(),
             "os-cells": self._cells(),
             "builds": ["none"],
+            "migrations": ["1"],
             "os-zone-builds": ["r-nobodys"],
             "os-networks": [self.admin.get(f"{C}/os-networks")["networks"][0]["id"]],
         }

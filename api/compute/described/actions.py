@@ -42,6 +42,8 @@ ACTION: Schema = {
         below("createImage", thing(("name",), name=name(), metadata=texts())),
         below("resize", below("flavorRef", name())),
         below("rebuild", REBUILD),
+        below("migrate", or_null(thing(host=or_null(name())))),
+        below("evacuate", thing(host=or_null(name()), adminPass=text(), force=flag(), onSharedStorage=flag())),
         below("unshelve", or_null(thing(availability_zone=name()))),
         below("lock", or_null(thing(locked_reason=name()))),
         below("os-resetState", below("state", one_of("active", "error"))),

@@ -6,7 +6,18 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import addressing, asking, fault, guests, rebuilding, resizing, unshelving, upkeep
+from climate.compute import (
+    addressing,
+    asking,
+    evacuating,
+    fault,
+    guests,
+    migrating,
+    rebuilding,
+    resizing,
+    unshelving,
+    upkeep,
+)
 from climate.compute.addressing import Who, port_of
 from climate.compute.asking import By
 from climate.compute.cells.errors import CellError
@@ -86,6 +97,14 @@ def _confirm_resize(compute: Compute, server_id: str, args: Args, by: By) -> Non
     resizing.confirm(compute, server_id, by=by)
 
 
+def _migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    migrating.migrate(compute, server_id, args["host"], by=by)
+
+
+def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    evacuating.evacuate(compute, server_id, args["host"], by=by)
+
+
 def _rebuild(compute: Compute, server_id: str, args: Args, by: By) -> None:
     with compute.engine.connect() as conn:
         image_id = find_image(conn, by["project_id"], args["image_id"], args["image_name"])
@@ -158,6 +177,8 @@ COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.item
     "reset_state": _reset_state,
     "resize": _resize,
     "confirm_resize": _confirm_resize,
+    "migrate": _migrate,
+    "evacuate": _evacuate,
     "rebuild": _rebuild,
     "shelve": _shelve,
     "unshelve": _unshelve,

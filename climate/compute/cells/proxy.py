@@ -19,6 +19,8 @@ from climate.compute.rebuilding import Rebuilt
 from climate.compute.resizing import check_quota, size
 from climate.compute.server import (
     DELETE,
+    EVACUATE,
+    MIGRATE,
     REBUILD,
     RESIZE,
     REWIRE,
@@ -215,6 +217,18 @@ def confirm(compute: Compute, who: Who) -> None:
             raise Conflict(f"Cannot 'confirmResize' instance {server.id} while it is in {state}")
 
     cast(compute, who, Command("confirm_resize", "confirmResize", check=check))
+
+
+def migrate(compute: Compute, who: Who, host: str | None) -> None:
+    """Have a server moved to another host of its cell."""
+    command = Command("migrate", WISHES[MIGRATE].action, {"host": host}, task=MIGRATE, check=_idle(MIGRATE))
+    cast(compute, who, command)
+
+
+def evacuate(compute: Compute, who: Who, host: str | None) -> None:
+    """Have a server whose host is down made anew on another host of its cell."""
+    command = Command("evacuate", WISHES[EVACUATE].action, {"host": host}, task=EVACUATE, check=_idle(EVACUATE))
+    cast(compute, who, command)
 
 
 def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:

@@ -118,10 +118,10 @@ _OTHER_DRIVERS = text("""
 
 CONDITIONS: Mapping[str, str] = {
     "id": "m.id = :id",
+    "uuid": "m.uuid = CAST(:uuid AS uuid)",
     "server_id": "m.server_id = CAST(:server_id AS uuid)",
     "status": "m.status = :status",
     "type": "m.type = :type",
-    "types": "m.type = ANY(:types)",
     "statuses": "m.status = ANY(:statuses)",
     "host": "(m.source_host = :host OR m.dest_host = :host)",
     "source_host": "m.source_host = :source_host",

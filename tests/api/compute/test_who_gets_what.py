@@ -59,6 +59,9 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", NOTES): FOR_THE_PROJECT,
     ("GET", f"{NOTES}/<request_id>"): FOR_THE_PROJECT,
     ("GET", f"{SERVER}/scheduling"): (*FOR_ADMINS, 200),
+    ("GET", "/os-migrations"): (*FOR_ADMINS, 200),
+    ("GET", f"{SERVER}/migrations"): (*FOR_ADMINS, 200),
+    ("GET", f"{SERVER}/migrations/<migration_id>"): (*FOR_ADMINS, 404),
     ("POST", f"{SERVER}/action"): (401, 404, 403, 403, 202, 202),
     ("POST", f"{SERVER}/remote-consoles"): (401, 404, 403, 501, 501, 501),
     ("GET", "/flavors"): FOR_ALL,
@@ -135,7 +138,13 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
 }
 """Route -> the answer to each of ASKERS, about things of the project of `reader` and `member`, or behind the cloud."""
 
-VERSIONS = {("PUT", FLAVOR): "2.55", ("PUT", SERVICE): "2.53", ("DELETE", SERVICE): "2.53"}
+VERSIONS = {
+    ("PUT", FLAVOR): "2.55",
+    ("PUT", SERVICE): "2.53",
+    ("DELETE", SERVICE): "2.53",
+    ("GET", f"{SERVER}/migrations"): "2.23",
+    ("GET", f"{SERVER}/migrations/<migration_id>"): "2.23",
+}
 """Routes that there are since a later microversion."""
 
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
@@ -225,6 +234,7 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
         "<zone_id>": str(zone),
         "/os-cells/<name>": "/os-cells/hidden-cell",
         "<build_id>": "none",
+        "<migration_id>": "1",
         "<reservation_id>": "r-nobodys",
         "<network_id>": member.get(f"{C}/os-networks")["networks"][0]["id"],
         **address_matrix.connect(member, server_id, dhcp),
@@ -267,6 +277,7 @@ DETAILS: Mapping[str, Any] = {
     "resize": {"flavorRef": "42"},
     "rebuild": {"imageRef": IMAGE_ID},
     "os-resetState": {"state": "error"},
+    "evacuate": {},
     "os-getConsoleOutput": {},
     "os-getVNCConsole": {"type": "novnc"},
     "os-getSPICEConsole": {"type": "spice-html5"},
@@ -274,7 +285,7 @@ DETAILS: Mapping[str, Any] = {
     **address_matrix.DETAILS,
 }
 
-OF_ADMINS = ("os-resetState", "shelveOffload")
+OF_ADMINS = ("os-resetState", "shelveOffload", "migrate", "evacuate")
 LOOKING = {"os-getConsoleOutput": 200, "os-getVNCConsole": 501, "os-getSPICEConsole": 501, "os-getSerialConsole": 501}
 """Actions that change nothing -> what readers get."""
 
