@@ -18,7 +18,6 @@ from climate.compute import (
     lifecycle,
     migrating,
     rebuilding,
-    reconcile,
     resizing,
     unshelving,
     upkeep,
