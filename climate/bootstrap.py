@@ -134,6 +134,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         tell=_teller(settings),
         defaults=_node_defaults(settings),
         down_seconds=settings.service_down_seconds,
+        confirm_seconds=settings.resize_confirm_window,
         network=networking.options(settings),
         wires=networking.wires(settings),
         network_service=settings.network_host or None,

@@ -206,6 +206,9 @@ class Settings:
     )
     simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
     service_down_seconds: int = _setting(60, "A compute service that was not heard of for so long is down.", 1)
+    resize_confirm_window: int = _setting(
+        0, "A server that was migrated or resized is confirmed after so many seconds; 0: when its owner does it."
+    )
     nodes_file: str = _setting("nodes.yaml", "Nodes of this compute service; a path below CLIMATE_HOME, or from /.")
     qemu_accel: str = _setting(
         "auto",

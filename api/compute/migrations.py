@@ -6,13 +6,14 @@ from typing import Any
 
 from flask import request
 
-from api.compute import asked, server_query
+from api.compute import asked, cell_lists, server_query
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.server_view import links
 from api.compute.servers import find
 from api.current import compute, here
 from api.paging import MOST, Page, next_links, page, unknown_marker
+from climate.compute import emptying
 from climate.compute.migration import LIVE, UNDER_WAY, Migration
 from climate.compute.store import migrations as rows
 from climate.domain.errors import InvalidInput, NotFound
@@ -71,6 +72,26 @@ def show(server_id: str, migration_id: str) -> Body:
     if not found:
         raise _unknown(server, migration_id)
     return {"migration": _live(found[0])}
+
+
+@blueprint.get("/os-hosts/<name>/moves")
+def moves(name: str) -> Body:
+    """Beyond Nova: where the servers of a host would go if it were emptied now, and which cannot and why."""
+    asked.may_administer()
+    cell_lists.check_is_here(name)
+    return {
+        "moves": [
+            {
+                "server": {"id": step.server.id, "name": step.server.name, "project_id": step.server.project_id},
+                "source_node": step.server.node,
+                "action": step.action,
+                "dest_node": step.node,
+                "dest_compute": step.service_host,
+                "reason": step.reason,
+            }
+            for step in emptying.plan(compute(), name)
+        ]
+    }
 
 
 def _server(server_id: str) -> str:

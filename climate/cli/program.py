@@ -19,6 +19,7 @@ from climate.cli import (
     lease,
     limit,
     maintenance,
+    moves,
     network,
     node,
     notice,
@@ -72,11 +73,11 @@ for _command in (
 ):
     root.add_command(_command)
 
-for _command in (*maintenance.HOST_COMMANDS, *host_move.COMMANDS, power.host_group):
+for _command in (*maintenance.HOST_COMMANDS, *host_move.COMMANDS, *moves.HOST_COMMANDS, power.host_group):
     host.group.add_command(_command)
 
 for _command in zone_boot.COMMANDS:
     zone.group.add_command(_command)
 
-for _command in (explain.command, *server_verbs.COMMANDS):
+for _command in (explain.command, *server_verbs.COMMANDS, *moves.COMMANDS):
     server.server_group.add_command(_command)

@@ -27,8 +27,13 @@ VERBS: tuple[Verb, ...] = (
     ("shelve", "shelve", ("SHELVED_OFFLOADED",), "Put servers into images, and give their room back."),
     ("unshelve", "unshelve", ("ACTIVE",), "Bring shelved servers back onto a host."),
     ("unlock", "unlock", (), "Let servers be changed again."),
-    ("confirm", "confirmResize", ("ACTIVE", "SHUTOFF"), "Keep the new size of resized servers."),
-    ("revert", "revertResize", ("ACTIVE", "SHUTOFF"), "Give resized servers their old size back."),
+    (
+        "confirm",
+        "confirmResize",
+        ("ACTIVE", "SHUTOFF"),
+        "Keep the new size of servers, or their new host.",
+    ),
+    ("revert", "revertResize", ("ACTIVE", "SHUTOFF"), "Give servers their old size back, or their old host."),
 )
 """(command, action, statuses afterwards, help)."""
 

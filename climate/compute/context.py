@@ -60,6 +60,8 @@ class Compute:
     defaults: NodeDefaults = DEFAULTS
     down_seconds: float = SERVICE_DOWN_SECONDS
     """A service that was not heard of for so long is down."""
+    confirm_seconds: float = 0
+    """A server that was migrated or resized is confirmed after so long; 0: it waits for its owner."""
     roster: Roster = field(default_factory=Roster)
     """The snapshot of all nodes that this process keeps."""
     network: NetworkOptions = field(default_factory=NetworkOptions)

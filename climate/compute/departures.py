@@ -22,6 +22,9 @@ from climate.compute.store.migrations import Whereabouts
 
 _AFTERWARDS: Mapping[str, str] = {CONFIRMING: CONFIRMED, DONE: COMPLETED}
 
+KEPT_SECONDS = 30 * 86_400
+"""Migrations of a server are listed for so long after it is gone."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -43,6 +46,12 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
             plugging.sweep(compute)
     if any(one.away for one in found):
         _take_back(compute)
+
+
+def forget(compute: Compute) -> None:
+    """Drop old migrations of servers that are gone.  To be called now and then."""
+    with compute.engine.begin() as conn:
+        rows.forget(conn, compute.now(conn), KEPT_SECONDS)
 
 
 def _clear(compute: Compute, migration: Migration) -> None:

@@ -120,6 +120,11 @@ def _destination(conn: Connection, host: str | None) -> str | None:
     raise BadRequest(f"Compute host {host[:80]} could not be found.")
 
 
+def is_host(conn: Connection, host: str) -> bool:
+    """Whether this is the name of a service host or of a node."""
+    return zones.has_node(conn, host, None) or zones.has_node(conn, None, host)
+
+
 def _group(conn: Connection, compute: Compute, server_id: str) -> Group | None:
     found: Server | None = servers.get(conn, server_id)
     if found is None or found.group_id is None:

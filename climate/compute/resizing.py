@@ -5,7 +5,9 @@ it can always go back.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from uuid import uuid4
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from climate.compute.asking import Asked, By
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
 from climate.compute.demands import KEYS
-from climate.compute.errors import BadRequest, Conflict, NoValidHost, QuotaExceeded
+from climate.compute.errors import BadRequest, Conflict, NotFound, NoValidHost, QuotaExceeded
 from climate.compute.flavor import Flavor
 from climate.compute.request import Spec, pools_of
 from climate.compute.scheduler.hosts import Hosts
@@ -22,7 +24,7 @@ from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.plan import Plan, Schedule
 from climate.compute.scheduler.rules import Rules
 from climate.compute.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room, Server
-from climate.compute.store import projects, room, servers, sizes, wishes
+from climate.compute.store import migrations, projects, room, servers, sizes, wishes
 from climate.compute.trust import SPEC
 
 CONFIRM = "confirmResize"
@@ -65,6 +67,18 @@ def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, 
             wishes.note(conn, server.id, CONFIRM, by, now, done=True)
     if left is not None:
         compute.cast(left, server_id)
+
+
+def confirm_waiting(compute: Compute) -> None:
+    """Confirm the servers of this service whose owners have had their time to try them."""
+    if not compute.confirm_seconds:
+        return
+    with compute.engine.connect() as conn:
+        found = migrations.unconfirmed(conn, compute.service_host, compute.now(conn), compute.confirm_seconds)
+    for server_id in found:
+        by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
+        with suppress(Conflict, NotFound):  # its owner was quicker
+            confirm(compute, server_id, by=by)
 
 
 def size(flavor: Flavor) -> Room:

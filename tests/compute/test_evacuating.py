@@ -1,14 +1,17 @@
 """Evacuation: a server of a host that is down is made anew elsewhere; what its host still has of it is cleared away."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from climate.compute import Compute, asking, evacuating, lifecycle, migrating, reconcile, resizing, services
 from climate.compute.errors import Conflict, NoValidHost, VirtError
+from climate.compute.host import NodeSpec
 from climate.compute.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, FAILED, REVERTED, Migration
 from climate.compute.server import ACTIVE, ERROR, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
 from climate.compute.store import migrations
@@ -19,12 +22,33 @@ from tests.compute.place import SERVICE, Place, node, place
 OTHER = "compute-2"
 
 
-class Remembering(MemoryDriver):
-    """A driver that knows its guests again, and of which images they were made."""
+class Dies(BaseException):
+    """The end of a worker, which nothing in it catches."""
 
-    def __init__(self, specs: list[object]) -> None:
-        super().__init__(specs)  # type: ignore[arg-type]
+
+class Remembering(MemoryDriver):
+    """A driver that knows its guests again, and of which images they were made.
+
+    Whoever asks it dies at the calls whose places in `deaths` come up: before or after the call has had its effect.
+    """
+
+    def __init__(self, specs: list[NodeSpec], deaths: list[bool | None]) -> None:
+        super().__init__(specs)
         self.made_from: dict[str, str | None] = {}
+        self.deaths = deaths
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in ("run", "prepare", "stop", "snapshot", "delete"):
+            return found
+        return lambda *args, **named: self._mortal(lambda: found(*args, **named))
+
+    def _mortal(self, act: Callable[[], None]) -> None:
+        late = self.deaths.pop(0) if self.deaths else None
+        if late is not False:
+            act()
+        if late is not None:
+            raise Dies
 
     def remembers(self, node: str) -> bool:
         return True
@@ -52,7 +76,18 @@ class Two:
         while self.here.rings.rung:
             host, server_id = self.here.rings.rung.pop(0)
             if not alive or host in alive:
+                with suppress(Dies):
+                    lifecycle.carry_out(self.services[host], server_id)
+
+    def finish(self) -> None:
+        """Do what workers that died have left undone, and then the rounds."""
+        with self.here.compute.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
+        while found := lifecycle.unfinished(self.here.compute, wait=0, again=0):
+            for host, server_id in found:
                 lifecycle.carry_out(self.services[host], server_id)
+        for service in self.services.values():
+            reconcile.put_right(service)
 
     def boot_one(self) -> Server:
         made = self.here.boot(image_id=self.here.image(b"of the image"))[0]
@@ -80,7 +115,8 @@ def two(scratch: str, tmp_path: Path) -> Iterator[Two]:
         home.mkdir()
     (homes[SERVICE] / "images").mkdir()
     (homes[OTHER] / "images").symlink_to(homes[SERVICE] / "images")
-    drivers = {SERVICE: Remembering([node("n1")]), OTHER: Remembering([node("m1"), node("m2")])}
+    deaths: list[bool | None] = []
+    drivers = {SERVICE: Remembering([node("n1")], deaths), OTHER: Remembering([node("m1"), node("m2")], deaths)}
     with place(scratch, homes[SERVICE], [], drivers[SERVICE]) as here:
         second = replace(here.compute, home=homes[OTHER], service_host=OTHER, driver=drivers[OTHER])
         services.refresh(second)
@@ -250,4 +286,53 @@ def test_a_disk_that_cannot_be_copied_leaves_the_server_where_it_was(two: Two) -
     two.settle()
     after = two.here.look(server.id)
     assert (after.status, after.node) == (ACTIVE, server.node)
+    assert two.here.drift() == []
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", range(5))
+def test_a_worker_that_dies_at_any_step_of_a_migration_loses_nothing(two: Two, step: int, late: bool) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.drivers[SERVICE].deaths[:] = [*[None] * step, late]
+    two.settle()
+    two.drivers[SERVICE].deaths.clear()
+    two.finish()
+    after = two.here.look(server.id)
+    assert (after.status, after.service_host) == (VERIFY_RESIZE, other(server))
+    assert two.guests(server) == {server.service_host: State.DEAD, other(server): State.RUNNING}
+    assert two.here.drift() == []
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", range(4))
+def test_a_worker_that_dies_at_any_step_of_going_back_loses_nothing(two: Two, step: int, late: bool) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    asking.ask(two.here.compute, server.id, REVERT)
+    two.drivers[SERVICE].deaths[:] = [*[None] * step, late]
+    two.settle()
+    two.drivers[SERVICE].deaths.clear()
+    two.finish()
+    after = two.here.look(server.id)
+    assert (after.status, after.node, after.migration_id) == (ACTIVE, server.node, None)
+    assert two.guests(server) == {server.service_host: State.RUNNING}
+    assert two.here.drift() == []
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", range(2))
+def test_a_worker_that_dies_at_any_step_of_an_evacuation_loses_nothing(two: Two, step: int, late: bool) -> None:
+    server = two.boot_one()
+    two.down(server.service_host or "")
+    evacuating.evacuate(two.here.compute, server.id)
+    two.drivers[SERVICE].deaths[:] = [*[None] * step, late]
+    two.settle(other(server))
+    two.drivers[SERVICE].deaths.clear()
+    two.down(server.service_host or "", False)
+    two.finish()
+    after = two.here.look(server.id)
+    assert (after.status, after.service_host, after.migration_id) == (ACTIVE, other(server), None)
+    assert two.guests(server) == {other(server): State.RUNNING}
     assert two.here.drift() == []

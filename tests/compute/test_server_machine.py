@@ -1,7 +1,7 @@
 """Whatever is asked of servers, and whichever worker dies: rooms add up, and guests are as their rows say."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,12 @@ from climate.compute import (
     migrating,
     rebuilding,
     resizing,
+    services,
     unshelving,
     upkeep,
 )
 from climate.compute.errors import ComputeError, VirtError
+from climate.compute.host import NodeSpec
 from climate.compute.rebuilding import Rebuilt
 from climate.compute.server import (
     ACTIVE,
@@ -42,11 +44,14 @@ from climate.compute.server import (
     SUSPENDED,
     UNPAUSE,
     VERIFY_RESIZE,
+    Server,
 )
 from climate.compute.services import IMAGE_ID
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute.place import HALF, TINY, Place, node, place
+from tests.compute.place import HALF, SERVICE, TINY, Place, node, place
+
+OTHER = "compute-2"
 
 WISHES = (STOP, START, PAUSE, UNPAUSE, SUSPEND, RESUME, REBOOT, REBOOT_HARD, REVERT, DELETE)
 SMALL = replace(TINY, id="s", name="small", ram_mb=256, disk_gb=30)
@@ -94,14 +99,18 @@ LIKELY = {
 
 GUESTS = {
     ACTIVE: {State.RUNNING},
-    SHUTOFF: {State.DEAD, None},
+    SHUTOFF: {State.DEAD, State.PREPARED, None},
     PAUSED: {State.PAUSED},
     SUSPENDED: {State.SUSPENDED},
     SHELVED_OFFLOADED: {None},
-    VERIFY_RESIZE: {State.RUNNING, State.DEAD},
+    VERIFY_RESIZE: {State.RUNNING, State.DEAD, State.PREPARED},
     ERROR: {None, *State},
 }
 """Status of a server for which nothing is under way -> what its guest may be."""
+
+
+Ends = list[tuple[type[BaseException] | None, bool]]
+"""How the next calls of drivers end: by which error, and whether after their effect."""
 
 
 class Dies(BaseException):
@@ -111,9 +120,12 @@ class Dies(BaseException):
 class Mortal(MemoryDriver):
     """A driver whose worker dies, or which fails, at some call; before or after that has had its effect."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.ends: list[tuple[type[BaseException] | None, bool]] = []
+    def __init__(self, nodes: list[NodeSpec], ends: Ends) -> None:
+        super().__init__(nodes)
+        self.ends = ends
+
+    def states(self) -> Mapping[str, State]:
+        return dict(self.guests)
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -134,11 +146,13 @@ class Mortal(MemoryDriver):
 
 
 class Life:
-    """A few servers on two nodes with room for four halves, and workers that may die."""
+    """A few servers on two nodes of two services with room for four halves, and workers that may die."""
 
-    def __init__(self, here: Place, chance: Random) -> None:
-        self.here = here
+    def __init__(self, sites: Mapping[str, Place], chance: Random) -> None:
+        self.sites = sites
+        self.here = sites[SERVICE]
         self.chance = chance
+        self.ends_of_drivers: Ends = self.here.driver.ends
         self.ids: list[str] = []
 
     def step(self) -> None:
@@ -157,21 +171,41 @@ class Life:
         self.work([*good, *[end] * self.chance.choice((0, 1))])
         if self.chance.random() < 0.7:
             self.finish()
+        elif self.chance.random() < 0.5:
+            self.tend()
 
     def _ask(self, server_id: str) -> None:
         server = self._look(server_id)
         likely = LIKELY.get(server.status, ()) if server and self.chance.random() < 0.8 else ()
         wish = self.chance.choice(likely or sorted(ASKED))
+        down = server.service_host if server is not None and wish == "evacuate" else None
+        self.force_down(down)
         with contextlib.suppress(ComputeError):
             ASKED[wish](self.here.compute, server_id)
+        if self.chance.random() < 0.5:
+            self.work([], dead=down)
+        self.force_down(None)
 
-    def work(self, ends: list[tuple[type[BaseException] | None, bool]]) -> None:
+    def force_down(self, host: str | None) -> None:
+        """Say that this service is down, and no other one; None: that none is."""
+        with self.here.compute.engine.begin() as conn:
+            query = text("UPDATE compute_services SET forced_down = (host IS NOT DISTINCT FROM :host)")
+            conn.execute(query, {"host": host})
+
+    def tend(self) -> None:
+        """Each service looks after what it has."""
+        for site in self.sites.values():
+            reconcile.put_right(site.compute)
+
+    def work(self, ends: Ends, dead: str | None = None) -> None:
         """Workers do what was rung for; some die at it, and what they had claimed is free after a while."""
-        self.here.driver.ends[:] = ends
+        self.ends_of_drivers[:] = ends
         while self.here.rings.rung:
+            host, server_id = self.here.rings.rung.pop(0)
             with contextlib.suppress(Dies):
-                lifecycle.carry_out(self.here.compute, self.here.rings.rung.pop(0)[1])
-        self.here.driver.ends.clear()
+                if host in self.sites and host != dead:
+                    lifecycle.carry_out(self.sites[host].compute, server_id)
+        self.ends_of_drivers.clear()
         with self.here.compute.engine.begin() as conn:
             conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
 
@@ -179,14 +213,24 @@ class Life:
         """In the end everything that was asked is done, and every guest is what its server is."""
         self.work([])
         while found := lifecycle.unfinished(self.here.compute, wait=0, again=0):
-            for _, server_id in found:
-                lifecycle.carry_out(self.here.compute, server_id)
+            for host, server_id in found:
+                lifecycle.carry_out(self.sites[host].compute, server_id)
+        self.tend()
         rows = {server.id: server for server in map(self._look, self.ids) if server is not None}
         for server in rows.values():
             assert server.task is None
             if server.fault is None:  # what a driver has left half-done is found and put right by its service
-                assert self.here.driver.guests.get(server.id) in GUESTS[server.status], server
-        assert set(self.here.driver.guests) <= set(rows)
+                found_here = self.sites[server.service_host or SERVICE].driver.guests.get(server.id)
+                assert found_here in GUESTS[server.status], server
+        for host, site in self.sites.items():
+            for server_id, state in site.driver.guests.items():
+                self._belongs(rows[server_id], host, state)
+
+    def _belongs(self, server: Server, host: str, state: State) -> None:
+        """No guest runs but where its server is; elsewhere is only the disk that a server may come back to."""
+        if server.service_host != host:
+            assert server.status == VERIFY_RESIZE, (server, host)
+            assert state in (State.DEAD, State.PREPARED), (server, host)
 
     def rooms_add_up(self) -> None:
         assert self.here.drift() == []
@@ -208,14 +252,21 @@ class Life:
 
 
 @pytest.fixture
-def mortal(scratch: str, tmp_path: Path) -> Iterator[Place]:
-    nodes = [node("n1"), node("n2")]
-    with place(scratch, tmp_path, nodes, Mortal(nodes)) as found:
-        yield found
+def mortal(scratch: str, tmp_path: Path) -> Iterator[Mapping[str, Place]]:
+    """Two services, each with a node and a home of its own; the folder of images is shared."""
+    homes, ends = {SERVICE: tmp_path / "one", OTHER: tmp_path / "two"}, Ends()
+    (homes[SERVICE] / "images").mkdir(parents=True)
+    homes[OTHER].mkdir()
+    (homes[OTHER] / "images").symlink_to(homes[SERVICE] / "images")
+    drivers = {SERVICE: Mortal([node("n1")], ends), OTHER: Mortal([node("n2")], ends)}
+    with place(scratch, homes[SERVICE], [], drivers[SERVICE]) as found:
+        second = replace(found.compute, home=homes[OTHER], service_host=OTHER, driver=drivers[OTHER])
+        services.refresh(second)
+        yield {SERVICE: found, OTHER: Place(second, found.rings, drivers[OTHER])}
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_servers_live_through_everything(mortal: Place, seed: int) -> None:
+def test_servers_live_through_everything(mortal: Mapping[str, Place], seed: int) -> None:
     life = Life(mortal, Random(seed))
     for _ in range(40):
         life.step()

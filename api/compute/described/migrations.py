@@ -19,6 +19,7 @@ FORCE = thing(("force_complete",), force_complete={"type": "null"})
 
 OPERATIONS = {
     ("GET", "/os-migrations"): Operation({200: answer("migrations", "array")}, query=LIST),
+    ("GET", "/os-hosts/<name>/moves"): Operation({200: answer("moves", "array")}),
     ("GET", OF_SERVER): Operation({200: answer("migrations", "array")}),
     ("GET", f"{OF_SERVER}/<migration_id>"): Operation({200: answer("migration")}),
     ("DELETE", f"{OF_SERVER}/<migration_id>"): Operation({202: None}, refuses=(409,)),

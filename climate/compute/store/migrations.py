@@ -100,10 +100,10 @@ _HERE = text("""
 """)
 
 _UNCONFIRMED = text("""
-    SELECT s.id::text FROM compute_servers s JOIN compute_migrations m ON m.id = s.migration_id
-    WHERE s.status = 'VERIFY_RESIZE' AND s.task IS NULL AND m.status = 'finished'
-      AND m.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :window)
-    ORDER BY m.id LIMIT 100
+    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
+    WHERE n.service_host = :host AND s.status = 'VERIFY_RESIZE' AND s.task IS NULL
+      AND s.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
+    ORDER BY s.id LIMIT 100
 """)
 
 _FORGET = text("""
@@ -250,9 +250,9 @@ def whereabouts(conn: Connection, ids: Sequence[str]) -> list[Whereabouts]:
     return [Whereabouts(**row) for row in conn.execute(_HERE, {"ids": list(ids)}).mappings()]
 
 
-def unconfirmed(conn: Connection, now: datetime, window: float) -> list[str]:
-    """Servers whose migration has waited for so many seconds to be confirmed."""
-    return list(conn.execute(_UNCONFIRMED, {"now": now, "window": window}).scalars())
+def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:
+    """Servers of a service that have waited for so long to be confirmed."""
+    return list(conn.execute(_UNCONFIRMED, {"host": host, "now": now, "seconds": seconds}).scalars())
 
 
 def forget(conn: Connection, now: datetime, seconds: float) -> None:

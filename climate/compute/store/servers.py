@@ -83,6 +83,8 @@ _IN_POOL = text(f"SELECT {COLUMNS} {FROM} WHERE n.pool = :pool OR s.granted = :p
 
 _ON_NODE = text(f"SELECT {COLUMNS} {FROM} WHERE n.name = :name ORDER BY s.created_at, s.id")
 
+_ON_SERVICE = text(f"SELECT {COLUMNS} {FROM} WHERE n.service_host = :host ORDER BY n.name, s.created_at, s.id")
+
 _SLEEPING = text(f"SELECT {COLUMNS} {FROM} WHERE s.status = 'RESERVED' ORDER BY s.id")
 
 _KNOWN = text("SELECT id::text FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
@@ -127,6 +129,11 @@ def in_pool(conn: Connection, pool: str) -> list[Server]:
 def on_node(conn: Connection, name: str) -> list[Server]:
     """The servers on the nodes of a name."""
     return [server_of(row) for row in conn.execute(_ON_NODE, {"name": name}).mappings()]
+
+
+def on_service(conn: Connection, host: str) -> list[Server]:
+    """The servers on all nodes of a compute service."""
+    return [server_of(row) for row in conn.execute(_ON_SERVICE, {"host": host}).mappings()]
 
 
 def sleeping(conn: Connection) -> list[Server]:

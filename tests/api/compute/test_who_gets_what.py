@@ -59,6 +59,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", NOTES): FOR_THE_PROJECT,
     ("GET", f"{NOTES}/<request_id>"): FOR_THE_PROJECT,
     ("GET", f"{SERVER}/scheduling"): (*FOR_ADMINS, 200),
+    ("GET", "/os-hosts/<name>/moves"): (*FOR_ADMINS, 200),
     ("GET", "/os-migrations"): (*FOR_ADMINS, 200),
     ("GET", f"{SERVER}/migrations"): (*FOR_ADMINS, 200),
     ("GET", f"{SERVER}/migrations/<migration_id>"): (*FOR_ADMINS, 404),

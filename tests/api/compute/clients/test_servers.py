@@ -184,3 +184,26 @@ def test_refusals_are_readable(demo: Person, words: str, says: str) -> None:
     assert says in said
     assert "Traceback" not in said
     assert demo.names("server list --name ^x$") == []
+
+
+def test_migrating_and_the_list_of_migrations(demo: Person, boss: Person, server: str) -> None:
+    before = boss.read(f"server show {demo.read(f'server show {server}')['id']}")
+    server_id, node = before["id"], before["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    other = next(name for name in NODES if name != node)
+    boss(f"--os-compute-api-version 2.56 server migrate --host {other} {server_id}")
+    demo.sees(server, "VERIFY_RESIZE")
+    assert boss.read(f"server show {server_id}")["OS-EXT-SRV-ATTR:hypervisor_hostname"] == other
+    demo(f"server migration confirm {server_id}")
+    demo.sees(server, "ACTIVE")
+    boss(f"server migrate --wait {server_id}")
+    demo(f"server migration revert {server_id}")
+    demo.sees(server, "ACTIVE")
+    (back, there) = boss.read(f"--os-compute-api-version 2.59 server migration list --server {server_id}")
+    assert (there["Status"], there["Source Node"], there["Dest Node"]) == ("confirmed", node, other)
+    assert (back["Status"], back["Type"], back["Source Node"]) == ("reverted", "migration", other)
+    assert "403" in demo.refused(f"server migrate {server}")
+
+
+def test_evacuating_needs_a_host_that_is_down(demo: Person, boss: Person, server: str) -> None:
+    server_id = demo.read(f"server show {server}")["id"]
+    assert "still in use" in boss.refused(f"--os-compute-api-version 2.79 server evacuate {server_id}")

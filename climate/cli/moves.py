@@ -1,0 +1,125 @@
+"""climate server migrate, evacuate, migrations; climate host evacuate: servers that go to other hosts."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from climate.cli import found
+from climate.cli.failures import Failure
+from climate.cli.options import listed, seconds, waited
+from climate.cli.server import flat
+from climate.cli.server_verbs import act, settled
+from climate.cli.session import Session, current
+
+MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_node", "dest_node", "created_at")
+MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")
+
+AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "evacuate": ("ACTIVE", "SHUTOFF")}
+"""Action -> statuses of servers that it has succeeded with."""
+
+
+@click.command("migrate")
+@click.argument("server")
+@click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
+@click.option("--confirm", is_flag=True, help="Keep it there once it has arrived; implies --wait.")
+@waited
+def migrate(server: str, host: str | None, confirm: bool, wait: bool, timeout: timedelta) -> None:
+    """Move a server to another host (administrator); `confirm` or `revert` it then.
+
+    It is shut down on the way, and started again if it was running.
+    """
+    session = current()
+    server_id = str(found.server(session.client, server)["id"])
+    act(session, server_id, "migrate", {"host": host} if host else None)
+    if wait or confirm:
+        shown = settled(session, server_id, AFTERWARDS["migrate"], seconds(timeout))
+        shown = _confirmed(session, server_id, seconds(timeout)) if confirm else shown
+        session.show(flat(shown))
+
+
+@click.command("evacuate")
+@click.argument("server")
+@click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
+@waited
+def evacuate(server: str, host: str | None, wait: bool, timeout: timedelta) -> None:
+    """Make a server whose host is down anew on another host, from its image (administrator)."""
+    session = current()
+    server_id = str(found.server(session.client, server)["id"])
+    act(session, server_id, "evacuate", {"host": host} if host else {})
+    if wait:
+        session.show(flat(settled(session, server_id, AFTERWARDS["evacuate"], seconds(timeout))))
+
+
+@click.command("migrations")
+@click.argument("server", required=False)
+@click.option("--host", help="Only those from or to this compute service.")
+@click.option("--status", help="Only those in this status, such as finished or error.")
+@listed
+def migrations(server: str | None, host: str | None, status: str | None) -> None:
+    """List migrations, the newest first (administrator); without SERVER, of all of them."""
+    session = current()
+    server_id = found.server(session.client, server)["id"] if server else None
+    wanted = {"instance_uuid": server_id, "host": host, "status": status}
+    query = {key: value for key, value in wanted.items() if value}
+    answer = session.client.json("compute", "GET", "/os-migrations", params=query)
+    session.show_all(answer["migrations"], MIGRATION_COLUMNS)
+
+
+@click.command("evacuate")
+@click.argument("host")
+@click.option("--preview", is_flag=True, help="Show where each server would go, and which cannot; change nothing.")
+@click.option("--confirm/--no-confirm", default=True, help="Keep servers where they have arrived.", show_default=True)
+@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for each server.")
+@listed
+def empty(host: str, preview: bool, confirm: bool, timeout: float) -> None:
+    """Move all servers of a host away, one after the other (administrator).
+
+    Servers of a host that is up are migrated, those of one that is down made anew
+    from their images.  Whatever cannot go stays, and the command fails.
+    """
+    session = current()
+    answer = session.client.json("compute", "GET", f"/os-hosts/{found.part(host)}/moves")
+    rows = [_row(move) for move in answer["moves"]]
+    if preview:
+        session.show_all(rows, MOVE_COLUMNS)
+        return
+    for row in (row for row in rows if not row["reason"]):
+        row["reason"] = _move(session, row, timeout, confirm=confirm)
+    session.show_all(rows, MOVE_COLUMNS)
+    if left := [row for row in rows if row["reason"]]:
+        raise Failure(f"{len(left)} of {len(rows)} servers have stayed on {host}")
+
+
+def _row(move: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "server": move["server"]["name"],
+        "id": move["server"]["id"],
+        "action": move["action"],
+        "from": move["source_node"],
+        "to": move["dest_node"],
+        "reason": move["reason"],
+    }
+
+
+def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: bool) -> str | None:
+    """Move a server as it was planned; why that came to nothing, or None."""
+    server_id, action = str(row["id"]), str(row["action"])
+    try:
+        act(session, server_id, action, {"host": row["to"]})
+        settled(session, server_id, AFTERWARDS[action], timeout)
+        if action == "migrate" and confirm:
+            _confirmed(session, server_id, timeout)
+    except Failure as failure:
+        return str(failure)
+    return None
+
+
+def _confirmed(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
+    act(session, server_id, "confirmResize", None)
+    return settled(session, server_id, AFTERWARDS["evacuate"], timeout)
+
+
+COMMANDS, HOST_COMMANDS = (migrate, evacuate, migrations), (empty,)
+"""What belongs below `climate server`, and below `climate host`."""
