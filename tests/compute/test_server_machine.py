@@ -18,6 +18,7 @@ from climate.compute import (
     lifecycle,
     migrating,
     rebuilding,
+    reconcile,
     resizing,
     services,
     unshelving,
