@@ -63,7 +63,8 @@ def _clear(compute: Compute, migration: Migration) -> None:
         if not _is_home(compute, server):
             compute.driver.delete(migration.server_id)
         now = compute.now(conn)
-        rows.free(conn, migration.id, now)
+        if not rows.free(conn, migration.id, now):
+            return  # another process was quicker
         rows.set_status(conn, migration.id, _AFTERWARDS.get(migration.status, migration.status), now)
     log.info("what was left of a server is gone", server=migration.server_id, migration=migration.id)
 

@@ -58,6 +58,8 @@ class Wire:
     tokens: set[str] = field(default_factory=set)
     leases: dict[str, dict[str, Any]] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    migrations: list[dict[str, Any]] = field(default_factory=list)
+    moves: list[dict[str, Any]] = field(default_factory=list)
     servers: dict[str, dict[str, Any]] = field(default_factory=dict)
     after: dict[str, str] = field(default_factory=dict)
     """Action -> the status that it leads to at once."""
@@ -341,6 +343,10 @@ class Wire:
     def _inside(self, request: Request, path: list[str], body: Any) -> Response:
         if path[0] in ("zones", "os-zone-builds"):
             return _json(200, self.zone_builds.pop(0))
+        if path[0] == "os-migrations":
+            return _json(200, {"migrations": self.migrations})
+        if path[0] == "os-hosts" and path[2:] == ["moves"]:
+            return _json(200, {"moves": self.moves})
         if path[0] == "os-hypervisors":
             return _json(200, {"hypervisors": self._page(self.nodes, request)})
         if path[0] == "os-cells":

@@ -210,11 +210,12 @@ def swap(conn: Connection, migration: Migration, to: int, held: int, now: dateti
     conn.execute(_SWAP, given)
 
 
-def free(conn: Connection, migration_id: int, now: datetime) -> None:
-    """Give back the room that is held for a migration; nothing where none is."""
+def free(conn: Connection, migration_id: int, now: datetime) -> bool:
+    """Give back the room that is held for a migration; False where none is."""
     row = conn.execute(_FREE, {"id": migration_id, "now": now}).first()
     if row is not None:
         rooms.release(conn, row.held_node_id, Room(row.vcpus, row.ram_mb, row.disk_mb))
+    return row is not None
 
 
 def let_go(conn: Connection, server_id: str) -> None:
