@@ -14,6 +14,7 @@ from api.compute import (
     hypervisors,
     instance_actions,
     keypairs,
+    live_migrations,
     migrations,
     networks,
     projects,
@@ -56,6 +57,7 @@ NOUNS = (
     server_addresses,
     volume_attachments,
     migrations,
+    live_migrations,
 )
 
 STATUS: dict[type[Exception], int] = {

@@ -14,6 +14,7 @@ from climate.compute.server import (
     ACTIVE,
     BUILD,
     EVACUATE,
+    LIVE_MIGRATE,
     MIGRATE,
     PAUSED,
     REBOOT,
@@ -42,6 +43,7 @@ STATUS_OF_TASK = {
     MIGRATE: "RESIZE",
     EVACUATE: "REBUILD",
     REVERT: "REVERT_RESIZE",
+    LIVE_MIGRATE: "MIGRATING",
 }
 """Tasks that are shown as a status while they are under way."""
 

@@ -14,6 +14,7 @@ from climate.compute import (
     evacuating,
     fault,
     guests,
+    live_migrating,
     migrating,
     rebuilding,
     resizing,
@@ -110,6 +111,12 @@ def confirm_resize(compute: Compute, who: Who) -> None:
 def migrate(compute: Compute, who: Who, host: str | None) -> None:
     """Move a server to another host, to be confirmed; None: to any."""
     migrating.migrate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
+
+
+@at_top(proxy.live_migrate)
+def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
+    """Move a running server to another host, None: to any; see `live_migrating.live_migrate` for `block`."""
+    live_migrating.live_migrate(compute, who.server_id, host, block, by=who.by)
 
 
 @at_top(proxy.evacuate)

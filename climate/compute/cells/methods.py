@@ -12,6 +12,7 @@ from climate.compute import (
     evacuating,
     fault,
     guests,
+    live_migrating,
     migrating,
     rebuilding,
     resizing,
@@ -102,6 +103,10 @@ def _migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
     migrating.migrate(compute, server_id, args["host"], by=by)
 
 
+def _live_migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    live_migrating.live_migrate(compute, server_id, args["host"], args["block"], by=by)
+
+
 def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
     evacuating.evacuate(compute, server_id, args["host"], by=by)
 
@@ -180,6 +185,7 @@ COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.item
     "confirm_resize": _confirm_resize,
     "migrate": _migrate,
     "evacuate": _evacuate,
+    "live_migrate": _live_migrate,
     "rebuild": _rebuild,
     "shelve": _shelve,
     "unshelve": _unshelve,

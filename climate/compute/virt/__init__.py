@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from climate.compute.host import NodeSpec
 from climate.compute.virt.volumes import Attached
+
+if TYPE_CHECKING:
+    from climate.compute.virt.live import LiveMigrator
 
 
 class State(Enum):
@@ -135,6 +138,9 @@ class VirtDriver(Protocol):
 
     def states(self) -> Mapping[str, State]:
         """All guests that there is anything of, on nodes which are remembered."""
+
+    def live(self, node: str) -> "LiveMigrator | None":
+        """The driver's part in live migrations from and to this node; None: it cannot move running guests."""
 
     def tidy(self) -> None:
         """Keep what guests print within bounds; asked for now and then."""

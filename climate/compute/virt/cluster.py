@@ -10,6 +10,7 @@ from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.kinds import completed
+from climate.compute.virt.live import LiveMigrator
 
 log = structlog.get_logger("climate.compute.virt")
 
@@ -84,6 +85,10 @@ class ClusterDriver:
 
     def states(self) -> Mapping[str, State]:
         return {server_id: state for member in self.members.values() for server_id, state in member.states().items()}
+
+    def live(self, node: str) -> LiveMigrator | None:
+        spec = self._spec(node)
+        return None if spec is None else self.members[spec.driver].live(node)
 
     def tidy(self) -> None:
         for member in self.members.values():

@@ -21,7 +21,7 @@ from pathlib import Path
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, archive, bind, dhcp_client
-from climate.compute.virt.homes import MARK, Homes, image_of
+from climate.compute.virt.homes import Homes, image_of, marks
 from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
 from climate.compute.virt.volumes import FOLDER
 
@@ -88,7 +88,7 @@ class Bubble:
         with told, tells, homes.open_log(guest.id) as log:
             argv = [_program(), *walls, "--info-fd", str(tells.fileno()), "--as-pid-1", "--"]
             argv += ["/bin/sh", "-c", _PAYLOAD, "climate-server", kind]
-            environment = {"PATH": _PATH, MARK: guest.id}
+            environment = {"PATH": _PATH, **marks(home)}
             netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno(), [tells.fileno()]))
             tells.close()
             try:
@@ -140,7 +140,7 @@ def _walls(guest: Guest, home: Path) -> list[str]:
     if not _has_programs(disk):
         options += _borrowed(disk)
     _check_mounted(disk)
-    environment = {"PATH": _PATH, "HOME": "/root", MARK: guest.id}
+    environment = {"PATH": _PATH, "HOME": "/root", **marks(home)}
     options += [word for name, value in environment.items() for word in ("--setenv", name, value)]
     options += [*_MOUNTS, "--ro-bind", str(home / BANNER), _BANNER, "--chdir", "/"]
     options += _volumes(guest, disk)

@@ -6,6 +6,9 @@ from dataclasses import replace
 from climate.compute.host import NodeSpec
 
 QEMU_RUNS = (("x86_64", "qemu", "hvm"), ("i686", "qemu", "hvm"))
+LIVE_DRIVERS = frozenset({"qemu"})
+"""The drivers that can move running servers; see climate.compute.virt.live."""
+
 UNSAID = NodeSpec("", 0, 0, 0).hypervisor_type
 
 

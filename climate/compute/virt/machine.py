@@ -2,15 +2,20 @@
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, cables
 from climate.compute.virt.homes import CONSOLE
 from climate.compute.virt.volumes import Attached
 
 AUTO, KVM, TCG = "auto", "kvm", "tcg"
+PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
+PACKAGES = {PROGRAM: "qemu-system-x86", DISK_PROGRAM: "qemu-utils"}
+
 DISK, DISK_NODE = "disk.qcow2", "disk"
 
 _PROMISES_KVM = frozenset({"vmx", "svm"})
@@ -29,6 +34,8 @@ class Machine:
     """What the guest goes on from; None: it boots."""
     taps: Mapping[str, int] = field(default_factory=dict)
     """MAC -> number of the file of the tap device."""
+    incoming: bool = False
+    """Whether it waits to be told from where its memory comes."""
 
 
 def command(machine: Machine, guest: Guest) -> list[str]:
@@ -49,7 +56,16 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *(word for one in guest.volumes for word in _volume(one)),
         *(_injected(machine.home) if (machine.home / cables.FILE).exists() else ()),
         *(() if machine.memory is None else ("-incoming", f"fd:{machine.memory}")),
+        *(("-incoming", "defer") if machine.incoming else ()),
     ]
+
+
+def program_path(program: str) -> str:
+    """Where a program is; VirtError when it is not installed."""
+    found = shutil.which(program)
+    if found is None:
+        raise VirtError(f"{program} is not installed (Debian: {PACKAGES[program]})")
+    return found
 
 
 def accelerator(wanted: str, device: Path = Path("/dev/kvm"), cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, Wiring
+from climate.compute.virt.live import LiveMigrator
 
 
 @dataclass
@@ -69,6 +70,9 @@ class MemoryDriver:
 
     def states(self) -> Mapping[str, State]:
         return {}
+
+    def live(self, node: str) -> LiveMigrator | None:
+        return None
 
     def tidy(self) -> None:
         """It keeps no logs."""

@@ -17,7 +17,8 @@ from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, volumes
-from climate.compute.virt.homes import CONSOLE, MARK, PID, Homes, as_virt_error, image_of
+from climate.compute.virt.homes import CONSOLE, PID, Homes, as_virt_error, image_of, marks
+from climate.compute.virt.live import LiveMigrator
 
 PAUSE_SECONDS = 5.0
 """Longest time that the system may take to stop a process or let it go on."""
@@ -81,7 +82,7 @@ class Plain:
 
     def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
         argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]
-        environment = {"PATH": "/usr/bin:/bin", MARK: guest.id}
+        environment = {"PATH": "/usr/bin:/bin", **marks(homes.of(guest.id))}
         with homes.open_log(guest.id) as log:
             number = netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno()))
         return homes.started(guest.id, number)
@@ -206,6 +207,9 @@ class ProcessDriver:
     def states(self) -> Mapping[str, State]:
         pids.reap_ended()
         return {server_id: self._state(server_id) for server_id in self.homes.ids()}
+
+    def live(self, node: str) -> LiveMigrator | None:
+        return None
 
     @as_virt_error
     def tidy(self) -> None:

@@ -83,7 +83,7 @@ class Subject:
         """What there still is of a guest, processes and files, but for what is just ending."""
         if self.homes is None:
             return []
-        home, ending = self.homes.of(guest.id), list(pids.carrying(MARK, guest.id))
+        home, ending = self.homes.of(guest.id), list(pids.carrying({MARK: guest.id}))
         lasting = [pid for pid in ending if not pids.wait_gone(pid, ENDING)]
         return [*map(str, lasting), *([str(home)] if home.exists() else [])]
 
