@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from climate.compute.host import NodeSpec
+from climate.compute.virt.kinds import Kind
 from climate.compute.virt.volumes import Attached
 
 
@@ -87,6 +88,9 @@ class VirtDriver(Protocol):
 
     def trouble(self) -> str | None:
         """Why no guest can be made on this machine; None: they can."""
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """What servers it runs on this machine: images may ask for one of them."""
 
     def wiring(self, node: str) -> Wiring:
         """How guests of this node are connected to networks."""

@@ -9,7 +9,7 @@ import structlog
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
-from climate.compute.virt.kinds import completed
+from climate.compute.virt.kinds import Kind, completed
 
 log = structlog.get_logger("climate.compute.virt")
 
@@ -33,10 +33,14 @@ class ClusterDriver:
                 log.warning("a node is left out", node=name, reason=reason)
         self.told.clear()
         self.told.update(left_out)
-        return [completed(spec) for spec in specs if spec.name not in left_out]
+        there = [spec for spec in specs if spec.name not in left_out]
+        return [completed(spec, self.members[spec.driver].kinds()) for spec in there]
 
     def trouble(self) -> str | None:
         return None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(dict.fromkeys(kind for member in self.members.values() for kind in member.kinds()))
 
     def wiring(self, node: str) -> Wiring:
         spec = self._spec(node)
