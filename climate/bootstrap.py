@@ -153,7 +153,9 @@ def _teller(settings: Settings) -> Tell:
 
 def _driver(settings: Settings) -> ClusterDriver:
     wired = settings.network_driver == "linux"
-    return compute.drivers(settings.home, settings.nodes_file, settings.qemu_accel, wired=wired)
+    return compute.drivers(
+        settings.home, settings.nodes_file, settings.qemu_accel, wired=wired, defaults=_node_defaults(settings)
+    )
 
 
 def _node_defaults(settings: Settings) -> NodeDefaults:

@@ -141,7 +141,10 @@ class VirtDriver(Protocol):
         """All guests that there is anything of, on nodes which are remembered."""
 
     def tidy(self) -> None:
-        """Keep what guests print within bounds; asked for now and then."""
+        """Keep house: what guests print stays within bounds, and a cluster looks after its members.
+
+        It is asked for now and then, and before `states`.
+        """
 
     def console(self, guest: Guest, lines: int | None) -> str:
         """The last lines of what the guest printed; None: all of it, up to 100 KiB."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import structlog
 
+from climate.compute.cluster_spec import CLUSTER
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
@@ -27,14 +28,16 @@ class ClusterDriver:
         """The nodes whose drivers can work here; of each other one a warning says why, once."""
         specs = self.read_nodes()
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
-        left_out = {spec.name: reason for spec in specs if (reason := reasons[spec.driver]) is not None}
+        refused = {spec.name: reasons[spec.driver] or self._refusal(spec) for spec in specs}
+        left_out = {name: reason for name, reason in refused.items() if reason is not None}
         for name, reason in left_out.items():
             if self.told.get(name) != reason:
                 log.warning("a node is left out", node=name, reason=reason)
         self.told.clear()
         self.told.update(left_out)
+        summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
         there = [spec for spec in specs if spec.name not in left_out]
-        return [completed(spec, self.members[spec.driver].kinds()) for spec in there]
+        return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
 
     def trouble(self) -> str | None:
         return None
@@ -105,6 +108,13 @@ class ClusterDriver:
     def _spec(self, node: str) -> NodeSpec | None:
         found = (spec for spec in self.read_nodes() if spec.name == node)
         return next((spec for spec in found if spec.driver in self.members), None)
+
+    def _refusal(self, spec: NodeSpec) -> str | None:
+        """Why the members of a cluster can be none; None: they can, or there are none."""
+        kinds = sorted(set(self.members) - {CLUSTER})
+        named = {one.driver for one in spec.cluster.members if one.service is None} if spec.cluster else set()
+        unknown = sorted(named - set(kinds))
+        return f"there is no driver {unknown[0]!r} for its members, only {', '.join(kinds)}" if unknown else None
 
     def _reason(self, driver: str) -> str | None:
         member = self.members.get(driver)
