@@ -14,7 +14,7 @@ from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.container import Bubble
-from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
+from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.machine import AUTO
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.process import ProcessDriver
@@ -44,10 +44,12 @@ def drivers(
     *,
     wired: bool = False,
     defaults: NodeDefaults = DEFAULTS,
+    find_elsewhere: Find = nowhere,
 ) -> ClusterDriver:
     """The driver of a service: the nodes of its file, a path below `home` or from /, each with the one it names.
 
     `wired`: networks are real, and guests are connected to them.  `defaults`: the limits of members of clusters.
+    `find_elsewhere`: finds those that are behind other services, where addresses are on paper.
     """
     home = home.resolve()
     read_nodes = NodesFile(home, nodes_file).nodes
@@ -58,5 +60,7 @@ def drivers(
         "qemu": QemuDriver(home / "machines", qemu_accel, wired=wired),
     }
     # The last one: what it says of the servers of clusters comes before what the drivers of members say.
-    members[CLUSTER] = HypervisorClusterDriver(read_nodes, dict(members), home, defaults)
+    members[CLUSTER] = HypervisorClusterDriver(
+        read_nodes, dict(members), home, defaults, nowhere if wired else find_elsewhere
+    )
     return ClusterDriver(read_nodes, members)

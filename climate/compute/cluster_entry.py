@@ -22,6 +22,8 @@ def cluster_of(entry: Mapping[str, Any]) -> ClusterSpec | None:
     given = [key for key in SIZES if entry.get(key) is not None]
     if given:
         raise ValueError(f"{given[0]} is the sum over the members of a cluster, so it must not be given")
+    if entry.get("cluster") is not None:
+        raise ValueError("cluster is for members: a cluster cannot be a member of a cluster")
     members = entry.get("members")
     if not isinstance(members, list) or not members:
         raise ValueError("members must be a list of at least one member of the cluster")

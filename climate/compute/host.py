@@ -72,6 +72,8 @@ class NodeSpec:
     metrics: Mapping[str, float] = field(default_factory=dict)
     cluster: ClusterSpec | None = None
     """The node is the sum of these members; its sizes are known when they are looked at."""
+    joins: str | None = None
+    """It is a member of the cluster of that name, behind another service, and no node of its own."""
 
 
 @dataclass(frozen=True, slots=True)

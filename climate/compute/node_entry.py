@@ -34,6 +34,8 @@ def node_spec(entry: Any) -> NodeSpec:
     read = {key: _read(name, key, value) for key, value in entry.items() if value is not None and key in _READERS}
     if cluster is not None:
         read |= {**dict.fromkeys(SIZES, 0), "cluster": cluster}
+    if "cluster" in read and cluster is None:
+        read["joins"] = read.pop("cluster")
     reported = {key: read.pop(key) for key in _REPORTED if key in read}
     return NodeSpec(**(read | {"stats": {**read.get("stats", {}), **reported}} if reported else read))
 
@@ -185,4 +187,5 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "metrics": _metrics,
     "numa_cells": _cells,
     "pci_devices": _devices,
+    "cluster": _text,
 }

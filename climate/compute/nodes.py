@@ -103,7 +103,7 @@ def _entry(spec: NodeSpec) -> Mapping[str, Any]:
     said["stats"], said["metrics"] = dict(spec.stats), dict(spec.metrics)
     if spec.cluster is not None:
         said = {key: value for key, value in said.items() if key not in SIZES} | _terms(spec.cluster)
-    said.pop("cluster")
+    said["cluster"] = said.pop("joins")
     return {key: value for key, value in said.items() if value not in (None, "", [], {})}
 
 
@@ -113,4 +113,4 @@ def _terms(cluster: ClusterSpec) -> dict[str, Any]:
         one |= {"fence": list(one["fence"])} if "fence" in one else {}
         if "service" in one:
             one.pop("driver")
-    return {"members": members, "restart": cluster.restart, "balance_percent": cluster.balance_percent, "cluster": None}
+    return {"members": members, "restart": cluster.restart, "balance_percent": cluster.balance_percent}

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import structlog
 
-from climate.compute.cluster_spec import CLUSTER
+from climate.compute.cluster_spec import CLUSTER, MemberSpec
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
+from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.kinds import Kind, completed
 
 log = structlog.get_logger("climate.compute.virt")
@@ -26,7 +27,7 @@ class ClusterDriver:
 
     def nodes(self) -> Sequence[NodeSpec]:
         """The nodes whose drivers can work here; of each other one a warning says why, once."""
-        specs = self.read_nodes()
+        specs = [spec for spec in self.read_nodes() if spec.joins is None]
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
         refused = {spec.name: reasons[spec.driver] or self._refusal(spec) for spec in specs}
         left_out = {name: reason for name, reason in refused.items() if reason is not None}
@@ -38,6 +39,24 @@ class ClusterDriver:
         summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
         there = [spec for spec in specs if spec.name not in left_out]
         return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
+
+    def offers(self) -> list[tuple[str, MemberSpec]]:
+        """Return what this service offers to clusters of others, (cluster, member); those that work, and stand alone.
+
+        A guest whose interfaces are real is connected on one machine, and cannot be another one's.
+        """
+        joining = [spec for spec in self.read_nodes() if spec.joins is not None]
+        reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in joining}}
+        return [
+            (spec.joins, MemberSpec(spec.name, spec.driver, spec.vcpus, spec.memory_mb, spec.local_gb))
+            for spec in joining
+            if spec.joins is not None and reasons[spec.driver] is None and self.wiring(spec.name) is Wiring.NONE
+        ]
+
+    def member_of(self, guest: Guest) -> str | None:
+        """Return the member of a cluster that a server is on, for administrators; None when its node is no cluster."""
+        summing = self.members.get(CLUSTER)
+        return summing.member_of(guest) if isinstance(summing, HypervisorClusterDriver) else None
 
     def trouble(self) -> str | None:
         return None

@@ -117,8 +117,10 @@ class Homes:
 
     def end(self, server_id: str) -> None:
         """End the process of a guest by force, or those that look like it when the one that is recorded has ended."""
-        recorded = pids.read(self.of(server_id) / PID)
-        others = pids.carrying(MARK, server_id) if pids.state(recorded) is None else ()
+        home = self.of(server_id)
+        recorded = pids.read(home / PID)
+        found = pids.carrying(MARK, server_id) if pids.state(recorded) is None else ()
+        others = [pid for pid in found if not _is_of_another_home(pid, home)]
         kill([*((recorded,) if recorded else ()), *others])
 
     def remove(self, server_id: str) -> None:
@@ -159,6 +161,18 @@ class Homes:
         """`: ` and the last line that was printed; nothing when there is none."""
         said = self.console(server_id, 1, name).strip()
         return f": {said}" if said else ""
+
+
+def _is_of_another_home(pid: pids.Pid, home: Path) -> bool:
+    """Whether a process of this guest prints into the folder of another driver: two services share this machine."""
+    for number in (1, 2):
+        try:
+            printed = Path(os.readlink(f"/proc/{pid.number}/fd/{number}").removesuffix(" (deleted)"))
+        except OSError:
+            continue
+        if printed.parent.name == home.name and printed.parent != home.resolve():
+            return True
+    return False
 
 
 def _cut(log: Path) -> None:

@@ -25,6 +25,11 @@ Find = Callable[[NodeSpec, MemberSpec], Member | None]
 """The member of a cluster that an entry names; None while it cannot be found."""
 
 
+def nowhere(cluster: NodeSpec, member: MemberSpec) -> Member | None:
+    """Find no members behind other services: what a process does that carries no work out."""
+    return None
+
+
 @dataclass(frozen=True)
 class HypervisorClusterDriver:
     """Nodes with `driver: cluster`.  `drivers`: those that members on this machine may name."""
@@ -33,7 +38,7 @@ class HypervisorClusterDriver:
     drivers: Mapping[str, VirtDriver]
     home: Path
     defaults: NodeDefaults = DEFAULTS
-    find_elsewhere: Find = lambda spec, member: None
+    find_elsewhere: Find = nowhere
     """Finds the members that are behind other compute services."""
     told: dict[str, str] = field(default_factory=dict)
     """What was last logged of a member or server, so that it is logged once."""
@@ -179,6 +184,8 @@ class HypervisorClusterDriver:
     def _made(self, spec: NodeSpec) -> Cluster:
         named = spec.cluster.members if spec.cluster else ()
         found = {one.name: member for one in named if (member := self._member(spec, one)) is not None}
+        kind = next((one.spec.driver for one in found.values()), "")
+        found = {name: one for name, one in found.items() if one.spec.driver == kind}
         return Cluster(spec, found, Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults))
 
     def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:
@@ -188,7 +195,8 @@ class HypervisorClusterDriver:
         return None if driver is None else LocalMember(member, driver)
 
     def _described(self, cluster: Cluster) -> NodeSpec:
-        kinds = next((one.driver.kinds() for one in cluster.members.values()), ())
+        kind = next((one.spec.driver for one in cluster.members.values()), "")
+        kinds = self.drivers[kind].kinds() if kind in self.drivers else ()
         return completed(cluster.described(self.defaults), kinds)
 
 

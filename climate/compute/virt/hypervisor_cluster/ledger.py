@@ -147,17 +147,17 @@ class Ledger:
 
 
 def _written(entry: Entry) -> Mapping[str, Any]:
-    guest = asdict(entry.guest)
-    guest["image"] = None if entry.guest.image is None else str(entry.guest.image)
-    guest["properties"] = dict(entry.guest.properties)
-    guest["volumes"] = [{**asdict(one), "home": str(one.home)} for one in entry.guest.volumes]
-    return {
-        "guest": guest,
-        "place": entry.place,
-        "state": entry.state.value,
-        "leaves": entry.leaves,
-        "starts": entry.starts,
-    }
+    where = {"place": entry.place, "leaves": entry.leaves}
+    return {"guest": guest_said(entry.guest), **where, "state": entry.state.value, "starts": entry.starts}
+
+
+def guest_said(guest: Guest) -> Mapping[str, Any]:
+    """Return a guest as JSON can say it; `guest_of` reads it again."""
+    said = asdict(guest)
+    said["image"] = None if guest.image is None else str(guest.image)
+    said["properties"] = dict(guest.properties)
+    said["volumes"] = [{**asdict(one), "home": str(one.home)} for one in guest.volumes]
+    return said
 
 
 def _read(said: Mapping[str, Any]) -> Entry:
