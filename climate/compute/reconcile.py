@@ -83,8 +83,8 @@ def put_right(compute: Compute) -> None:
     try:
         names = {spec.name for spec in compute.driver.nodes()}
         told = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
+        compute.driver.tidy()  # first: a cluster restarts what a failed member has lost, before that is looked at
         found = compute.driver.states()
-        compute.driver.tidy()
     except VirtError as error:
         log.error("the servers were not looked at", host=compute.service_host, reason=str(error))
         return
