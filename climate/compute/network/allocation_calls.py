@@ -42,7 +42,7 @@ def _allocation(wanted: Wanted, network: Network, fresh: macs.Choose) -> Allocat
     known = wanted.macs.get(network.id)
     exact = wanted.addresses.get(network.id)
     interfaces = tuple(Interface(server_id, known or fresh(), exact) for server_id in wanted.server_ids)
-    return Allocation(str(uuid4()), network.id, wanted.project_id, interfaces, wanted.vpn)
+    return Allocation(str(uuid4()), network.id, str(network.cidr), wanted.project_id, interfaces, wanted.vpn)
 
 
 def _macs(conn: Connection, count: int) -> list[str]:

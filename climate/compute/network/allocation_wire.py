@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 from uuid import UUID
 
@@ -37,7 +37,7 @@ def allocation_of(body: Any) -> Allocation:
             for one in body["interfaces"]
         )
         ids = str(UUID(body["id"])), str(UUID(body["network_id"]))
-        return Allocation(*ids, str(body["project_id"]), interfaces, bool(body["vpn"]))
+        return Allocation(*ids, str(IPv4Network(body["cidr"])), str(body["project_id"]), interfaces, bool(body["vpn"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"it is no request for addresses: {type(error).__name__}") from None
 

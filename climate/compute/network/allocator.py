@@ -43,6 +43,8 @@ class Allocation:
     id: str
     """Of the request; a message that is sent again has the same one, and gets the same answer."""
     network_id: str
+    cidr: str
+    """The range of the network, some of whose addresses the API gives to nobody: it refuses these when granted."""
     project_id: str
     interfaces: tuple[Interface, ...]
     vpn: bool = False

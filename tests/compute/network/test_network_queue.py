@@ -98,7 +98,7 @@ def test_a_message_that_two_processes_have_at_once_holds_one_address(cloud: Clou
     there = cloud_of(cloud, Trouble())
     (network,) = there.listed()
     interfaces = tuple(Interface(str(uuid4()), f"02:16:3e:00:00:0{number}") for number in range(2))
-    asked = Allocation(str(uuid4()), network.id, "demo", interfaces)
+    asked = Allocation(str(uuid4()), network.id, str(network.cidr), "demo", interfaces)
     allocator, begin = BookAllocator(there.host()), Barrier(4)
 
     def ask(_: int) -> Mapping[str, str]:
@@ -340,7 +340,8 @@ def test_nobody_answers_in_time(cloud: Cloud, tmp_path: Path) -> None:
 
 
 def test_a_request_is_written_as_it_is_read(cloud: Cloud) -> None:
-    asked = Allocation(str(uuid4()), str(uuid4()), "demo", (Interface(str(uuid4()), "02:16:3e:00:00:01", "10.0.0.9"),))
+    interface = Interface(str(uuid4()), "02:16:3e:00:00:01", "10.0.0.9")
+    asked = Allocation(str(uuid4()), str(uuid4()), "10.0.0.0/28", "demo", (interface,), vpn=True)
     there = cloud_of(cloud, Trouble())
     seen: list[Allocation] = []
 
