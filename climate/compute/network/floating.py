@@ -11,13 +11,16 @@ from climate.compute.errors import (
     Conflict,
     FloatingAddressInUse,
     Forbidden,
+    NetworkError,
     NoMoreFloatingAddresses,
     NotFound,
     QuotaExceeded,
 )
+from climate.compute.network import subnets
 from climate.compute.network.allocator import ASSOCIATE, DISASSOCIATE
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.options import NetworkOptions
+from climate.compute.network.render import names
 from climate.compute.network.telling import TellNetwork, silent_network
 from climate.compute.store import floating as rows
 from climate.compute.store import floating_pools as pool_rows
@@ -42,6 +45,8 @@ def make_pool(
 
     Raises Conflict when it is there, or networks of servers have addresses of it; BadRequest.
     """
+    subnets.check_usable(cidr)
+    _check_interface(interface)
     if gateway is not None and gateway not in cidr:
         raise BadRequest(f"gateway {gateway} is not in {cidr}")
     # Nobody makes a network of servers meanwhile, who would look for pools in its way.
@@ -56,6 +61,14 @@ def make_pool(
     if made is None:
         raise Conflict(f"There is a pool {name} already")
     return made
+
+
+def _check_interface(name: str | None) -> None:
+    """BadRequest for a name that no interface of a host can have."""
+    try:
+        names.interface(name or "lo")
+    except NetworkError as error:
+        raise BadRequest(str(error)) from None
 
 
 def add(
