@@ -142,6 +142,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         wires=networking.wires(settings),
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
+        network_queue=networking.queue(settings),
         zones=zoning.options(settings, engine, vault),
     )
 

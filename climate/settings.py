@@ -245,6 +245,18 @@ class Settings:
     simple_max_networks: int = _setting(
         1000, "Networks that a host claims when they are placed on the host with the fewest.", 1
     )
+    network_allocation: str = _setting(
+        "direct",
+        "direct: the API takes addresses from the database; queue: it asks the hosts of networks by their queues.",
+        words=("direct", "queue"),
+    )
+    network_allocator: str = _setting(
+        "bundled",
+        "What a network host answers with: bundled, or an entry point of climate.network_allocators.",
+    )
+    network_call_seconds: float = _setting(
+        10.0, "Longest time that a request for addresses waits for a network host, in seconds.", 0.5, 120
+    )
     network_down_seconds: int = _setting(60, "Networks of a host not heard of for so long are claimed by others.", 1)
     network_segments: str = _setting(
         "auto",

@@ -68,6 +68,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Conflict: 409,
     errors.VirtError: 503,
     errors.MacsCollide: 503,
+    errors.NetworkUnavailable: 503,
     errors.ZoneLoop: 508,
     errors.ZoneUnavailable: 503,
     CellTimeout: 504,

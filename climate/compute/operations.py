@@ -205,7 +205,7 @@ def associate(compute: Compute, who: Who, address: str, fixed_address: str | Non
     with compute.engine.begin() as conn:
         fixed = floating.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
         there = floating.by_address(conn, address, who.project_id)
-        floating.associate(conn, there, fixed, compute.now(conn))
+        floating.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
 
 
 @at_top(proxy.disassociate)
@@ -216,4 +216,4 @@ def disassociate(compute: Compute, who: Who, address: str) -> None:
         there = floating.by_address(conn, address, who.project_id)
         if there.server_id != server.id:
             raise Conflict(f"Floating IP {address} is not associated with instance {server.id}.")
-        floating.disassociate(conn, there, compute.now(conn))
+        floating.disassociate(conn, there, compute.now(conn), compute.tell_network)

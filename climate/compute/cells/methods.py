@@ -147,7 +147,7 @@ def _associate_floating_ip(compute: Compute, server_id: str, args: Args, by: By)
     with compute.engine.begin() as conn:
         fixed = floating.fixed(conn, project_id, server_id=server_id, address=args["fixed_address"])
         there = floating.by_address(conn, args["address"], project_id)
-        floating.associate(conn, there, fixed, compute.now(conn))
+        floating.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
 
 
 def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -156,7 +156,7 @@ def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: 
         there = floating.by_address(conn, args["address"], project_id)
         if there.server_id != server_id:
             raise BadRequest(f"Floating IP {args['address']} is not associated with instance {server_id}.")
-        floating.disassociate(conn, there, compute.now(conn))
+        floating.disassociate(conn, there, compute.now(conn), compute.tell_network)
 
 
 def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:

@@ -14,7 +14,7 @@ from climate.compute.network.model import FLAT, VLAN, Draft, Network
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.render import names
 from climate.compute.network.wanted import Wanted
-from climate.compute.store import floating_pools, network_hosts
+from climate.compute.store import floating_pools, network_hosts, outlines
 from climate.compute.store import networks as rows
 
 MOST_AT_ONCE = 1024
@@ -39,12 +39,18 @@ def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: s
     _check_size(wanted, options)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     there = rows.listed(conn)
-    wanted = _numbered(wanted, options, there) if name == VLAN else wanted
+    outlined = {one.vlan: one.label for one in outlines.listed(conn) if one.vlan is not None}
+    wanted = _numbered(wanted, options, there, outlined) if name == VLAN else wanted
     if wanted.cidr_v6 is None and options.use_ipv6:
         wanted = replace(wanted, place_v6=_place_v6(options.range_v6, wanted.count, there))
     cut = subnets.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
+    for one in cut:
+        subnets.check_usable(one)
     _check_outside(conn, cut)
     drafts = MANAGERS[name].drafts(wanted, options, cut)
+    for draft in drafts:
+        if draft.vlan in outlined:
+            raise Conflict(f"VLAN {draft.vlan} is that of network {outlined[draft.vlan]}: give another vlan_start")
     _check(drafts, there)
     made = [rows.make(conn, draft) for draft in drafts]
     found = rows.found(conn, made)
@@ -74,7 +80,7 @@ def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
     return _free(0, count, {(int(one.network_address) - first) >> 64 for one in prefixes if one.subnet_of(cidr)})
 
 
-def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network]) -> Wanted:
+def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]) -> Wanted:
     """With the first VLANs and ports of cloudpipes in a row that no network has, where no others are asked for.
 
     A VLAN's bridge is called by its number: one is not free whose bridge is another network's.
@@ -82,7 +88,7 @@ def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network])
     vlan, port = wanted.vlan_start, wanted.vpn_start
     if vlan is None:
         named = {int(bridge[2:]) for one in there if re.fullmatch(r"br\d{1,4}", bridge := one.bridge or "")}
-        vlan = _free(options.vlan_start, wanted.count, {network.vlan for network in there} | named)
+        vlan = _free(options.vlan_start, wanted.count, {network.vlan for network in there} | named | set(outlined))
     if port is None:
         port = _free(options.vpn_start, wanted.count, {network.vpn_public_port for network in there})
     return replace(wanted, vlan_start=vlan, vpn_start=port)

@@ -59,6 +59,8 @@ class NetworkOptions:
     placement: str = FIRST
     max_networks: int = 1000
     """Networks that a host claims when they are placed on the host with the fewest."""
+    call_seconds: float = 10.0
+    """Longest time that the answer of a network host is waited for, where addresses are asked of its queue."""
     look_seconds: float = 30.0
     """Longest time between two looks at a host's own network when nothing has changed."""
 
