@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from climate.compute.virt import Guest, cables
+from climate.compute.virt import Guest, cables, config_drive
 from climate.compute.virt.homes import CONSOLE
 from climate.compute.virt.volumes import Attached
 
@@ -47,6 +47,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *("-blockdev", json.dumps(block), "-device", f"virtio-blk-pci,drive={DISK_NODE},bootindex=1"),
         *(word for place, one in enumerate(guest.interfaces) for word in _interface(place, one.mac, machine.taps)),
         *(word for one in guest.volumes for word in _volume(one)),
+        *(_config_drive(machine.home) if (machine.home / config_drive.DISK).exists() else ()),
         *(_injected(machine.home) if (machine.home / cables.FILE).exists() else ()),
         *(() if machine.memory is None else ("-incoming", f"fd:{machine.memory}")),
     ]
@@ -75,6 +76,13 @@ def _interface(place: int, mac: str, taps: Mapping[str, int]) -> tuple[str, ...]
 
 def _volume(one: Attached) -> tuple[str, ...]:
     return "-blockdev", json.dumps(one.block()), "-device", json.dumps(one.device_options())
+
+
+def _config_drive(home: Path) -> tuple[str, ...]:
+    """A CD, so that the names of disks are those of the server's own disk and its volumes."""
+    disk = {"driver": "file", "filename": str(home / config_drive.DISK)}
+    block = {"driver": "raw", "node-name": "config", "read-only": True, "file": disk}
+    return "-blockdev", json.dumps(block), "-device", "ide-cd,drive=config"
 
 
 def _injected(home: Path) -> tuple[str, str]:
