@@ -139,6 +139,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
         zones=zoning.options(settings, engine, vault),
+        vault=vault,
     )
 
 

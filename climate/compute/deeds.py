@@ -7,7 +7,7 @@ worker that dies between two of them loses nothing: its successor begins anew.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from climate.compute import attachments, images, plugging
+from climate.compute import attachments, config_drives, images, plugging
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.heartbeat import Check
@@ -61,6 +61,10 @@ class Work:
         volumes = attachments.of_guest(self.compute, self.server)
         return replace(self.guest, interfaces=plugging.plug(self.compute, self.server, up=up), volumes=volumes)
 
+    def told(self, *, up: bool = True) -> Guest:
+        """The same with its config drive, for a guest that is to start."""
+        return replace(self.connected(up=up), config=config_drives.of_server(self.compute, self.server))
+
     def clear(self) -> None:
         """Leave nothing of the guest, then nothing of its interfaces: a guest never loses them while it runs."""
         self.check()
@@ -87,11 +91,11 @@ def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
 
 
 def _run(work: Work) -> None:
-    work.driver.run(work.connected())
+    work.driver.run(work.told())
 
 
 def _reserve(work: Work) -> None:
-    work.driver.prepare(work.connected(up=False))
+    work.driver.prepare(work.told(up=False))
 
 
 def _stop(work: Work) -> None:

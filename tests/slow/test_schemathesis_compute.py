@@ -94,6 +94,8 @@ class Furnished:
             "os-cells": self._cells(),
             "builds": ["none"],
             "os-zone-builds": ["r-nobodys"],
+            "os-cloudpipe": ["project"],
+            "certificates": ["1"],
             "os-networks": [self.admin.get(f"{C}/os-networks")["networks"][0]["id"]],
         }
         self.known |= self.networks.furnish(self.servers["ACTIVE"]) | {"os-volume_attachments": self._volumes()}

@@ -2,7 +2,18 @@
 
 from collections.abc import Mapping
 
-from api.compute.described import actions, cells, flavors, networks, nodes, projects, servers, zone_builds, zones
+from api.compute.described import (
+    actions,
+    cells,
+    cloudpipes,
+    flavors,
+    networks,
+    nodes,
+    projects,
+    servers,
+    zone_builds,
+    zones,
+)
 from api.compute.described.shapes import Operation
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
@@ -16,4 +27,5 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     **zones.OPERATIONS,
     **zone_builds.OPERATIONS,
     **cells.OPERATIONS,
+    **cloudpipes.OPERATIONS,
 }
