@@ -98,7 +98,7 @@ def delete(compute: Compute, project_id: str, by: By, *, with_authority: bool = 
         there = rows.cloudpipes(conn, project_id)
         known = with_authority and rows.authority(conn, project_id) is not None
         if not there and not known:
-            raise NotFound(f"Project {project_id} has no cloudpipe.")
+            raise NotFound(f"Project {project_id[:80]} has no cloudpipe.")
         if known:
             rows.forget(conn, project_id)
     for one in there:
@@ -146,7 +146,7 @@ def revoke(compute: Compute, project_id: str, serial: str, by: By, user_id: str 
     """
     with compute.engine.begin() as conn:
         if not rows.revoke(conn, project_id, serial, user_id, compute.now(conn)):
-            raise NotFound(f"VPN certificate {serial} could not be found.")
+            raise NotFound(f"VPN certificate {serial[:80]} could not be found.")
         running = [one for one in rows.cloudpipes(conn, project_id) if one["status"] in (ACTIVE, PAUSED, SUSPENDED)]
     for one in running:
         try:
@@ -194,7 +194,7 @@ def _authority(compute: Compute, conn: Connection, project_id: str) -> Authority
 def _known(conn: Connection, project_id: str) -> Authority:
     found = rows.authority(conn, project_id)
     if found is None:
-        raise NotFound(f"Project {project_id} has no VPN.")
+        raise NotFound(f"Project {project_id[:80]} has no VPN.")
     return found
 
 

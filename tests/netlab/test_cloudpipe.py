@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import pytest
 import yaml
 
@@ -130,6 +131,26 @@ def test_a_user_reaches_the_servers_of_his_project_through_its_cloudpipe(
         raise
     finally:
         place.delete(server)
+
+
+def test_a_connection_outlives_the_compute_service(place: Region, pipe: dict[str, Any], tmp_path: Path) -> None:
+    made = _issued(place.member, "kate")
+    with client(place.lab.outside, made["config"], tmp_path, "kate") as one:
+        one.await_words(CONNECTED)
+        killed = [*place.stack.find("worker child"), *place.stack.find("worker")]
+        assert killed
+        for process in killed:
+            process.kill()
+        psutil.wait_procs(killed, 30)
+        assert one.reaches(pipe["internal_ip"])
+        await_so(lambda: place.stack.find("worker child"), 90, "another compute service")
+        (server,) = place.running("afterwards")
+        try:
+            assert one.reaches(place.addresses(server)[0])
+        finally:
+            place.delete(server)
+        assert one.said.count(CONNECTED) == 1
+    assert _console(place, pipe["instance_id"]).count("machine: starts") == 1
 
 
 def test_a_certificate_of_another_authority_is_refused(place: Region, pipe: dict[str, Any], tmp_path: Path) -> None:
