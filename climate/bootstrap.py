@@ -144,6 +144,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         network_netns=settings.network_netns or None,
         network_queue=networking.queue(settings),
         zones=zoning.options(settings, engine, vault),
+        vault=vault,
     )
 
 

@@ -43,6 +43,7 @@ def options(settings: Settings) -> NetworkOptions:
         vpn_start=settings.vpn_start,
         vpn_clients=settings.vpn_clients,
         vpn_image=settings.vpn_image_id or None,
+        vpn_flavor=settings.vpn_flavor,
         fixed_range=_range("fixed_range", settings.fixed_range),
         kept=_one("dmz_cidr", settings.dmz_cidr, IPv4Network),
         public_interface=_one("public_interface", settings.public_interface, _device),

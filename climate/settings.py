@@ -276,6 +276,7 @@ class Settings:
     vpn_start: int = _setting(1000, "First port of theirs, for networks that name none.", 1, 65535)
     vpn_clients: int = _setting(0, "Addresses at the end of each network that are kept for VPN clients.", 0, 65536)
     vpn_image_id: str = _setting("", "Image of cloudpipe servers, which have an address of their own.")
+    vpn_flavor: str = _setting("m1.tiny", "Flavor of cloudpipe servers, by name or id.")
     fixed_range: str = _setting("10.0.0.0/8", "All fixed addresses; what leaves it is translated.")
     dmz_cidr: str = _setting("", "Where servers are seen with their fixed addresses; when empty, nowhere.")
     public_interface: str = _setting("", "Interface that leads outside; when empty, nothing does.")

@@ -45,6 +45,7 @@ GIVEN = {
     "vpn_start": ("5000", "vpn_start", 5000),
     "vpn_clients": ("3", "vpn_clients", 3),
     "vpn_image_id": ("i", "vpn_image", "i"),
+    "vpn_flavor": ("m1.nano", "vpn_flavor", "m1.nano"),
     "fixed_range": ("172.16.0.0/12", "fixed_range", IPv4Network("172.16.0.0/12")),
     "dmz_cidr": ("10.128.0.0/24", "kept", IPv4Network("10.128.0.0/24")),
     "public_interface": ("eth0", "public_interface", "eth0"),

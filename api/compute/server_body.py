@@ -123,6 +123,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         access=(asked.address(server.get("accessIPv4"), 4), asked.address(server.get("accessIPv6"), 6)),
         key_name=_key(server, known=not on_offer),
         user_data=_user_data(server.get("user_data")),
+        config_drive=_config_drive(server.get("config_drive")),
         description=asked.description(server.get("description")),
         count=count,
         least=least,
@@ -289,6 +290,11 @@ def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
         if not keypairs.listed(conn, caller().user_id, wanted):
             raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
     return wanted
+
+
+def _config_drive(value: Any) -> bool:
+    """Whether a config drive is asked for: clients send an empty text where it is not."""
+    return False if value in (None, "") else asked.flag(value, "config_drive")
 
 
 def _user_data(text: Any) -> str | None:

@@ -95,7 +95,7 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
         "accessIPv6": server.access[1] or "",
         "OS-DCF:diskConfig": "MANUAL",
         "OS-EXT-AZ:availability_zone": _zone(server),
-        "config_drive": "",
+        "config_drive": "True" if server.config_drive else "",
         "key_name": server.key_name,
         "OS-SRV-USG:launched_at": _usage(server.launched_at),
         "OS-SRV-USG:terminated_at": None,

@@ -28,6 +28,7 @@ from climate.compute.store.clock import database_time
 from climate.compute.trust import SPEC, Trust
 from climate.compute.virt import VirtDriver
 from climate.compute.zones.options import Zones
+from climate.vault import Vault
 
 
 class Cast(Protocol):
@@ -79,6 +80,9 @@ class Compute:
     """The queue of network hosts, of which addresses are asked; None: they are taken from the database directly."""
     zones: Zones = field(default_factory=Zones)
     """The name of this zone, and the client that talks to its children."""
+
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the private keys of VPNs."""
 
     cells: CellOptions = field(default_factory=CellOptions)
     """This deployment as a cell in a tree of several."""

@@ -57,11 +57,11 @@ def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
 
 
 def _run(work: Work) -> None:
-    work.driver.run(work.connected())
+    work.driver.run(work.told())
 
 
 def _reserve(work: Work) -> None:
-    work.driver.prepare(work.connected(up=False))
+    work.driver.prepare(work.told(up=False))
 
 
 def _stop(work: Work) -> None:

@@ -119,11 +119,11 @@ def _arrive(work: Work, migration: Migration) -> None:
 def _begin(work: Work, *, run: bool, made: bool = False) -> None:
     """Run a guest, or have only its disk made and its interfaces plugged in."""
     if run:
-        work.driver.run(work.connected())
+        work.driver.run(work.told())
     elif made:
         work.connected(up=False)
     else:
-        work.driver.prepare(work.connected(up=False))
+        work.driver.prepare(work.told(up=False))
 
 
 def carried(compute: Compute, migration: Migration) -> Path:

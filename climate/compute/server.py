@@ -163,6 +163,8 @@ class Server:
     """The migration under way, until it is confirmed or taken back."""
     task_details: Mapping[str, Any] = field(default_factory=dict)
     """What else the task under way needs to know."""
+    config_drive: bool = False
+    """Whether it is told its metadata and user data by a drive."""
 
     @property
     def busy(self) -> bool:

@@ -14,7 +14,7 @@ from climate.compute.network.model import FLAT, VLAN, Draft, Network
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.render import names
 from climate.compute.network.wanted import Wanted
-from climate.compute.store import floating_pools, network_hosts, outlines
+from climate.compute.store import floating_pools, network_hosts, outlines, vpn
 from climate.compute.store import networks as rows
 
 MOST_AT_ONCE = 1024
@@ -145,9 +145,7 @@ def delete(conn: Connection, network_id: str) -> None:
     network = get(conn, network_id, lock=True)
     if network.project_id is not None:
         raise Conflict(f"Network must be disassociated from project {network.project_id} before delete")
-    used = rows.in_use(conn, network_id)
-    if used:
-        raise Conflict(f"Network {network_id} has {used} addresses in use")
+    _check_unused(conn, network_id)
     rows.delete(conn, network_id)
     _tell(conn, network)
 
@@ -165,9 +163,7 @@ def associate(conn: Connection, network_id: str, project_id: str) -> None:
 def disassociate(conn: Connection, network_id: str) -> None:
     """Let a network be nobody's, and be claimed anew.  NotFound; Conflict while its addresses are in use."""
     network = get(conn, network_id, lock=True)
-    used = rows.in_use(conn, network_id)
-    if used:
-        raise Conflict(f"Network {network_id} has {used} addresses in use")
+    _check_unused(conn, network_id)
     rows.associate(conn, network_id, None, unhost=True)
     _tell(conn, network)
 
@@ -188,6 +184,15 @@ def get(conn: Connection, network_id: str, *, lock: bool = False) -> Network:
     if found is None:
         raise NotFound(f"Network {network_id} could not be found.")
     return found
+
+
+def _check_unused(conn: Connection, network_id: str) -> None:
+    used = rows.in_use(conn, network_id)
+    if not used:
+        return
+    own = [one for one in vpn.cloudpipes(conn) if one["network_id"] == network_id]
+    hint = f", one of them by its cloudpipe: climate cloudpipe delete {own[0]['project_id']}" if own else ""
+    raise Conflict(f"Network {network_id} has {used} addresses in use{hint}")
 
 
 def _tell(conn: Connection, network: Network) -> None:

@@ -31,6 +31,8 @@ class NetworkOptions:
     vpn_start: int = 1000
     vpn_clients: int = 0
     vpn_image: str | None = None
+    vpn_flavor: str = "m1.tiny"
+    """Name or id of the flavor of cloudpipes."""
     fixed_range: IPv4Network = field(default=IPv4Network("10.0.0.0/8"))
     kept: IPv4Network | None = None
     """Where servers are seen with their own addresses: dmz_cidr."""

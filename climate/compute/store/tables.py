@@ -27,6 +27,7 @@ from climate.compute.store import (
     node_tables,
     outline_tables,
     volume_tables,
+    vpn_tables,
     zone_build_tables,
     zone_tables,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "node_tables",
     "outline_tables",
     "volume_tables",
+    "vpn_tables",
     "zone_build_tables",
     "zone_tables",
 ]
@@ -124,6 +126,7 @@ servers = Table(
     Column("zone", Text),
     Column("key_name", Text),
     Column("user_data", Text),
+    Column("config_drive", Boolean, nullable=False, server_default=text("false")),
     Column("build_id", Text, nullable=False),
     Column("launch_index", Integer, nullable=False),
     Column("destination", Text),

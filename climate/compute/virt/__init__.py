@@ -76,6 +76,8 @@ class Guest:
     """In the order of eth0, eth1, …"""
     volumes: tuple[Attached, ...] = ()
     """In the order of their devices."""
+    config: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The files of its config drive, by their paths; empty: it has none."""
 
     @property
     def netns(self) -> str | None:

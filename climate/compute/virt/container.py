@@ -20,7 +20,7 @@ from pathlib import Path
 
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
-from climate.compute.virt import Guest, archive, bind, dhcp_client
+from climate.compute.virt import Guest, archive, bind, config_drive, dhcp_client
 from climate.compute.virt.homes import Homes, image_of, marks
 from climate.compute.virt.kinds import Kind, of_programs
 from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
@@ -45,6 +45,8 @@ _MOUNTS = (*_PROC, "--dev", "/dev", "--tmpfs", "/run", "--tmpfs", "/tmp")  # noq
 _MOUNTED = ("proc", "dev", "run", "tmp")
 _BORROWED = ("usr", "bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _BANNER = f"/run/climate/{BANNER}"
+CONFIG = "/run/climate/config"
+"""Where a container finds the files of its config drive."""
 
 # As the first process behind the walls it gets only the signals that it asks for.
 _PAYLOAD = f"""
@@ -147,6 +149,8 @@ def _walls(guest: Guest, home: Path) -> list[str]:
     environment = {"PATH": _PATH, "HOME": "/root", **marks(home)}
     options += [word for name, value in environment.items() for word in ("--setenv", name, value)]
     options += [*_MOUNTS, "--ro-bind", str(home / BANNER), _BANNER, "--chdir", "/"]
+    if (home / config_drive.FOLDER).is_dir():
+        options += ["--ro-bind", str(home / config_drive.FOLDER), CONFIG]
     options += _volumes(guest, disk)
     return options if guest.netns is None else [*options, *_name_servers(home)]
 

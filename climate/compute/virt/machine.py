@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climate.compute.errors import VirtError
-from climate.compute.virt import Guest, cables
+from climate.compute.virt import Guest, cables, config_drive
 from climate.compute.virt.homes import CONSOLE
 from climate.compute.virt.volumes import Attached
 
@@ -54,6 +54,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *("-blockdev", json.dumps(block), "-device", f"virtio-blk-pci,drive={DISK_NODE},bootindex=1"),
         *(word for place, one in enumerate(guest.interfaces) for word in _interface(place, one.mac, machine.taps)),
         *(word for one in guest.volumes for word in _volume(one)),
+        *(_config_drive(machine.home) if (machine.home / config_drive.DISK).exists() else ()),
         *(_injected(machine.home) if (machine.home / cables.FILE).exists() else ()),
         *(() if machine.memory is None else ("-incoming", f"fd:{machine.memory}")),
         *(("-incoming", "defer") if machine.incoming else ()),
@@ -91,6 +92,13 @@ def _interface(place: int, mac: str, taps: Mapping[str, int]) -> tuple[str, ...]
 
 def _volume(one: Attached) -> tuple[str, ...]:
     return "-blockdev", json.dumps(one.block()), "-device", json.dumps(one.device_options())
+
+
+def _config_drive(home: Path) -> tuple[str, ...]:
+    """A CD, so that the names of disks are those of the server's own disk and its volumes."""
+    disk = {"driver": "file", "filename": str(home / config_drive.DISK)}
+    block = {"driver": "raw", "node-name": "config", "read-only": True, "file": disk}
+    return "-blockdev", json.dumps(block), "-device", "ide-cd,drive=config"
 
 
 def _injected(home: Path) -> tuple[str, str]:

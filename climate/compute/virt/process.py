@@ -1,8 +1,9 @@
 """Servers as processes, each in a session of its own; a RESERVED one has a folder and no process.
 
 A folder per server: `pid` (number and start time), `prepared` (there until its
-first start), `banner`, `console.log`, and `disk` (what it consists of).  Where networks
-are real each is in a network namespace of its own, with a DHCP client beside it.
+first start), `banner`, `console.log`, `config` (the files of its config drive) and
+`disk` (what it consists of).  Where networks are real each is in a network namespace
+of its own, with a DHCP client beside it.
 """
 
 import os
@@ -16,7 +17,7 @@ from typing import Protocol
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, volumes
+from climate.compute.virt import Guest, State, Wiring, archive, config_drive, dhcp_client, volumes
 from climate.compute.virt.homes import CONSOLE, PID, Homes, as_virt_error, image_of, marks
 from climate.compute.virt.kinds import Kind, of_programs
 from climate.compute.virt.live import LiveMigrator
@@ -254,6 +255,7 @@ class ProcessDriver:
             draft.mkdir()
             self.body.build(draft, guest)
             draft.rename(home / DISK)
+        config_drive.write_folder(home, guest)
         return home
 
     def _spawn(self, guest: Guest) -> None:

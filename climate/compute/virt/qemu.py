@@ -2,7 +2,8 @@
 
 A folder per server: `pid` (number and start time), `prepared` (there until its first
 start), `disk.qcow2`, `console.log`, `qmp` (the monitor's socket), `qemu.log` (its
-complaints), and `memory` while it is suspended.  A QEMU outlives whoever started it.
+complaints), `config.iso` where it has a config drive, and `memory` while it is
+suspended.  A QEMU outlives whoever started it.
 """
 
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 from climate.compute import pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, backup, cables, disks, qmp, volumes
+from climate.compute.virt import Guest, State, Wiring, backup, cables, config_drive, disks, qmp, volumes
 from climate.compute.virt.homes import CONSOLE, Homes, as_virt_error, image_of, marks
 from climate.compute.virt.kinds import Kind, of_machines
 from climate.compute.virt.live import LiveMigrator
@@ -248,6 +249,8 @@ class QemuDriver:
         else:
             disks.make(program_path(DISK_PROGRAM), image_of(guest), home / DISK, guest.disk_gb, self.work_seconds)
         cables.write_file(home, guest)
+        if memory is None:  # a guest that goes on holds parts of its drive in memory, as it was
+            config_drive.write_disk(home, guest)
         self._spawn(guest, home, memory)
         try:
             with qmp.connect(home, self.start_seconds if memory is None else self.work_seconds) as monitor:

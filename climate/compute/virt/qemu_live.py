@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from climate.compute import pids
 from climate.compute.errors import VirtError
-from climate.compute.virt import Guest, Interface, cables, disks, qmp
+from climate.compute.virt import Guest, Interface, cables, config_drive, disks, qmp
 from climate.compute.virt.handover import Handover
 from climate.compute.virt.homes import PID, PREPARED, Homes, as_virt_error, kill
 from climate.compute.virt.live import Limits, Watch
@@ -67,7 +67,8 @@ class QemuMigrator:
         (home / TOKEN).write_text(token, encoding="ascii")
         size = next(int(one["image"]["virtual-size"]) for one in nodes if one["node-name"] == DISK_NODE)
         told = {"token": token, "machine": _machine(), "pid": str(pid), "running": status == "running"}
-        return {**told, "macs": cards, "disk_bytes": size}
+        drive = home / config_drive.DISK
+        return {**told, "macs": cards, "disk_bytes": size, "config_drive": str(drive) if drive.exists() else None}
 
     @as_virt_error
     def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -84,6 +85,10 @@ class QemuMigrator:
             (waits / COPY).touch()
             (home / DISK).unlink(missing_ok=True)
             disks.create(program_path(DISK_PROGRAM), home / DISK, offer["disk_bytes"])
+            # Byte for byte: the guest goes on with the parts of it that it has in memory.
+            (home / config_drive.DISK).unlink(missing_ok=True)
+            if offer["config_drive"] is not None:
+                shutil.copy(offer["config_drive"], home / config_drive.DISK)
         wanted = replace(guest, interfaces=_as_sent(guest.interfaces, offer["macs"]))
         cables.write_file(home, wanted)
         self._spawn(wanted, home, pids.parsed(offer["pid"]))
