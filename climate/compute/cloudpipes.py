@@ -24,6 +24,7 @@ from climate.compute.store import vpn as rows
 from climate.compute.store.vpn import Authority, Row
 from climate.compute.vpn import authority, openvpn
 from climate.compute.vpn.authority import Pair
+from climate.connections import reading
 from climate.vault import Unreadable
 
 SUFFIX = "-vpn"
@@ -85,7 +86,7 @@ def create(compute: Compute, project_id: str, by: By) -> str:
 
 def listed(compute: Compute, project_id: str | None = None) -> list[Row]:
     """The cloudpipes of all projects, or of one: project_id, server_id, status and where they are reached."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.cloudpipes(conn, project_id)
 
 
@@ -134,7 +135,7 @@ def issue(compute: Compute, project_id: str, name: str, user_id: str) -> Credent
 
 def certificates(compute: Compute, project_id: str, user_id: str | None = None) -> list[Row]:
     """The certificates of a project's VPN, or of one user of it.  NotFound where the project has none."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         _known(conn, project_id)
         return rows.certificates(conn, project_id, user_id)
 

@@ -11,6 +11,7 @@ from climate.compute.context import Compute
 from climate.compute.network.hostnames import hostname
 from climate.compute.server import Server
 from climate.compute.store import keypairs, servers
+from climate.connections import reading
 
 META_DATA, USER_DATA = "openstack/latest/meta_data.json", "openstack/latest/user_data"
 """Where cloud-init looks for them.  Source: Nova's format of the drive."""
@@ -20,7 +21,7 @@ def of_server(compute: Compute, server: Server) -> Mapping[str, bytes]:
     """The files of a server's drive, by their paths; none where it has no drive.  VirtError."""
     if not server.config_drive:
         return {}
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         given = servers.user_data(conn, [server.id]).get(server.id)
         files = {META_DATA: json.dumps(_metadata(compute, conn, server)).encode()}
         told = cloudpipe_script.of_server(compute, conn, server) if given is None else base64.b64decode(given)
