@@ -5,7 +5,7 @@ from alembic import op
 from migrations.scripts import statements
 
 revision = "0025"
-down_revision = "0022"
+down_revision = "0023"
 
 
 def upgrade() -> None:
