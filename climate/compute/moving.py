@@ -84,7 +84,7 @@ def evacuate(work: Work) -> None:
     migration = _needed(work)
     _check_volumes(work)
     work.check()
-    shared = shared_home.has(work.compute, migration.source_host)
+    shared = shared_home.has(work.compute, migration.source_host) and _has_disk(work)
     if shared:
         work.driver.stop(work.guest, kindly=False)
     else:
@@ -106,6 +106,8 @@ def _arrive(work: Work, migration: Migration) -> None:
     _check_volumes(work)
     run = work.server.status == ACTIVE
     if shared_home.has(work.compute, migration.source_host):
+        if not _has_disk(work):
+            raise VirtError(f"the disk of instance {work.server.id} is not in the home of {work.compute.service_host}")
         _begin(work, run=run, made=True)
         return
     # Whatever is here is of an earlier stay, or of an attempt that was broken off.
@@ -123,6 +125,11 @@ def _begin(work: Work, *, run: bool, made: bool = False) -> None:
         work.connected(up=False)
     else:
         work.driver.prepare(work.connected(up=False))
+
+
+def _has_disk(work: Work) -> bool:
+    """Whether the driver finds the guest: a home that is a copy of another has that one's marks, and not its guests."""
+    return not work.driver.remembers(work.server.node or "") or work.server.id in work.driver.states()
 
 
 def carried(compute: Compute, migration: Migration) -> Path:
