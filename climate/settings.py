@@ -350,7 +350,7 @@ class Settings:
         10,
     )
     requests_per_second: float = _setting(
-        0.0, "Requests that a user may make in a second of each web process; 0: as many as he likes."
+        200.0, "Requests that a user who is no admin may make in a second of each web process; 0: any number."
     )
     worker_processes: int = _setting(3, "Processes of the worker; two may be busy with the rounds of hosts.", 1, 1000)
     worker_queues: str = _setting(

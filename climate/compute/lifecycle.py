@@ -14,6 +14,7 @@ from climate.compute.server import Server
 from climate.compute.store import images as image_rows
 from climate.compute.store import servers, wishes
 from climate.compute.work import Work
+from climate.connections import reading
 
 WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
 """Work that nobody is at is rung for after so long, and then every so often."""
@@ -46,7 +47,7 @@ def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAI
 
 
 def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         server: Server | None = servers.get(conn, server_id)
         if server is None or server.task is None:
             return None
@@ -58,9 +59,9 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
 def _step(work: Work, worker: str) -> bool:
     """Do what is wanted of a server now; False when something else is wanted by then."""
     try:
-        content = deeds.do(work)
+        deeds.do(work)
     except VirtError as error:
         return outcomes.failed(work.compute, work.server, worker, str(error))
     except Lost:
         return True
-    return outcomes.done(work.compute, work.server, worker, content)
+    return outcomes.done(work.compute, work.server, worker)

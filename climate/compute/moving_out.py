@@ -13,6 +13,7 @@ from climate.compute import asking, migrating, resizing
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.store import migrations as rows
+from climate.connections import reading
 
 POOLS = frozenset({"draining", "recycling", "maintenance"})
 """Pools of hosts that wait for their servers to go."""
@@ -27,12 +28,12 @@ def tend(compute: Compute) -> None:
     """Move servers away from this service's nodes that are to become empty, and confirm those that have arrived."""
     if not compute.leaving_pools:
         return
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         arrived = rows.moved_by(conn, compute.service_host, USER)
     for server_id in arrived:
         with suppress(Conflict, NotFound):  # its owner was quicker
             resizing.confirm(compute, server_id, by=_by())
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         leaving = rows.leaving(conn, compute.service_host, compute.leaving_pools)
     begun: set[int | None] = set()
     for server_id in leaving:

@@ -33,6 +33,7 @@ from climate.compute.store import findings as rows
 from climate.compute.store import migrations
 from climate.compute.store.findings import Finding, Settled
 from climate.compute.virt import State, Wiring
+from climate.connections import reading
 
 GONE = "The host of this server is gone."
 """The fault of a server whose node is not reported any more: the host's name is not for everybody."""
@@ -77,7 +78,7 @@ def put_right(compute: Compute) -> None:
     cannot say what there is.
     """
     # The rows first: what is settled there had its guest before the driver is asked.
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         settled = rows.settled(conn, compute.service_host, GONE)
     try:
         names = {spec.name for spec in compute.driver.nodes()}
@@ -147,7 +148,7 @@ def _write(compute: Compute, found: Sequence[Finding]) -> None:
 
 def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
     # The rows after the guests: a guest is made after its row, so that one without a row is left over.
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         known = migrations.whereabouts(conn, found)
         cloud = rows.cloud(conn)
     strays = sorted(set(found) - {one.server_id for one in known})

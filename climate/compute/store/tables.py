@@ -90,6 +90,9 @@ images = Table(
     CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
 )
 
+image_ids = Table("compute_image_ids", metadata, uuid("id", key=True))
+"""The ids of all images that there ever were: none is given to another image."""
+
 # A server has one image of a name and an occasion at most, so that a repeated snapshot finds the first one.
 Index(
     "uq_compute_images_server_id_name_occasion",

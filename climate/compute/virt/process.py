@@ -72,8 +72,12 @@ class Plain:
 
     def build(self, disk: Path, guest: Guest) -> None:
         image = image_of(guest)
-        if image is not None and archive.is_archive(image):
-            archive.unpack(image, disk, guest.disk_gb)
+        if image is None:
+            return
+        with image.open("rb") as file:
+            content = Path(f"/dev/fd/{file.fileno()}")
+            if archive.is_archive(content):
+                archive.unpack(content, disk, guest.disk_gb)
 
     def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
         argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]
