@@ -6,7 +6,7 @@ that was not moved, until the migration is over.  A worker that dies between two
 steps loses nothing: its successor finds the server where it was, and begins anew.
 
 Between services that share no home the disk goes through the folder of images,
-in a file that is called by the UUID of the migration.
+in a file that no image has the name of.
 """
 
 from contextlib import suppress
@@ -97,7 +97,7 @@ def _leave(work: Work, migration: Migration) -> None:
     """Stop a guest, and put its disk where the destination finds it."""
     work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
     if not shared_home.has(work.compute, migration.dest_host):
-        images.carry(work.compute, work.guest, migration.uuid, work.check)
+        images.carry(work.compute, work.guest, migration.file, work.check)
     work.check()
     _release_volumes(work)
     plugging.unplug(work.compute, work.server)
@@ -135,7 +135,7 @@ def _has_disk(work: Work) -> bool:
 
 def carried(compute: Compute, migration: Migration) -> Path:
     """The file in which a disk goes from one service to another."""
-    return images.place(compute, migration.uuid)
+    return images.place(compute, migration.file)
 
 
 def _check_volumes(work: Work) -> None:
