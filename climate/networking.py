@@ -6,7 +6,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from typing import TypeVar
 
 from climate.compute.errors import NetworkError
-from climate.compute.network import floating, vlan
+from climate.compute.network import allocator, floating, vlan
+from climate.compute.network.allocation_queue import AllocationQueue
 from climate.compute.network.driver import NetworkDriver
 from climate.compute.network.model import VLAN
 from climate.compute.network.options import FEWEST, FIRST, NetworkOptions
@@ -19,6 +20,9 @@ T = TypeVar("T")
 
 PREFIX_V6 = 64
 """Bits of each network's IPv6 prefix: guests make the others themselves."""
+
+ENOUGH_PROCESSES = 2
+"""Processes of a worker of which one answers requests for addresses while another one waits for the answer."""
 
 LABEL, LONGEST_DOMAIN = r"(?i)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", 253
 """A part of a domain's name, and its length (RFC 1123)."""
@@ -39,6 +43,7 @@ def options(settings: Settings) -> NetworkOptions:
         vpn_start=settings.vpn_start,
         vpn_clients=settings.vpn_clients,
         vpn_image=settings.vpn_image_id or None,
+        vpn_flavor=settings.vpn_flavor,
         fixed_range=_range("fixed_range", settings.fixed_range),
         kept=_one("dmz_cidr", settings.dmz_cidr, IPv4Network),
         public_interface=_one("public_interface", settings.public_interface, _device),
@@ -59,6 +64,7 @@ def options(settings: Settings) -> NetworkOptions:
         route_between_projects=settings.route_between_projects,
         mtu=settings.network_mtu,
         down_seconds=settings.network_down_seconds,
+        call_seconds=settings.network_call_seconds,
         placement=_placement(settings),
         max_networks=settings.simple_max_networks,
     )
@@ -68,6 +74,16 @@ def _placement(settings: Settings) -> str:
     if settings.network_placement != "scheduler":
         return settings.network_placement
     return FEWEST if settings.scheduler == "simple" else FIRST
+
+
+def queue(settings: Settings) -> AllocationQueue | None:
+    """The queue of which addresses are asked; None where they are taken from the database."""
+    if settings.network_allocation == "direct":
+        return None
+    # Its library is wanted by no web process otherwise.
+    from climate.compute.network.broker_queue import BrokerQueue
+
+    return BrokerQueue(settings.redis_url)
 
 
 def wires(settings: Settings) -> Wires:
@@ -96,6 +112,7 @@ def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
 def check(settings: Settings) -> None:
     """SettingError for what cannot be used; opens nothing."""
     chosen = options(settings)
+    _check_allocation(settings)
     inside, outside = chosen.floating_range, chosen.floating_cidr
     if inside is not None and outside is not None and not inside.subnet_of(outside):
         raise SettingError(f"CLIMATE_FLOATING_RANGE={inside} is not in {outside}")
@@ -106,6 +123,26 @@ def check(settings: Settings) -> None:
     if chosen.manager == VLAN and vlan.kept(chosen) >= chosen.network_size:
         raise SettingError(
             f"CLIMATE_VPN_CLIENTS={chosen.vpn_clients} leaves no address in networks of {chosen.network_size}"
+        )
+
+
+def _check_allocation(settings: Settings) -> None:
+    if settings.network_allocator not in allocator.names():
+        known = ", ".join(allocator.names())
+        raise SettingError(
+            f"CLIMATE_NETWORK_ALLOCATOR={settings.network_allocator!r}: there is none; installed are {known}"
+        )
+    if settings.network_allocation == "direct" and settings.network_allocator != allocator.BUNDLED:
+        raise SettingError(
+            f"CLIMATE_NETWORK_ALLOCATOR={settings.network_allocator!r} is asked by nobody: "
+            "it needs CLIMATE_NETWORK_ALLOCATION=queue"
+        )
+    queues = {word.strip() for word in settings.worker_queues.split(",") if word.strip()}
+    alone = settings.worker_processes < ENOUGH_PROCESSES and (not queues or ("network" in queues and len(queues) > 1))
+    if settings.network_allocation == "queue" and alone:
+        raise SettingError(
+            f"CLIMATE_WORKER_PROCESSES={settings.worker_processes}: a worker that starts leases would wait for an "
+            "answer that only it can give; it needs two, or CLIMATE_WORKER_QUEUES=network for a worker of its own"
         )
 
 

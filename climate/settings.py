@@ -245,6 +245,18 @@ class Settings:
     simple_max_networks: int = _setting(
         1000, "Networks that a host claims when they are placed on the host with the fewest.", 1
     )
+    network_allocation: str = _setting(
+        "direct",
+        "direct: the API takes addresses from the database; queue: it asks the hosts of networks by their queues.",
+        words=("direct", "queue"),
+    )
+    network_allocator: str = _setting(
+        "bundled",
+        "What a network host answers with: bundled, or an entry point of climate.network_allocators.",
+    )
+    network_call_seconds: float = _setting(
+        10.0, "Longest time that a request for addresses waits for a network host, in seconds.", 0.5, 120
+    )
     network_down_seconds: int = _setting(60, "Networks of a host not heard of for so long are claimed by others.", 1)
     network_segments: str = _setting(
         "auto",
@@ -264,6 +276,7 @@ class Settings:
     vpn_start: int = _setting(1000, "First port of theirs, for networks that name none.", 1, 65535)
     vpn_clients: int = _setting(0, "Addresses at the end of each network that are kept for VPN clients.", 0, 65536)
     vpn_image_id: str = _setting("", "Image of cloudpipe servers, which have an address of their own.")
+    vpn_flavor: str = _setting("m1.tiny", "Flavor of cloudpipe servers, by name or id.")
     fixed_range: str = _setting("10.0.0.0/8", "All fixed addresses; what leaves it is translated.")
     dmz_cidr: str = _setting("", "Where servers are seen with their fixed addresses; when empty, nowhere.")
     public_interface: str = _setting("", "Interface that leads outside; when empty, nothing does.")

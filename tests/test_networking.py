@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from climate.bootstrap import check
+from climate.compute.network.broker_queue import BrokerQueue
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.recording import RecordingNetwork
-from climate.networking import options, wires
+from climate.networking import options, queue, wires
 from climate.settings import SettingError, Settings
 
 
@@ -27,6 +28,7 @@ GIVEN = {
     "network_size": ("16", "network_size", 16),
     "network_mtu": ("1400", "mtu", 1400),
     "network_down_seconds": ("30", "down_seconds", 30),
+    "network_call_seconds": ("5", "call_seconds", 5.0),
     "network_placement": ("fewest", "placement", "fewest"),
     "simple_max_networks": ("3", "max_networks", 3),
     "flat_network_bridge": ("br7", "flat_bridge", "br7"),
@@ -43,6 +45,7 @@ GIVEN = {
     "vpn_start": ("5000", "vpn_start", 5000),
     "vpn_clients": ("3", "vpn_clients", 3),
     "vpn_image_id": ("i", "vpn_image", "i"),
+    "vpn_flavor": ("m1.nano", "vpn_flavor", "m1.nano"),
     "fixed_range": ("172.16.0.0/12", "fixed_range", IPv4Network("172.16.0.0/12")),
     "dmz_cidr": ("10.128.0.0/24", "kept", IPv4Network("10.128.0.0/24")),
     "public_interface": ("eth0", "public_interface", "eth0"),
@@ -90,12 +93,32 @@ def test_every_option_but_the_time_between_looks_can_be_set() -> None:
     assert {option for _, option, _ in GIVEN.values()} == set(NetworkOptions.__slots__) - {"look_seconds"}
 
 
+def test_addresses_are_asked_of_hosts_only_where_that_is_set() -> None:
+    assert queue(Settings()) is None
+    assert isinstance(queue(settings(network_allocation="queue", redis_url="redis://127.0.0.1:1")), BrokerQueue)
+
+
+@pytest.mark.parametrize(("processes", "queues"), [("1", ""), ("1", "events, network"), ("1", "network,compute")])
+def test_a_worker_that_would_wait_for_itself_is_refused(processes: str, queues: str) -> None:
+    with pytest.raises(SettingError, match="CLIMATE_WORKER_PROCESSES=1: a worker that starts leases would wait"):
+        check(settings(network_allocation="queue", worker_processes=processes, worker_queues=queues))
+
+
+@pytest.mark.parametrize(("processes", "queues"), [("2", ""), ("1", "network"), ("1", "events,compute")])
+def test_a_worker_that_waits_for_others_is_not(processes: str, queues: str) -> None:
+    check(settings(network_allocation="queue", worker_processes=processes, worker_queues=queues))
+    check(settings(worker_processes="1"))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         ("network_manager", "fancy"),
         ("network_driver", "none"),
         ("network_size", "4"),
+        ("network_allocation", "guessed"),
+        ("network_allocator", "not_installed"),
+        ("network_call_seconds", "0"),
         ("network_size", "many"),
         ("vlan_start", "0"),
         ("vlan_start", "4095"),

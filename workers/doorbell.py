@@ -11,6 +11,7 @@ import redis
 from celery import Celery
 from kombu.entity import Queue
 
+from climate.compute.network.allocation_queue import TASK
 from climate.service.events import QUEUE, queue_of
 from climate.settings import SettingError
 from workers import reading
@@ -18,6 +19,7 @@ from workers import reading
 RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
 TEND_POOLS, TEND_OUTSIDE = "climate.tend_pools", "climate.tend_outside"
 TEND_NETWORKS = "climate.tend_networks"
+NETWORK_REQUEST, NETWORK_MESSAGES = TASK, "climate.network_messages"
 BUILD = "climate.build"
 PREFIX = "climate:"
 """What all keys in the broker begin with."""

@@ -124,6 +124,8 @@ class Poller:
     def _ring_for_networks(self) -> None:
         for host in calls.to_ring(self.deployment.compute):
             doorbell.send(self.bell, doorbell.TEND_NETWORKS, [], doorbell.network_queue(host))
+        for host in calls.to_tell(self.deployment.compute):
+            doorbell.send(self.bell, doorbell.NETWORK_MESSAGES, [], doorbell.network_queue(host))
 
     def _ring_for_builds(self) -> None:
         """Have a worker go on with each build over zones that nobody is at."""

@@ -49,7 +49,7 @@ OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
 OUTSIDE_ROUNDS: Sequence[Round] = (powering.tend, notices.deliver)
 """By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
 
-ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK = 43, 44, 45
+ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = 43, 44, 45, 46
 """Keys of the advisory locks of whoever makes the rounds."""
 
 

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -13,12 +14,24 @@ from celery import Celery
 from climate import bootstrap
 from climate.bootstrap import Deployment
 from climate.compute import decisions, departures, leftovers, lifecycle, moving_out, reconcile, resizing, services
-from climate.compute.network import serving
+from climate.compute.network import allocator, answering, serving
+from climate.compute.network.allocator import NetworkAllocator
+from climate.compute.network.broker_queue import Replies
 from climate.compute.zones import provisioning, reporting
 from climate.service import events
 from climate.settings import Settings
 from workers import rounds
-from workers.doorbell import BUILD, RUN_EVENT, SERVE, TEND, TEND_NETWORKS, TEND_OUTSIDE, TEND_POOLS
+from workers.doorbell import (
+    BUILD,
+    NETWORK_MESSAGES,
+    NETWORK_REQUEST,
+    RUN_EVENT,
+    SERVE,
+    TEND,
+    TEND_NETWORKS,
+    TEND_OUTSIDE,
+    TEND_POOLS,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -65,8 +78,30 @@ class Desk:
         with rounds.alone(self.settings, rounds.NETWORKS_LOCK, self.deployment.compute.network_host) as mine:
             if mine:
                 serving.tend(self.deployment.compute, thorough=thorough)
+                if thorough and self.settings.network_allocation != "direct":
+                    answering.reconcile(self.deployment.compute, self.allocator)
                 if thorough:
                     reporting.report_network(self.deployment.compute)
+
+    @cached_property
+    def allocator(self) -> NetworkAllocator:
+        return allocator.load(self.settings.network_allocator, self.deployment.compute)
+
+    @cached_property
+    def replies(self) -> Replies:
+        return Replies(self.settings.redis_url)
+
+    def answer_network(self, message: Any) -> None:
+        """Answer a request for addresses of this network service."""
+        reply = answering.answer(self.allocator, message)
+        if reply is not None:
+            self.replies.send(message.get("reply_to"), reply)
+
+    def tell_network(self) -> None:
+        """Hand over what the allocator of this network service is told, unless another process of it is at it."""
+        with rounds.alone(self.settings, rounds.MESSAGES_LOCK, self.deployment.compute.network_host) as mine:
+            if mine:
+                answering.deliver(self.deployment.compute, self.allocator)
 
     def tend_pools(self) -> None:
         """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""
@@ -90,6 +125,8 @@ def register(app: Celery, desk: Desk) -> None:
         BUILD: desk.build,
         TEND: desk.tend,
         TEND_NETWORKS: desk.tend_networks,
+        NETWORK_REQUEST: desk.answer_network,
+        NETWORK_MESSAGES: desk.tell_network,
         TEND_POOLS: desk.tend_pools,
         TEND_OUTSIDE: desk.tend_outside,
     }

@@ -7,6 +7,7 @@ from api.compute import (
     aggregates,
     cells,
     child_zones,
+    cloudpipes,
     flavors,
     floating_bulk,
     floating_ips,
@@ -14,6 +15,7 @@ from api.compute import (
     hypervisors,
     instance_actions,
     keypairs,
+    live_migrations,
     migrations,
     networks,
     projects,
@@ -51,11 +53,13 @@ NOUNS = (
     zones,
     cells,
     networks,
+    cloudpipes,
     floating_ips,
     floating_bulk,
     server_addresses,
     volume_attachments,
     migrations,
+    live_migrations,
 )
 
 STATUS: dict[type[Exception], int] = {
@@ -66,6 +70,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Conflict: 409,
     errors.VirtError: 503,
     errors.MacsCollide: 503,
+    errors.NetworkUnavailable: 503,
     errors.ZoneLoop: 508,
     errors.ZoneUnavailable: 503,
     CellTimeout: 504,

@@ -7,7 +7,7 @@ from flask import Response, jsonify
 from werkzeug.exceptions import NotImplemented as NoSuchThing
 
 from api.body import read_object
-from api.compute import asked, reserved, server_addresses, server_changes, server_moves
+from api.compute import asked, live_migrations, reserved, server_addresses, server_changes, server_moves
 from api.compute.blueprint import compute_blueprint
 from api.compute.servers import find, who
 from api.current import compute
@@ -99,6 +99,7 @@ ACTIONS: Mapping[str, Action] = (
         "confirmResize": server_changes.confirm,
         "migrate": server_moves.migrate,
         "evacuate": server_moves.evacuate,
+        "os-migrateLive": live_migrations.migrate,
         "rebuild": server_changes.rebuild,
         "shelve": server_changes.shelve,
         "shelveOffload": server_changes.offload,

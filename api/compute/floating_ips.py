@@ -77,7 +77,7 @@ def release(floating_id: str) -> tuple[Body, int]:
     asked.may_write()
     with compute().engine.begin() as conn:
         there = _own(conn, floating_id)
-        floating.release(conn, there, compute().now(conn))
+        floating.release(conn, there, compute().now(conn), compute().tell_network)
     return {"released": {"id": there.id, "floating_ip": there.address}}, 202
 
 
@@ -89,7 +89,7 @@ def associate(floating_id: str) -> Body:
     with compute().engine.begin() as conn:
         fixed = floating.fixed(conn, asked.own_project(), address=fixed_ip)
         there = _own(conn, floating_id)
-        floating.associate(conn, there, fixed, compute().now(conn))
+        floating.associate(conn, there, fixed, compute().now(conn), compute().tell_network)
     return {"associated": {"floating_ip_id": there.id, "floating_ip": there.address, "fixed_ip": fixed_ip}}
 
 
@@ -99,7 +99,7 @@ def disassociate(floating_id: str) -> Body:
     asked.may_write()
     with compute().engine.begin() as conn:
         there = _own(conn, floating_id)
-        floating.disassociate(conn, there, compute().now(conn))
+        floating.disassociate(conn, there, compute().now(conn), compute().tell_network)
     return {"disassociated": {"floating_ip": there.address, "fixed_ip": there.fixed_address}}
 
 

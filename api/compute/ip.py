@@ -6,7 +6,7 @@ from typing import Any
 
 from climate.domain.errors import InvalidInput
 
-_INTERFACE = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
+_INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}")
 
 
 def address(value: Any, field: str) -> IPv4Address:
@@ -61,5 +61,5 @@ def interface(value: Any, field: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not _INTERFACE.fullmatch(value):
-        raise InvalidInput(f"{field} must be the name of an interface: at most 15 letters, digits and _ . : -")
+        raise InvalidInput(f"{field} must be the name of an interface: 1 to 15 letters, digits or . _ @ -")
     return value

@@ -123,6 +123,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         access=(asked.address(server.get("accessIPv4"), 4), asked.address(server.get("accessIPv6"), 6)),
         key_name=_key(server, known=not on_offer),
         user_data=_user_data(server.get("user_data")),
+        config_drive=_config_drive(server.get("config_drive")),
         description=asked.description(server.get("description")),
         count=count,
         least=least,
@@ -226,7 +227,11 @@ def _networks(server: dict[str, Any]) -> tuple[str, ...] | None:
         return ()
     if not isinstance(given, list) or len(given) > 16:
         raise InvalidInput('networks must be "auto", "none" or a list of at most 16 objects')
-    return tuple(_network(entry) for entry in given)
+    named = tuple(_network(entry) for entry in given)
+    twice = next((network for network in named if named.count(network) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"networks: network {twice} is there twice, and a server has one interface in each")
+    return named
 
 
 def _network(entry: Any) -> str:
@@ -239,11 +244,7 @@ def _addresses(server: dict[str, Any]) -> dict[str, str]:
     """Network -> the address that is asked for there, of those networks that `_networks` has looked at."""
     given = server.get("networks")
     named = [(_network(entry), entry.get("fixed_ip")) for entry in given] if isinstance(given, list) else []
-    found = {network: str(ip.address(wanted, "networks.fixed_ip")) for network, wanted in named if wanted is not None}
-    for network in found:
-        if [other for other, _ in named].count(network) > 1:
-            raise InvalidInput(f"networks: network {network} is there twice, and a server has one interface in each")
-    return found
+    return {network: str(ip.address(wanted, "networks.fixed_ip")) for network, wanted in named if wanted is not None}
 
 
 def _zone(server: dict[str, Any]) -> str | None:
@@ -289,6 +290,11 @@ def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
         if not keypairs.listed(conn, caller().user_id, wanted):
             raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
     return wanted
+
+
+def _config_drive(value: Any) -> bool:
+    """Whether a config drive is asked for: clients send an empty text where it is not."""
+    return False if value in (None, "") else asked.flag(value, "config_drive")
 
 
 def _user_data(text: Any) -> str | None:

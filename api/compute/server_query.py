@@ -15,7 +15,7 @@ from climate.compute.server import STATUSES, VM_STATES
 from climate.compute.store.server_lists import ORDERS, Listing
 from climate.domain.errors import Forbidden, InvalidInput
 
-NEVER = frozenset({"DELETED", "SOFT_DELETED", "SHELVED", "MIGRATING", "PASSWORD", "RESCUE", "SUSPENDING", "UNKNOWN"})
+NEVER = frozenset({"DELETED", "SOFT_DELETED", "SHELVED", "PASSWORD", "RESCUE", "SUSPENDING", "UNKNOWN"})
 """Statuses that other clouds know, and no server here ever has."""
 
 KNOWN = frozenset(STATUSES) | frozenset(STATUS_OF_TASK.values()) | NEVER

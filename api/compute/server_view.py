@@ -14,6 +14,7 @@ from climate.compute.server import (
     ACTIVE,
     BUILD,
     EVACUATE,
+    LIVE_MIGRATE,
     MIGRATE,
     PAUSED,
     REBOOT,
@@ -42,6 +43,7 @@ STATUS_OF_TASK = {
     MIGRATE: "RESIZE",
     EVACUATE: "REBUILD",
     REVERT: "REVERT_RESIZE",
+    LIVE_MIGRATE: "MIGRATING",
 }
 """Tasks that are shown as a status while they are under way."""
 
@@ -93,7 +95,7 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
         "accessIPv6": server.access[1] or "",
         "OS-DCF:diskConfig": "MANUAL",
         "OS-EXT-AZ:availability_zone": _zone(server),
-        "config_drive": "",
+        "config_drive": "True" if server.config_drive else "",
         "key_name": server.key_name,
         "OS-SRV-USG:launched_at": _usage(server.launched_at),
         "OS-SRV-USG:terminated_at": None,

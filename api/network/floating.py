@@ -71,7 +71,7 @@ def create() -> tuple[Body, int]:
         except QuotaExceeded as refusal:
             raise Conflict(str(refusal)) from None
         if fixed is not None:
-            floating.associate(conn, made, fixed, now)
+            floating.associate(conn, made, fixed, now, compute().tell_network)
         return {"floatingip": shown.floating(floating.get(conn, made.id))}, 201
 
 
@@ -114,7 +114,8 @@ def delete(floating_id: str) -> tuple[str, int]:
     asked.may_write()
     own = asked.path_id(floating_id, "Floating IP")
     with compute().engine.begin() as conn:
-        floating.release(conn, floating.get(conn, own, asked.own_project()), compute().now(conn))
+        there = floating.get(conn, own, asked.own_project())
+        floating.release(conn, there, compute().now(conn), compute().tell_network)
     return "", 204
 
 
@@ -160,6 +161,6 @@ def _move(conn: Connection, there: Floating, fixed: Fixed | None) -> None:
     if fixed is not None and stands_for == (fixed.network_id, fixed.address):
         return
     if there.fixed_address is not None:
-        floating.disassociate(conn, there, now)
+        floating.disassociate(conn, there, now, compute().tell_network)
     if fixed is not None:
-        floating.associate(conn, floating.get(conn, there.id), fixed, now)
+        floating.associate(conn, floating.get(conn, there.id), fixed, now, compute().tell_network)

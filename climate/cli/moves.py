@@ -16,7 +16,7 @@ from climate.cli.session import Session, current
 MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_node", "dest_node", "created_at")
 MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")
 
-AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "evacuate": ("ACTIVE", "SHUTOFF")}
+AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "os-migrateLive": ("ACTIVE", "PAUSED"), "evacuate": ("ACTIVE", "SHUTOFF")}
 """Action -> statuses of servers that it has succeeded with."""
 
 
@@ -24,14 +24,20 @@ AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "evacuate": ("ACTIVE", "SHUTOFF")}
 @click.argument("server")
 @click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
 @click.option("--confirm", is_flag=True, help="Keep it there once it has arrived; implies --wait.")
+@click.option("--live", is_flag=True, help="Move it while it runs; nothing is to be confirmed then.")
 @waited
-def migrate(server: str, host: str | None, confirm: bool, wait: bool, timeout: timedelta) -> None:
+def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool, timeout: timedelta) -> None:
     """Move a server to another host (administrator); `confirm` or `revert` it then.
 
-    It is shut down on the way, and started again if it was running.
+    It is shut down on the way, and started again if it was running, unless it is moved `--live`.
     """
     session = current()
     server_id = str(found.server(session.client, server)["id"])
+    if live:
+        act(session, server_id, "os-migrateLive", {"host": host, "block_migration": "auto"})
+        if wait or confirm:
+            session.show(flat(_moved_live(session, server_id, seconds(timeout))))
+        return
     act(session, server_id, "migrate", {"host": host} if host else None)
     if wait or confirm:
         shown = settled(session, server_id, AFTERWARDS["migrate"], seconds(timeout))
@@ -114,6 +120,16 @@ def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: 
     except Failure as failure:
         return str(failure)
     return None
+
+
+def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
+    """The server once it has moved; Failure when it stayed, whatever it is."""
+    shown = settled(session, server_id, AFTERWARDS["os-migrateLive"], timeout)
+    query = {"instance_uuid": server_id, "migration_type": "live-migration"}
+    found_rows = session.client.json("compute", "GET", "/os-migrations", params=query)["migrations"]
+    if found_rows and found_rows[0]["status"] != "completed":
+        raise Failure(f"server {server_id} has stayed where it was: its migration is {found_rows[0]['status']}")
+    return shown
 
 
 def _confirmed(session: Session, server_id: str, timeout: float) -> dict[str, Any]:

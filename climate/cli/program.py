@@ -6,6 +6,7 @@ import click
 
 from climate.cli import (
     cell,
+    cloudpipe,
     demo,
     doctor,
     explain,
@@ -68,6 +69,7 @@ for _command in (
     *(host.group, service.group, node.group, zone.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     *(limit.group, notice.group, floatingip.group, network.group, floating.group, storage.group, volume.group),
+    cloudpipe.group,
     *(maintenance.group, reservation.group, pool.group, power.group),
     *(raw.event_group, raw.token, raw.api, raw.completion),
 ):

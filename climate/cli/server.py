@@ -1,5 +1,6 @@
 """climate boot, server, flavor, image: the cloud's side."""
 
+import base64
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -27,6 +28,8 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
 )
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="So many servers.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--user-data", type=click.File("rb"), metavar="FILE", help="What the server is given to begin with.")
+@click.option("--config-drive", is_flag=True, help="Tell the server its metadata by a drive, also without user data.")
 @placement
 @waited
 @shown
@@ -70,6 +73,10 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
         server["return_reservation_id"] = True
     if given["metadata"]:
         server["metadata"] = dict(given["metadata"])
+    if given["user_data"] is not None:
+        server["user_data"] = base64.b64encode(given["user_data"].read()).decode()
+    if given["config_drive"]:
+        server["config_drive"] = True
     return {"server": server, **({"OS-SCH-HNT:scheduler_hints": wanted} if wanted else {})}
 
 

@@ -10,7 +10,9 @@ from climate.compute import asking
 from climate.compute.asking import Asked, By
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
-from climate.compute.network import fixed, floating
+from climate.compute.network import allocation_calls, fixed, floating
+from climate.compute.network.allocation_grants import Granted, Wanted
+from climate.compute.network.allocator import ADD
 from climate.compute.network.model import Vif
 from climate.compute.server import REWIRE, SHELVED_OFFLOADED, Server
 from climate.compute.store import addresses, network_hosts, projects, wishes
@@ -49,15 +51,40 @@ def add(compute: Compute, who: Who, network_id: str, address: str | None = None)
     """Give a server one more address of a network, any or this one; the interface that has it.
 
     Raises NotFound, Conflict, Busy, BadRequest for a network that is not its
-    project's to use, NoMoreAddresses, QuotaExceeded.
+    project's to use, NoMoreAddresses, QuotaExceeded, NetworkUnavailable.
     """
     owner = asking.get(compute, who.server_id, who.project_id).project_id
+    granted = _granted(compute, who, network_id, address)
 
     def change(conn: Connection, server: Server) -> Vif:
-        fixed.add(conn, server.id, server.project_id, network_id, compute.now(conn), address=address)
+        if granted is None:
+            fixed.add(conn, server.id, server.project_id, network_id, compute.now(conn), address=address)
+        else:
+            fixed.add_granted(conn, server.id, server.project_id, granted, compute.now(conn))
         return next(vif for vif in addresses.vifs_of(conn, [server.id]) if vif.network.id == network_id)
 
-    return _change(compute, who, change, counted=owner)
+    try:
+        return _change(compute, who, change, counted=owner)
+    except BaseException:
+        if granted is not None:
+            allocation_calls.cancel(compute, [granted.asked])
+        raise
+
+
+def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -> Granted | None:
+    """The address that the host of a network grants; None where addresses are taken from the database."""
+    if compute.network_queue is None:
+        return None
+    with compute.engine.begin() as conn:
+        server = asking.locked(conn, who.server_id, who.project_id)
+        asking.check_lock(server, who.project_id)
+        fixed.check_quota(conn, server.project_id, 1)
+        networks = fixed.chosen(conn, compute.network, server.project_id, [network_id])
+        macs = {vif.network.id: vif.mac for vif in addresses.vifs_of(conn, [server.id])}
+        exact = {} if address is None else {network_id: address}
+        wanted = Wanted(server.project_id, (server.id,), networks, exact, macs=macs)
+        prepared = allocation_calls.prepare(conn, compute, wanted)
+    return allocation_calls.ask(compute, compute.network_queue, prepared, ADD)[0]
 
 
 def remove(compute: Compute, who: Who, address: str) -> None:
@@ -65,7 +92,11 @@ def remove(compute: Compute, who: Who, address: str) -> None:
 
     Raises NotFound, Conflict while a floating address stands for it, Busy.
     """
-    _change(compute, who, lambda conn, server: fixed.remove(conn, server.id, address, compute.now(conn)))
+    _change(compute, who, lambda conn, server: _remove(compute, conn, server.id, address))
+
+
+def _remove(compute: Compute, conn: Connection, server_id: str, address: str) -> None:
+    fixed.remove(conn, server_id, address, compute.now(conn), compute.tell_network)
 
 
 def unplug(compute: Compute, who: Who, vif_id: str) -> None:
@@ -83,7 +114,7 @@ def unplug(compute: Compute, who: Who, vif_id: str) -> None:
         floating.fixed(conn, server.project_id, port_id=vif_id)
         network_hosts.call(conn, floating_rows.let_go(conn, server.id, now, vif_id))
         for address in there.addresses:
-            fixed.remove(conn, server.id, str(address), now)
+            _remove(compute, conn, server.id, str(address))
 
     _change(compute, who, change)
 

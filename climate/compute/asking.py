@@ -182,7 +182,7 @@ def record(conn: Connection, compute: Compute, server: Server, wanted: Asked, by
 
 def drop(conn: Connection, compute: Compute, server: Server) -> None:
     """Drop the row of a server that is on no node any more, its addresses and the image that it was shelved in."""
-    fixed.deallocate(conn, server.id, compute.now(conn))
+    fixed.deallocate(conn, server.id, compute.now(conn), compute.tell_network)
     if server.shelved_image is not None:
         images.drop(conn, server.shelved_image)
     wishes.delete(conn, server.id)

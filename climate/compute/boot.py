@@ -14,7 +14,8 @@ from climate.compute.claims import Attempt
 from climate.compute.context import Compute
 from climate.compute.decisions import Decision
 from climate.compute.errors import BadRequest, NoMoreAddresses, NoValidHost
-from climate.compute.network import fixed, floating
+from climate.compute.network import allocation_calls, fixed, floating
+from climate.compute.network.allocation_grants import Granted, Wanted
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.model import Network
 from climate.compute.request import BootRequest, Spec, drafts, spec_of, zoned
@@ -65,6 +66,8 @@ class _Build:
     """What else their fault is to tell."""
     from_cell: bool = False
     """Another cell has checked the quota, and may send the build twice."""
+    granted: tuple[Granted, ...] | None = None
+    """Addresses that network hosts have granted to these servers; None: they are taken from the database."""
 
     def ids(self, count: int) -> tuple[str, ...]:
         return self.server_ids[:count] if self.server_ids else tuple(str(uuid4()) for _ in range(count))
@@ -125,7 +128,7 @@ def _settle(compute: Compute, build: _Build) -> list[Server]:
     if build.offered is not None and build.offered.destination is not None:
         spec = replace(spec, destination=build.offered.destination)
     try:
-        made = claims.settle(compute, lambda attempt: _placed(compute, attempt, build, spec))
+        made = _with_addresses(compute, build, spec)
     except NoMoreAddresses as short:
         if not build.request.least <= short.found < build.request.count:
             raise
@@ -136,22 +139,45 @@ def _settle(compute: Compute, build: _Build) -> list[Server]:
     return made
 
 
+def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]:
+    """Place the servers; where network hosts grant addresses, ask them before, and give back what is not used."""
+    if compute.network_queue is None:
+        return claims.settle(compute, lambda attempt: _placed(compute, attempt, build, spec))
+    with compute.engine.begin() as conn:
+        wanted = _wanted(compute, conn, build)
+        prepared = allocation_calls.prepare(conn, compute, wanted)
+    granted = tuple(allocation_calls.ask(compute, compute.network_queue, prepared))
+    ready = replace(build, server_ids=wanted.server_ids, granted=granted)
+    used: set[str] = set()
+    try:
+        made = claims.settle(compute, lambda attempt: _placed(compute, attempt, ready, spec))
+        used = {server.id for server in made if server.node_id is not None}
+    finally:
+        allocation_calls.cancel(compute, [one.asked for one in granted], used)
+    return made
+
+
+def _wanted(compute: Compute, conn: Connection, build: _Build) -> Wanted:
+    """The addresses to ask for; raises what `boot` raises, for what can be seen to be refused."""
+    request = build.request
+    lookup.check_image(conn, request.image_id, request.flavor)
+    ids, networks = build.ids(_count(conn, build)), _networks(compute, conn, build)
+    fixed.check_quota(conn, request.project_id, len(networks) * len(ids))
+    return Wanted(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request))
+
+
 def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> list[Server]:
     """The servers as they are written down: on their nodes, or in ERROR."""
     request, conn = build.request, attempt.conn
-    if build.from_cell:
-        if not cell_messages.once(conn, build.id):
-            return []
-        count = request.count
-    else:
-        count = _count(conn, build)
+    if build.from_cell and not cell_messages.once(conn, build.id):
+        return []
+    count = _count(conn, build)
     if build.task == RESERVE:
         lookup.pin_image(conn, request.image_id)
     lookup.check_image(conn, request.image_id, request.flavor)
     granting.check_hints(conn, spec)
     _check_place(compute, conn, build, spec)
-    networks = fixed.chosen(conn, compute.network, request.project_id, request.networks)
-    fixed.check_wanted(networks, request.addresses, request.count)
+    networks = _networks(compute, conn, build)
     group_id = groups.hinted(conn, request.hints, request.project_id)
     if group_id is not None:
         group, most = groups.joining(conn, compute.rules, group_id, request.project_id, request.least)
@@ -177,11 +203,21 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
 
 
 def _count(conn: Connection, build: _Build) -> int:
-    """How many servers the quota allows."""
+    """How many servers the quota allows, and there are addresses for."""
     request = build.request
-    if build.offered is not None and build.offered.counted:
+    if build.from_cell or (build.offered is not None and build.offered.counted):
         return request.count
-    return quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+    most = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+    return most if build.granted is None else min(most, len(build.server_ids))
+
+
+def _networks(compute: Compute, conn: Connection, build: _Build) -> tuple[Network, ...]:
+    """The networks of the servers; those of which hosts have granted addresses, if they have."""
+    request = build.request
+    wanted = request.networks if build.granted is None else [one.network.id for one in build.granted]
+    networks = fixed.chosen(conn, compute.network, request.project_id, wanted)
+    fixed.check_wanted(networks, request.addresses, request.count)
+    return networks
 
 
 def _check_place(compute: Compute, conn: Connection, build: _Build, spec: Spec) -> None:
@@ -210,11 +246,18 @@ def _connect(
     """Give new servers their addresses."""
     (networks, made), request, options = what, build.request, compute.network
     ids, now = tuple(server.id for server in made), compute.now(conn)
-    vpn = options.vpn_image is not None and request.image_id == options.vpn_image
-    fixed.allocate(conn, fixed.Asked(request.project_id, ids, networks, request.addresses, vpn), now)
+    asked = fixed.Asked(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request))
+    if build.granted is None:
+        fixed.allocate(conn, asked, now)
+    else:
+        fixed.record(conn, asked, build.granted, now)
     if options.auto_assign and networks and MANAGERS[networks[0].manager].FLOATING:
         pool = floating.pool(conn, None, options.floating_pool)
-        floating.auto_assign(conn, request.project_id, ids, pool, now)
+        floating.auto_assign(conn, request.project_id, ids, (pool, now), compute.tell_network)
+
+
+def _is_vpn(compute: Compute, request: BootRequest) -> bool:
+    return compute.network.vpn_image is not None and request.image_id == compute.network.vpn_image
 
 
 def _on(draft: Server, pick: Pick, task: str, group_id: str | None) -> Server:

@@ -11,7 +11,9 @@ from sqlalchemy import Connection, Engine
 from climate.compute.cells.options import CellOptions
 from climate.compute.flavor import Flavor
 from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
+from climate.compute.network.allocation_queue import AllocationQueue
 from climate.compute.network.options import NetworkOptions
+from climate.compute.network.telling import TellNetwork, silent_network
 from climate.compute.network.wires import Wires
 from climate.compute.scheduler.filters import FILTERS
 from climate.compute.scheduler.multi import scheduler_of
@@ -21,10 +23,12 @@ from climate.compute.scheduler.rules import Rules
 from climate.compute.scheduler.select import select
 from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.scheduler.weighers import WEIGHERS
+from climate.compute.store import network_messages
 from climate.compute.store.clock import database_time
 from climate.compute.trust import SPEC, Trust
 from climate.compute.virt import VirtDriver
 from climate.compute.zones.options import Zones
+from climate.vault import Vault
 
 
 class Cast(Protocol):
@@ -72,8 +76,13 @@ class Compute:
     """The network service that this process is; None: it is called as the compute service is."""
     network_netns: str | None = None
     """The network namespace in which that one serves; None: this one."""
+    network_queue: AllocationQueue | None = None
+    """The queue of network hosts, of which addresses are asked; None: they are taken from the database directly."""
     zones: Zones = field(default_factory=Zones)
     """The name of this zone, and the client that talks to its children."""
+
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the private keys of VPNs."""
 
     cells: CellOptions = field(default_factory=CellOptions)
     """This deployment as a cell in a tree of several."""
@@ -95,6 +104,11 @@ class Compute:
     def network_host(self) -> str:
         """The name of the network service that this process is, when it tends networks."""
         return self.network_service or self.service_host
+
+    @property
+    def tell_network(self) -> TellNetwork:
+        """What writes down changes for the allocators of networks, where addresses are asked of their queue."""
+        return silent_network if self.network_queue is None else network_messages.write
 
     @property
     def images(self) -> Path:

@@ -6,12 +6,13 @@ worker that dies between two of them loses nothing: its successor begins anew.
 
 from collections.abc import Callable, Mapping
 
-from climate.compute import attachments, images, moving, plugging
+from climate.compute import attachments, images, live_moving, moving, plugging
 from climate.compute.errors import VirtError
 from climate.compute.server import (
     ACTIVE,
     DELETE,
     EVACUATE,
+    LIVE_MIGRATE,
     MIGRATE,
     PAUSE,
     REBOOT,
@@ -56,11 +57,11 @@ def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
 
 
 def _run(work: Work) -> None:
-    work.driver.run(work.connected())
+    work.driver.run(work.told())
 
 
 def _reserve(work: Work) -> None:
-    work.driver.prepare(work.connected(up=False))
+    work.driver.prepare(work.told(up=False))
 
 
 def _stop(work: Work) -> None:
@@ -151,6 +152,7 @@ DEEDS: Mapping[str, Deed] = {
     REVERT: _revert,
     MIGRATE: moving.migrate,
     EVACUATE: moving.evacuate,
+    LIVE_MIGRATE: live_moving.migrate,
     REWIRE: _rewire,
     DELETE: Work.clear,
 }

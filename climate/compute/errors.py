@@ -111,6 +111,10 @@ class NetworkError(ComputeError):
     """The network of a host could not be made as it should be."""
 
 
+class NetworkUnavailable(ComputeError):
+    """The network host does not answer now: try again later."""
+
+
 class ZoneLoop(ComputeError):
     """The request came back to a zone that it has been in: a child zone leads to one of its parents."""
 

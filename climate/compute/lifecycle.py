@@ -6,7 +6,7 @@ what is to be done is read from the row each time, and one worker at a time has 
 
 from uuid import uuid4
 
-from climate.compute import deeds, departures, guests, heartbeat, outcomes
+from climate.compute import deeds, departures, guests, heartbeat, member_orders, outcomes
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.heartbeat import CLAIM_SECONDS, Check, Lost
@@ -25,13 +25,15 @@ def carry_out(compute: Compute, server_id: str) -> None:
 
     A ring carries the server's id and nothing else: which of its nodes the
     service works on is read from the row (cloud.md F.5).  A ring that went to
-    a service of which the server's node is not does nothing.
+    a service of which the server's node is not does nothing.  An id that is an
+    order of a cluster to this service is carried out as such.
     """
     worker = str(uuid4())
     with compute.engine.begin() as conn:
-        mine = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
-    if not mine:
+        claimed = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
+    if not claimed:
         departures.clear(compute, server_id)
+        member_orders.carry_out(compute, server_id)
         return
     with heartbeat.kept(compute, server_id, worker) as check:
         done = False
@@ -41,7 +43,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
 
 
 def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAIN_SECONDS) -> list[tuple[str, str]]:
-    """(service host, server id) of work that nobody is at, to be rung for again."""
+    """(service host, id of a server or an order) of work that nobody is at, to be rung for again."""
     with compute.engine.begin() as conn:
         return wishes.unfinished(conn, compute.now(conn), wait, again)
 

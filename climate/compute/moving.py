@@ -55,12 +55,12 @@ def current(compute: Compute, server: Server) -> Migration | None:
 
 def migrate(work: Work) -> None:
     """Do this node's part of a cold migration: leave it, or arrive at it.  VirtError."""
-    migration = _needed(work)
+    migration = needed(work)
     if migration.is_at_destination(work.server.node_id):
-        _tell(work.compute, migration, POST_MIGRATING)
+        tell(work.compute, migration, POST_MIGRATING)
         _arrive(work, migration)
     else:
-        _tell(work.compute, migration, MIGRATING)
+        tell(work.compute, migration, MIGRATING)
         _leave(work, migration)
 
 
@@ -69,7 +69,7 @@ def leave_again(work: Work) -> bool:
     migration = current(work.compute, work.server)
     if migration is None or not migration.is_at_destination(work.server.node_id):
         return False
-    _tell(work.compute, migration, REVERTING)
+    tell(work.compute, migration, REVERTING)
     work.check()
     work.driver.stop(work.guest, kindly=work.server.before == ACTIVE)
     if shared_home.has(work.compute, migration.source_host):
@@ -82,8 +82,8 @@ def leave_again(work: Work) -> bool:
 
 def evacuate(work: Work) -> None:
     """Make a server anew on this node, or start it from its disk where the homes are shared.  VirtError."""
-    migration = _needed(work)
-    _check_volumes(work)
+    migration = needed(work)
+    check_volumes(work)
     work.check()
     shared = shared_home.has(work.compute, migration.source_host) and _has_disk(work)
     if shared:
@@ -104,7 +104,7 @@ def _leave(work: Work, migration: Migration) -> None:
 
 
 def _arrive(work: Work, migration: Migration) -> None:
-    _check_volumes(work)
+    check_volumes(work)
     run = work.server.status == ACTIVE
     if shared_home.has(work.compute, migration.source_host):
         if not _has_disk(work):
@@ -121,11 +121,11 @@ def _arrive(work: Work, migration: Migration) -> None:
 def _begin(work: Work, *, run: bool, made: bool = False) -> None:
     """Run a guest, or have only its disk made and its interfaces plugged in."""
     if run:
-        work.driver.run(work.connected())
+        work.driver.run(work.told())
     elif made:
         work.connected(up=False)
     else:
-        work.driver.prepare(work.connected(up=False))
+        work.driver.prepare(work.told(up=False))
 
 
 def _has_disk(work: Work) -> bool:
@@ -138,7 +138,7 @@ def carried(compute: Compute, migration: Migration) -> Path:
     return images.place(compute, migration.file)
 
 
-def _check_volumes(work: Work) -> None:
+def check_volumes(work: Work) -> None:
     """Return when the volumes of a server are where its guest will look for them."""
     for one in attachments.of_guest(work.compute, work.server):
         if not one.home.is_dir():
@@ -161,10 +161,10 @@ def done(compute: Compute, server: Server, worker: str) -> bool | None:
     arrived = migration.is_at_destination(server.node_id)
     if arrived is (server.task == MIGRATE):
         return None
-    return _hand_over(compute, server, worker, migration)
+    return hand_over(compute, server, worker, migration)
 
 
-def _hand_over(compute: Compute, server: Server, worker: str, migration: Migration) -> bool:
+def hand_over(compute: Compute, server: Server, worker: str, migration: Migration) -> bool:
     """Put a server onto the other node; False when something else is wanted of it by now."""
     to, host = migration.beyond(server.node_id)
     with compute.engine.begin() as conn:
@@ -280,13 +280,15 @@ def dropped(conn: Connection, server: Server, now: datetime) -> None:
         rows.free(conn, server.migration_id, now)
 
 
-def _needed(work: Work) -> Migration:
+def needed(work: Work) -> Migration:
+    """The migration that a server is in; VirtError when it is not known."""
     migration = current(work.compute, work.server)
     if migration is None:
         raise VirtError(f"the migration of instance {work.server.id} is not known")
     return migration
 
 
-def _tell(compute: Compute, migration: Migration, status: str) -> None:
+def tell(compute: Compute, migration: Migration, status: str) -> None:
+    """Say how far a migration is."""
     with compute.engine.begin() as conn:
         rows.set_status(conn, migration.id, status, compute.now(conn))

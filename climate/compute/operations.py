@@ -14,6 +14,7 @@ from climate.compute import (
     evacuating,
     fault,
     guests,
+    live_migrating,
     migrating,
     rebuilding,
     resizing,
@@ -112,6 +113,12 @@ def migrate(compute: Compute, who: Who, host: str | None) -> None:
     migrating.migrate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.live_migrate)
+def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
+    """Move a running server to another host, None: to any; see `live_migrating.live_migrate` for `block`."""
+    live_migrating.live_migrate(compute, who.server_id, host, block, by=who.by)
+
+
 @at_top(proxy.evacuate)
 def evacuate(compute: Compute, who: Who, host: str | None) -> None:
     """Make a server whose host is down anew on another one; None: on any."""
@@ -198,7 +205,7 @@ def associate(compute: Compute, who: Who, address: str, fixed_address: str | Non
     with compute.engine.begin() as conn:
         fixed = floating.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
         there = floating.by_address(conn, address, who.project_id)
-        floating.associate(conn, there, fixed, compute.now(conn))
+        floating.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
 
 
 @at_top(proxy.disassociate)
@@ -209,4 +216,4 @@ def disassociate(compute: Compute, who: Who, address: str) -> None:
         there = floating.by_address(conn, address, who.project_id)
         if there.server_id != server.id:
             raise Conflict(f"Floating IP {address} is not associated with instance {server.id}.")
-        floating.disassociate(conn, there, compute.now(conn))
+        floating.disassociate(conn, there, compute.now(conn), compute.tell_network)

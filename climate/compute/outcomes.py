@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import asking, claims, fault, heartbeat, images, moving, plugging, retry
+from climate.compute import asking, claims, fault, heartbeat, images, live_moving, moving, plugging, retry
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.flavor import recorded
@@ -20,6 +20,7 @@ from climate.compute.server import (
     DELETE,
     ERROR,
     EVACUATE,
+    LIVE_MIGRATE,
     MAKING,
     MIGRATE,
     RESIZE,
@@ -45,6 +46,8 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     task = server.task or ""
     if task == DELETE:
         return gone(compute, server)
+    if task == LIVE_MIGRATE:
+        return live_moving.done(compute, server, worker)
     handed = moving.done(compute, server, worker)
     if handed is not None:
         return handed
@@ -72,6 +75,8 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
         return True
     if task == EVACUATE:
         return moving.not_evacuated(compute, server, worker, reason)
+    if task == LIVE_MIGRATE:
+        return live_moving.failed(compute, server, worker, reason)
     if task == MIGRATE:
         return moving.taken_back(compute, server, worker, reason)
     if task == UNSHELVE and heartbeat.renew(compute, server.id, worker):

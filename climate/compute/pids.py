@@ -45,9 +45,17 @@ class Pid:
 def read(path: Path) -> Pid | None:
     """The process that a pid file names; None when there is no such file or it is damaged."""
     try:
-        number, started = path.read_text(encoding="ascii").split(maxsplit=1)
-        return Pid(int(number), started.strip())
+        return parsed(path.read_text(encoding="ascii"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+
+
+def parsed(text: str) -> Pid | None:
+    """The process that was written as a text; None when that is damaged."""
+    try:
+        number, started = text.split(maxsplit=1)
+        return Pid(int(number), started.strip())
+    except ValueError:
         return None
 
 
@@ -72,10 +80,10 @@ def state(pid: Pid | None) -> str | None:
     return found[0]
 
 
-def carrying(variable: str, value: str) -> Iterator[Pid]:
-    """The live processes that have `variable=value` in their environment."""
-    wanted = f"{variable}={value}".encode()
-    bearers = (folder for folder in _PROC.glob("[0-9]*") if wanted in _environment(folder))
+def carrying(marks: Mapping[str, str]) -> Iterator[Pid]:
+    """The live processes that have all of these variables in their environment."""
+    wanted = {f"{variable}={value}".encode() for variable, value in marks.items()}
+    bearers = (folder for folder in _PROC.glob("[0-9]*") if wanted.issubset(_environment(folder)))
     return (pid for folder in bearers if (pid := of(int(folder.name))))
 
 

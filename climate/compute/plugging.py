@@ -6,9 +6,11 @@ All of it is "make it so", like the verbs of the drivers: what is there already 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Interface, IPv6Address, IPv6Interface
+from ipaddress import IPv4Interface, IPv4Network, IPv6Address, IPv6Interface
 
-from climate.compute import netns
+from sqlalchemy import Connection
+
+from climate.compute import cloudpipe_script, netns
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.network import ipv6, managers
@@ -48,11 +50,12 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
     """
     with reading(compute.engine) as conn:
         vifs = addresses.vifs_of(conn, [server.id])
+        routed = {vif.id: _routed(conn, vif) for vif in vifs}
     socket = _socket(compute, server.node or "")
     if socket.wiring is not Wiring.NONE:
         try:
             for vif in vifs:
-                _connect(socket.driver, _plug(compute, socket, vif, up=up))
+                _connect(socket.driver, replace(_plug(compute, socket, vif, up=up), ranges=routed[vif.id]))
         except NetworkError as error:
             raise VirtError(f"the network cannot be made: {error}") from error
     wired = socket.driver.real
@@ -172,6 +175,14 @@ def _plug(compute: Compute, socket: Socket, vif: Vif, *, up: bool) -> Plug:
         router=network.gateway if static and vif.place == 0 else None,
         up=up,
     )
+
+
+def _routed(conn: Connection, vif: Vif) -> tuple[IPv4Network, ...]:
+    """The addresses of VPN clients, which only the cloudpipe of a network answers for."""
+    if vif.network.vpn_private_address not in vif.addresses:
+        return ()
+    given = cloudpipe_script.clients(conn, vif.network.id)
+    return () if given is None else tuple(given.ranges)
 
 
 def _own(vif: Vif) -> list[IPv4Interface]:

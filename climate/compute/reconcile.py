@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute import departures, plugging
+from climate.compute import departures, live_moving, plugging
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.server import (
@@ -83,8 +83,8 @@ def put_right(compute: Compute) -> None:
     try:
         names = {spec.name for spec in compute.driver.nodes()}
         told = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
+        compute.driver.tidy()  # first: a cluster restarts what a failed member has lost, before that is looked at
         found = compute.driver.states()
-        compute.driver.tidy()
     except VirtError as error:
         log.error("the servers were not looked at", host=compute.service_host, reason=str(error))
         return
@@ -93,6 +93,8 @@ def put_right(compute: Compute) -> None:
     _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
     _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
     departures.clear(compute)
+    live_moving.take_back(compute)
+    live_moving.drop_strays(compute)
     try:
         plugging.sweep(compute)
         _plug_in(compute, settled)

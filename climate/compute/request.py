@@ -128,6 +128,9 @@ class BootRequest:
     """`host`, `host:node` or `:node`: where else no server goes, all filters being asked.  For administrators."""
     key_name: str | None = None
     user_data: str | None = None
+    """What the servers are given to begin with, in Base64."""
+    config_drive: bool = False
+    """Tell them their metadata by a drive, with user data or without."""
     description: str | None = None
     access: tuple[str | None, str | None] = (None, None)
     """The addresses at which its owner says that a server is reached: one of IPv4, one of IPv6."""
@@ -165,6 +168,7 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
         description=request.description,
         destination=request.destination,
         access=request.access,
+        config_drive=request.config_drive or request.user_data is not None,
     )
     if len(ids) == 1 and request.whole <= 1:
         return [first]

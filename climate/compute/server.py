@@ -48,7 +48,7 @@ PAUSE, UNPAUSE, SUSPEND, RESUME = "pausing", "unpausing", "suspending", "resumin
 REBOOT, REBOOT_HARD, SNAPSHOT, REBUILD = "rebooting", "rebooting_hard", "image_snapshot", "rebuilding"
 SHELVE, UNSHELVE, DELETE = "shelving", "unshelving", "deleting"
 RESIZE, REVERT, REWIRE = "resize_migrating", "resize_reverting", "rewiring"
-MIGRATE, EVACUATE = "resize_prep", "rebuild_spawning"
+MIGRATE, EVACUATE, LIVE_MIGRATE = "resize_prep", "rebuild_spawning", "migrating"
 
 _SETTLED = frozenset({ACTIVE, SHUTOFF, PAUSED, SUSPENDED})
 """Statuses of a server that has a guest, and nothing wrong with it."""
@@ -73,6 +73,7 @@ WISHES = {
         Wish(REBUILD, "rebuild", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
         Wish(RESIZE, "resize", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
         Wish(MIGRATE, "migrate", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        Wish(LIVE_MIGRATE, "os-migrateLive", frozenset({ACTIVE, PAUSED}), None),
         Wish(EVACUATE, "evacuate", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
         Wish(REVERT, "revertResize", frozenset({VERIFY_RESIZE}), None),
         Wish(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
@@ -162,6 +163,8 @@ class Server:
     """The migration under way, until it is confirmed or taken back."""
     task_details: Mapping[str, Any] = field(default_factory=dict)
     """What else the task under way needs to know."""
+    config_drive: bool = False
+    """Whether it is told its metadata and user data by a drive."""
 
     @property
     def busy(self) -> bool:

@@ -2,7 +2,7 @@
 
 import structlog
 
-from climate.compute import shared_home
+from climate.compute import member_orders, shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.flavor import DEFAULTS
@@ -34,6 +34,7 @@ def refresh(compute: Compute) -> None:
         return
     with compute.engine.begin() as conn:
         gone = services.report(conn, host, specs, compute.defaults)
+    member_orders.report(compute)
     for node_id in gone:
         log.info(f"Deleting orphan compute node {node_id}", host=host)
 

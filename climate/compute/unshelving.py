@@ -43,9 +43,10 @@ def _placed(
     asking.idle(server, UNSHELVE)
     images.shelved(conn, compute, server)
     spec = replace(replacement(server, ()), group=group, build_id=server.build_id, server_ids=(server.id,))
-    spec = replace(spec, trust=trust)
+    # As in Nova, what an administrator forced was for the boot: the node may be closed or full by now.
+    spec = replace(spec, trust=trust, force_hosts=(), force_nodes=(), destination=None)
     if zone is not None:
-        spec = replace(spec, zone=zone, force_hosts=(), force_nodes=(), destination=None)
+        spec = replace(spec, zone=zone)
         lookup.check_place(conn, spec, compute.rules.options.default_zone)
     plan = claims.claim(compute, attempt, lookup.completed(conn, compute.rules, spec), 1, 1)
     pick, now = plan.picks[0], compute.now(conn)

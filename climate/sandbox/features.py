@@ -33,6 +33,7 @@ PROGRAMS: Mapping[str, str] = {
     "conntrack": "conntrack",
     "udhcpc": "udhcpc",
     "ping": "iputils-ping",
+    "openvpn": "openvpn",
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-img": "qemu-utils",
 }

@@ -73,6 +73,8 @@ class Wire:
     """Answers about builds over zones, one a request."""
     volume_attached: bool = False
     """Whether a server has the volume."""
+    cloudpipe_answers: list[tuple[int, Any]] = field(default_factory=list)
+    """What requests about cloudpipes are answered with, in this order."""
     member: bool = False
     """Whether whoever asks is no administrator."""
     """What is told of how any server was placed."""
@@ -125,6 +127,8 @@ class Wire:
             return self._storage_pools(request, rest.split("/")[2:], body)
         if request.path.startswith("/volume/v3/volumes"):
             return self._volumes(request, request.path.split("/")[4:])
+        if "/os-cloudpipe" in request.path:
+            return _json(*self.cloudpipe_answers.pop(0))
         if request.path.endswith("/os-volume_attachments") and request.method == "POST":
             return _json(200, {"volumeAttachment": {"id": VOLUME, "device": "/dev/vdb"}})
         part = {"reservation": self._reservation, "compute": self._compute}.get(prefix, self._rest)

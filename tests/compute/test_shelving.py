@@ -173,3 +173,16 @@ def test_only_a_shelved_server_is_unshelved_and_only_once(here: Place) -> None:
         asking.ask(here.compute, server.id, STOP)
     here.settle()
     assert here.drift() == []
+
+
+def test_it_comes_back_elsewhere_when_the_node_that_was_forced_is_full(here: Place) -> None:
+    server = here.boot_one(zone="nova::n2", admin=True)
+    assert server.node == "n2"
+    shelved(here, server)
+    for _ in range(2):
+        here.boot_one(HALF, zone="nova::n2", admin=True)
+    unshelving.unshelve(here.compute, server.id)
+    here.settle()
+    after = here.look(server.id)
+    assert after.status == ACTIVE
+    assert after.node in ("n1", "n3", "n4")

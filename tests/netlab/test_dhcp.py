@@ -285,7 +285,7 @@ def test_a_bridge_that_was_made_anew_gets_a_new_server(
 
 def test_nothing_is_left_of_a_server_that_is_stopped(servers: DhcpServers, link: Link, folder: Path) -> None:
     servers.start(link, dhcp(entry(1)))
-    family = list(pids.carrying(MARK, str(folder / link.network_id)))
+    family = list(pids.carrying({MARK: str(folder / link.network_id)}))
     assert len(family) >= 2, "the server and what calls its script"
     for _ in range(2):
         servers.stop(link.network_id)

@@ -1,6 +1,7 @@
 """What a guest says is let through when it is its own to say, and not otherwise."""
 
-from ipaddress import IPv6Address
+from dataclasses import replace
+from ipaddress import IPv4Network, IPv6Address
 
 import pytest
 
@@ -82,6 +83,21 @@ def test_what_is_its_own_passes(pair: tuple[Guest, Guest]) -> None:
 def test_what_is_forged_does_not(pair: tuple[Guest, Guest]) -> None:
     with pair[0].socket() as sender, pair[1].socket() as receiver:
         assert frames.arrived(FORGED | LAST, sender, receiver) == {"last"}
+
+
+def test_a_router_may_speak_for_what_is_behind_it_and_for_nothing_else(on: On, pair: tuple[Guest, Guest]) -> None:
+    """As a cloudpipe does for the clients of its VPN."""
+    on("c1").plug(replace(pair[0].plug, ranges=(IPv4Network("10.0.0.8/30"),)))
+    behind = {
+        "client": mine(IPV4, ipv4("10.0.0.9", udp(1000, 1000, "client"))),
+        "client-arp": mine(ARP, arp(MAC, "10.0.0.9", "client-arp")),
+    }
+    beyond = {
+        "no-client": mine(IPV4, ipv4("10.0.0.12", udp(1000, 1000, "no-client"))),
+        "no-client-arp": mine(ARP, arp(MAC, "10.0.0.12", "no-client-arp")),
+    }
+    with pair[0].socket() as sender, pair[1].socket() as receiver:
+        assert frames.arrived(OWN | FORGED | behind | beyond | LAST, sender, receiver) == {*OWN, *behind, "last"}
 
 
 def test_all_of_it_would_arrive_if_nothing_held_it_back(pair: tuple[Guest, Guest]) -> None:

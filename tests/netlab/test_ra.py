@@ -106,7 +106,7 @@ def test_it_is_started_anew_only_for_something_new(adverts: RouterAdverts, link:
 
 def test_nothing_is_left_of_what_is_stopped(adverts: RouterAdverts, link: Link, tmp_path: Path) -> None:
     adverts.start(link, PREFIX)
-    family = list(pids.carrying(MARK, str(tmp_path / "ra" / "net-br100")))
+    family = list(pids.carrying({MARK: str(tmp_path / "ra" / "net-br100")}))
     assert family
     for _ in range(2):
         adverts.stop("net-br100")

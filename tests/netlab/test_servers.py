@@ -113,7 +113,7 @@ def test_a_client_that_was_killed_is_replaced_and_a_stray_one_is_not_doubled(sit
     site.driver.run(one.guest)
     second = client(site, one)
     # The kernel puts a new process's environment in place a moment after it is there.
-    until(lambda: second in pids.carrying("CLIMATE_DHCP_OF", one.guest.id), "an environment")
+    until(lambda: second in pids.carrying({"CLIMATE_DHCP_OF": one.guest.id}), "an environment")
     home = site.driver.homes.of(one.guest.id)  # type: ignore[attr-defined]
     (home / "dhcp-eth0.pid").unlink()
     site.driver.run(one.guest)

@@ -57,7 +57,7 @@ def silent_until_woken(place: Region) -> None:
         assert place.server(sleeper)["status"] == "RESERVED"
         assert guests.silent(netns_of(awake), address)
         assert guests.packets_from(place.host_of(sleeper), place.port(sleeper)) == 0
-        assert list(pids.carrying(MARK, sleeper)) == []
+        assert list(pids.carrying({MARK: sleeper})) == []
         place.wake(sleeper)
         await_so(lambda: place.reaches(awake, address), 60, "an answer of the one that was woken")
         await_so(lambda: place.configured(sleeper) == address, 60, "the address that was promised")

@@ -99,6 +99,8 @@ class Furnished:
             "builds": ["none"],
             "migrations": ["1"],
             "os-zone-builds": ["r-nobodys"],
+            "os-cloudpipe": ["project"],
+            "certificates": ["1"],
             "os-networks": [self.admin.get(f"{C}/os-networks")["networks"][0]["id"]],
         }
         self.known |= self.networks.furnish(self.servers["ACTIVE"]) | {"os-volume_attachments": self._volumes()}

@@ -35,6 +35,14 @@ REBUILD = thing(
     **DISK_CONFIG,
 )
 
+LIVE = thing(
+    ("host", "block_migration"),
+    host=or_null(name()),
+    block_migration={"anyOf": [flag(), one_of("auto")]},
+    disk_over_commit=flag(),
+    force=flag(),
+)
+
 ACTION: Schema = {
     "anyOf": [
         *(below(wish, NOTHING) for wish in (*WISHES, "shelveOffload", "unlock", "forceDelete")),
@@ -43,6 +51,7 @@ ACTION: Schema = {
         below("resize", below("flavorRef", name())),
         below("rebuild", REBUILD),
         below("migrate", or_null(thing(host=or_null(name())))),
+        below("os-migrateLive", LIVE),
         below("evacuate", thing(host=or_null(name()), adminPass=text(), force=flag(), onSharedStorage=flag())),
         below("unshelve", or_null(thing(availability_zone=name()))),
         below("lock", or_null(thing(locked_reason=name()))),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from api.compute.described import (
     actions,
     cells,
+    cloudpipes,
     flavors,
     migrations,
     networks,
@@ -28,4 +29,5 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     **zone_builds.OPERATIONS,
     **cells.OPERATIONS,
     **migrations.OPERATIONS,
+    **cloudpipes.OPERATIONS,
 }

@@ -59,6 +59,7 @@ class Build:
     """Servers of the request that these are a part of; 0: these are all."""
     first: int = 0
     """Place of the first of them in that request, from 0."""
+    config_drive: bool = False
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ class Build:
         return {"build": {name: value for name, value in fields_of_it.items() if name not in unused}}
 
 
-_LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0}
+_LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0, "config_drive": False}
 """Fields that are sent only where they say something."""
 _TUPLES = ("server_ids", "access")
 _TEXTS = ("build_id", "project_id", "user_id", "name", "flavor", "request_id")
@@ -133,6 +134,7 @@ def made(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequ
         request.access,
         request.admin,
         request.request_id,
+        config_drive=request.config_drive,
     )
 
 
@@ -156,6 +158,7 @@ def boot_request(conn: Connection, build: Build) -> BootRequest:
         destination=build.destination,
         key_name=build.key_name,
         user_data=build.user_data,
+        config_drive=build.config_drive is True,
         description=build.description,
         access=build.access,
         count=len(build.server_ids),

@@ -84,6 +84,7 @@ ALLOWED: Mapping[str, type[ComputeError]] = {
         errors.Busy,
         errors.NoValidHost,
         errors.NoMoreAddresses,
+        errors.NetworkUnavailable,
         errors.QuotaExceeded,
     )
 }

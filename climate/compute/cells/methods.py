@@ -12,6 +12,7 @@ from climate.compute import (
     evacuating,
     fault,
     guests,
+    live_migrating,
     migrating,
     rebuilding,
     resizing,
@@ -102,6 +103,10 @@ def _migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
     migrating.migrate(compute, server_id, args["host"], by=by)
 
 
+def _live_migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    live_migrating.live_migrate(compute, server_id, args["host"], args["block"], by=by)
+
+
 def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
     evacuating.evacuate(compute, server_id, args["host"], by=by)
 
@@ -142,7 +147,7 @@ def _associate_floating_ip(compute: Compute, server_id: str, args: Args, by: By)
     with compute.engine.begin() as conn:
         fixed = floating.fixed(conn, project_id, server_id=server_id, address=args["fixed_address"])
         there = floating.by_address(conn, args["address"], project_id)
-        floating.associate(conn, there, fixed, compute.now(conn))
+        floating.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
 
 
 def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -151,7 +156,7 @@ def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: 
         there = floating.by_address(conn, args["address"], project_id)
         if there.server_id != server_id:
             raise BadRequest(f"Floating IP {args['address']} is not associated with instance {server_id}.")
-        floating.disassociate(conn, there, compute.now(conn))
+        floating.disassociate(conn, there, compute.now(conn), compute.tell_network)
 
 
 def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:
@@ -180,6 +185,7 @@ COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.item
     "confirm_resize": _confirm_resize,
     "migrate": _migrate,
     "evacuate": _evacuate,
+    "live_migrate": _live_migrate,
     "rebuild": _rebuild,
     "shelve": _shelve,
     "unshelve": _unshelve,

@@ -20,6 +20,7 @@ from climate.compute.resizing import check_quota, size
 from climate.compute.server import (
     DELETE,
     EVACUATE,
+    LIVE_MIGRATE,
     MIGRATE,
     REBUILD,
     RESIZE,
@@ -223,6 +224,13 @@ def confirm(compute: Compute, who: Who) -> None:
 def migrate(compute: Compute, who: Who, host: str | None) -> None:
     """Have a server moved to another host of its cell."""
     command = Command("migrate", WISHES[MIGRATE].action, {"host": host}, task=MIGRATE, check=_idle(MIGRATE))
+    cast(compute, who, command)
+
+
+def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
+    """Have a running server moved to another host of its cell."""
+    args = {"host": host, "block": block}
+    command = Command("live_migrate", WISHES[LIVE_MIGRATE].action, args, task=LIVE_MIGRATE, check=_idle(LIVE_MIGRATE))
     cast(compute, who, command)
 
 

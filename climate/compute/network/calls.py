@@ -2,6 +2,7 @@
 
 from climate.compute.context import Compute
 from climate.compute.store import network_hosts as rows
+from climate.compute.store import network_messages
 
 AGAIN_SECONDS = 2.0
 """A call that was not answered is rung for again after so long."""
@@ -11,6 +12,14 @@ def to_ring(compute: Compute) -> list[str]:
     """The hosts that are called for and up."""
     with compute.engine.begin() as conn:
         return list(rows.to_ring(conn, compute.now(conn), AGAIN_SECONDS, compute.network.down_seconds))
+
+
+def to_tell(compute: Compute) -> list[str]:
+    """The hosts whose allocators are to be told of something, and that are up."""
+    if compute.network_queue is None:
+        return []
+    with compute.engine.begin() as conn:
+        return network_messages.to_ring(conn, compute.now(conn), AGAIN_SECONDS, compute.network.down_seconds)
 
 
 def to_beat(compute: Compute) -> list[tuple[str, bool, bool]]:

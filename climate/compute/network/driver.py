@@ -134,6 +134,8 @@ class Plug:
     link: Link
     addresses: tuple[IPv4Address | IPv6Address, ...] = ()
     """All that may be its source."""
+    ranges: tuple[IPv4Network, ...] = ()
+    """What may be its source besides, because the guest routes for it: the clients of a cloudpipe."""
     netns: str = ""
     """Name of the guest's network namespace (VETH): made when it is not there."""
     device: str = "eth0"

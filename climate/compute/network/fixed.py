@@ -1,6 +1,6 @@
 """Fixed addresses of servers: one interface in each network, one address of its pool, and their life (D.5, D.6)."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import IPv4Address
@@ -11,18 +11,21 @@ from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, Conflict, MacsCollide, NoMoreAddresses, NotFound, QuotaExceeded
 from climate.compute.network import macs, managers
+from climate.compute.network.allocation_grants import Granted
+from climate.compute.network.allocator import DEALLOCATE, REMOVE
 from climate.compute.network.driver import Happened, What
 from climate.compute.network.model import Network
 from climate.compute.network.options import MAC_ATTEMPTS, NetworkOptions
+from climate.compute.network.telling import Change, TellNetwork, silent_network
 from climate.compute.store import addresses as rows
 from climate.compute.store import floating as floating_rows
-from climate.compute.store import network_hosts, projects, servers
+from climate.compute.store import held_addresses, network_hosts, projects, servers
 from climate.compute.store import networks as network_rows
-from climate.compute.store.addresses import NewVif
+from climate.compute.store.addresses import GivenUp, NewVif
 
 log = structlog.get_logger(__name__)
 
-ChooseMac = Callable[[], str]
+ChooseMac = macs.Choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,37 @@ def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], coun
             raise BadRequest(f"Fixed IP address {addresses[network.id]} is not one of network {network.id}.")
 
 
+def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: datetime) -> None:
+    """Give each server the interfaces and addresses that the hosts of the networks have granted.
+
+    Raises Conflict when an address is not free any more, or its grant is over; QuotaExceeded, MacsCollide.
+    """
+    check_quota(conn, asked.project_id, len(granted) * len(asked.server_ids))
+    vifs = [
+        NewVif(str(uuid4()), one.mac, grant.network.id, one.server_id, place)
+        for place, grant in enumerate(granted)
+        for one in grant.asked.interfaces
+        if one.server_id in asked.server_ids
+    ]
+    if vifs and len(rows.make_vifs(conn, vifs)) < len(vifs):
+        raise MacsCollide("A MAC that was chosen is another interface's by now: try again")
+    for grant in sorted(granted, key=lambda one: one.network.id):
+        _record_one(conn, grant, {server_id: grant.addresses[server_id] for server_id in asked.server_ids}, now)
+    _call(conn, [grant.network for grant in granted])
+
+
+def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], now: datetime) -> None:
+    asked = grant.asked
+    recorded = held_addresses.record(conn, asked.id, asked.network_id, addresses, now, reserved=asked.vpn)
+    lost = sorted(address for server_id, address in addresses.items() if server_id not in recorded)
+    if lost:
+        log.warning("a grant is not to be had", network=asked.network_id, host=grant.network.host, addresses=lost)
+        raise Conflict(
+            f"The network host of network {asked.network_id} granted {', '.join(lost)}, which is not free "
+            "in that network by now: try again"
+        )
+
+
 def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = macs.choose) -> None:
     """Give each server an interface and an address in each network.
 
@@ -80,7 +114,7 @@ def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = 
     """
     if not asked.networks or not asked.server_ids:
         return
-    _check_quota(conn, asked.project_id, len(asked.networks) * len(asked.server_ids))
+    check_quota(conn, asked.project_id, len(asked.networks) * len(asked.server_ids))
     pairs = [
         (server_id, network.id, place) for place, network in enumerate(asked.networks) for server_id in asked.server_ids
     ]
@@ -118,7 +152,8 @@ def _make_vifs(conn: Connection, pairs: Sequence[tuple[str, str, int]], choose: 
     raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
 
 
-def _check_quota(conn: Connection, project_id: str, more: int) -> None:
+def check_quota(conn: Connection, project_id: str, more: int) -> None:
+    """QuotaExceeded when the project may not have so many more addresses."""
     limit = projects.limits(conn, project_id)["fixed_ips"]
     if limit >= 0 and rows.used(conn, project_id) + more > limit:
         raise QuotaExceeded(f"Maximum number of fixed ips exceeded: the project may have {limit}.")
@@ -128,12 +163,24 @@ def _call(conn: Connection, networks: Collection[Network]) -> None:
     network_hosts.call(conn, {one.host for one in networks if one.host and managers.of(one).DHCP})
 
 
-def deallocate(conn: Connection, server_id: str, now: datetime) -> None:
+def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwork = silent_network) -> None:
     """Take all interfaces from a server, and its floating addresses; the addresses are free when nobody leases them."""
     given = rows.give_up(conn, server_id, now)
+    tell(conn, _released(DEALLOCATE, server_id, given))
     # After that: an address that was associated in this moment is seen now that its fixed one is locked.
     hosts = floating_rows.let_go(conn, server_id, now)
     network_hosts.call(conn, hosts | {one.host for one in given if one.host and one.manager != "flat"})
+
+
+def _released(method: str, server_id: str, given: Collection[GivenUp]) -> list[Change]:
+    """What the allocator of each network is told when a server gives addresses up."""
+    by_network: dict[str, list[str]] = {}
+    for one in given:
+        by_network.setdefault(one.network_id, []).append(one.address)
+    return [
+        (network_id, method, {"server_id": server_id, "addresses": sorted(addresses)})
+        for network_id, addresses in sorted(by_network.items())
+    ]
 
 
 def add(
@@ -145,15 +192,7 @@ def add(
     is not the project's to use, NoMoreAddresses, QuotaExceeded, Conflict for
     an address that is not free.
     """
-    projects.lock_limits(conn, project_id)
-    if servers.get(conn, server_id, lock=True) is None:
-        raise NotFound(f"Instance {server_id} could not be found.")
-    network = _usable(conn, project_id, [network_id])[0]
-    there = rows.vifs_of(conn, [server_id])
-    _check_quota(conn, project_id, 1)
-    if all(vif.network.id != network.id for vif in there):
-        place = max((vif.place for vif in there), default=-1) + 1
-        _make_vifs(conn, [(server_id, network.id, place)], macs.choose)
+    network = _joined(conn, (server_id, project_id, network_id), macs.choose)
     if address is not None and not rows.take_this(conn, network.id, server_id, address, now):
         raise Conflict(f"Fixed IP address {address} is not free in network {network.id}.")
     if address is None and not rows.take(conn, network.id, [server_id], now):
@@ -161,13 +200,37 @@ def add(
     _call(conn, [network])
 
 
-def remove(conn: Connection, server_id: str, address: str, now: datetime) -> None:
+def add_granted(conn: Connection, server_id: str, project_id: str, granted: Granted, now: datetime) -> None:
+    """Give a server the further address that the host of a network has granted; raises as `add`."""
+    mac = granted.asked.interfaces[0].mac
+    network = _joined(conn, (server_id, project_id, granted.asked.network_id), lambda: mac)
+    _record_one(conn, granted, granted.addresses, now)
+    _call(conn, [network])
+
+
+def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) -> Network:
+    """The network, in which a server has an interface then; `whose`: the server, its project, the network."""
+    server_id, project_id, network_id = whose
+    projects.lock_limits(conn, project_id)
+    if servers.get(conn, server_id, lock=True) is None:
+        raise NotFound(f"Instance {server_id} could not be found.")
+    network = _usable(conn, project_id, [network_id])[0]
+    there = rows.vifs_of(conn, [server_id])
+    check_quota(conn, project_id, 1)
+    if all(vif.network.id != network.id for vif in there):
+        place = max((vif.place for vif in there), default=-1) + 1
+        _make_vifs(conn, [(server_id, network.id, place)], choose)
+    return network
+
+
+def remove(conn: Connection, server_id: str, address: str, now: datetime, tell: TellNetwork = silent_network) -> None:
     """Take one address from a server.  NotFound when it has none such; Conflict while a floating one stands for it."""
     given = rows.give_up(conn, server_id, now, address)
     if not given:
         raise NotFound(f"Instance {server_id} doesn't have fixed ip '{address}'.")
     if floating_rows.stands_for(conn, server_id, address):
         raise Conflict(f"A floating address is associated with {address}: disassociate it first")
+    tell(conn, _released(REMOVE, server_id, given))
     network_hosts.call(conn, {one.host for one in given if one.host and one.manager != "flat"})
 
 

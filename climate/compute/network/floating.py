@@ -11,12 +11,17 @@ from climate.compute.errors import (
     Conflict,
     FloatingAddressInUse,
     Forbidden,
+    NetworkError,
     NoMoreFloatingAddresses,
     NotFound,
     QuotaExceeded,
 )
+from climate.compute.network import subnets
+from climate.compute.network.allocator import ASSOCIATE, DISASSOCIATE
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.options import NetworkOptions
+from climate.compute.network.render import names
+from climate.compute.network.telling import TellNetwork, silent_network
 from climate.compute.store import floating as rows
 from climate.compute.store import floating_pools as pool_rows
 from climate.compute.store import network_hosts, projects
@@ -40,6 +45,8 @@ def make_pool(
 
     Raises Conflict when it is there, or networks of servers have addresses of it; BadRequest.
     """
+    subnets.check_usable(cidr)
+    _check_interface(interface)
     if gateway is not None and gateway not in cidr:
         raise BadRequest(f"gateway {gateway} is not in {cidr}")
     # Nobody makes a network of servers meanwhile, who would look for pools in its way.
@@ -54,6 +61,14 @@ def make_pool(
     if made is None:
         raise Conflict(f"There is a pool {name} already")
     return made
+
+
+def _check_interface(name: str | None) -> None:
+    """BadRequest for a name that no interface of a host can have."""
+    try:
+        names.interface(name or "lo")
+    except NetworkError as error:
+        raise BadRequest(str(error)) from None
 
 
 def add(
@@ -182,7 +197,9 @@ def fixed(conn: Connection, project_id: str | None, **wanted: str | None) -> Fix
     return found[0]
 
 
-def associate(conn: Connection, floating: Floating, fixed: Fixed, now: datetime) -> None:
+def associate(
+    conn: Connection, floating: Floating, fixed: Fixed, now: datetime, tell: TellNetwork = silent_network
+) -> None:
     """Let an address of a project stand for a fixed one of its servers.
 
     Raises FloatingAddressInUse when it stands for one, Forbidden for another
@@ -202,36 +219,46 @@ def associate(conn: Connection, floating: Floating, fixed: Fixed, now: datetime)
         raise Conflict(f"Floating address {taken} stands for {fixed.address} already")
     rows.associate(conn, floating.id, fixed, now)
     network_hosts.call(conn, [fixed.host] if fixed.host else [])
+    tell(conn, [(fixed.network_id, ASSOCIATE, {"floating": floating.address, "fixed": fixed.address})])
 
 
-def disassociate(conn: Connection, floating: Floating, now: datetime) -> None:
+def disassociate(conn: Connection, floating: Floating, now: datetime, tell: TellNetwork = silent_network) -> None:
     """Let an address stand for none.  Conflict when it does not, or came with its server: nobody else may have it."""
-    if floating.fixed_address is None:
+    if floating.fixed_address is None or floating.fixed_network_id is None:
         raise Conflict("Address is not associated.")
     if floating.auto_assigned:
         raise Conflict(f"Address ({floating.address}) was assigned with its server, and goes with it")
     host = rows.disassociate(conn, floating.id, now)
     network_hosts.call(conn, [host] if host else [])
+    change = {"floating": floating.address, "fixed": floating.fixed_address}
+    tell(conn, [(floating.fixed_network_id, DISASSOCIATE, change)])
 
 
-def release(conn: Connection, floating: Floating, now: datetime) -> None:
+def release(conn: Connection, floating: Floating, now: datetime, tell: TellNetwork = silent_network) -> None:
     """Give an address back to its pool, disassociated.  Conflict for one that came by itself or with a reservation."""
     if floating.auto_assigned:
         raise Conflict(f"Address ({floating.address}) was assigned with its server, and goes with it")
     if floating.reservation is not None:
         raise Conflict(f"Address ({floating.address}) is lent by a reservation until its end")
     if floating.fixed_address is not None:
-        disassociate(conn, floating, now)
+        disassociate(conn, floating, now, tell)
     rows.release(conn, floating.id, now)
 
 
-def auto_assign(conn: Connection, project_id: str, server_ids: tuple[str, ...], pool_id: str, now: datetime) -> None:
+def auto_assign(
+    conn: Connection,
+    project_id: str,
+    server_ids: tuple[str, ...],
+    source: tuple[str, datetime],
+    tell: TellNetwork = silent_network,
+) -> None:
     """Give each new server a floating address for its first fixed one (auto_assign_floating_ip).
 
-    NoMoreFloatingAddresses when there are too few.
+    `source`: the pool, and now.  NoMoreFloatingAddresses when there are too few.
     """
+    pool_id, now = source
     for server_id in server_ids:
         found = rows.allocate(conn, pool_id, {"project_id": project_id, "now": now, "auto": True})
         if found is None:
             raise NoMoreFloatingAddresses
-        associate(conn, get(conn, found), fixed(conn, project_id, server_id=server_id), now)
+        associate(conn, get(conn, found), fixed(conn, project_id, server_id=server_id), now, tell)

@@ -6,6 +6,7 @@ from ipaddress import IPv4Address
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
 from climate.compute.network import floating
+from climate.compute.network.allocator import DISASSOCIATE
 from climate.compute.store import floating_pools, network_hosts
 from climate.compute.store import lent_addresses as rows
 from climate.compute.store.lent_addresses import Outside
@@ -58,4 +59,7 @@ def take_back(compute: Compute, pool: str, token: int) -> None:
     with compute.engine.begin() as conn:
         if not rows.fence(conn, pool, token):
             raise StaleToken
-        network_hosts.call(conn, rows.take_back(conn, pool))
+        gone = rows.take_back(conn, pool)
+        network_hosts.call(conn, {one.host for one in gone})
+        changes = [(one.network_id, DISASSOCIATE, {"floating": one.floating, "fixed": one.fixed}) for one in gone]
+        compute.tell_network(conn, changes)

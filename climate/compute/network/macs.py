@@ -1,6 +1,10 @@
 """MAC addresses of servers' interfaces (cloud.md D.5, vector NW-25)."""
 
 import secrets
+from collections.abc import Callable
+
+Choose = Callable[[], str]
+"""Chooses a MAC."""
 
 PREFIX = "02:16:3e"
 

@@ -14,7 +14,7 @@ from climate.compute.network.model import FLAT, VLAN, Draft, Network
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.render import names
 from climate.compute.network.wanted import Wanted
-from climate.compute.store import floating_pools, network_hosts
+from climate.compute.store import floating_pools, network_hosts, outlines, vpn
 from climate.compute.store import networks as rows
 
 MOST_AT_ONCE = 1024
@@ -39,12 +39,18 @@ def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: s
     _check_size(wanted, options)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     there = rows.listed(conn)
-    wanted = _numbered(wanted, options, there) if name == VLAN else wanted
+    outlined = {one.vlan: one.label for one in outlines.listed(conn) if one.vlan is not None}
+    wanted = _numbered(wanted, options, there, outlined) if name == VLAN else wanted
     if wanted.cidr_v6 is None and options.use_ipv6:
         wanted = replace(wanted, place_v6=_place_v6(options.range_v6, wanted.count, there))
     cut = subnets.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
+    for one in cut:
+        subnets.check_usable(one)
     _check_outside(conn, cut)
     drafts = MANAGERS[name].drafts(wanted, options, cut)
+    for draft in drafts:
+        if draft.vlan in outlined:
+            raise Conflict(f"VLAN {draft.vlan} is that of network {outlined[draft.vlan]}: give another vlan_start")
     _check(drafts, there)
     made = [rows.make(conn, draft) for draft in drafts]
     found = rows.found(conn, made)
@@ -74,7 +80,7 @@ def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
     return _free(0, count, {(int(one.network_address) - first) >> 64 for one in prefixes if one.subnet_of(cidr)})
 
 
-def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network]) -> Wanted:
+def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]) -> Wanted:
     """With the first VLANs and ports of cloudpipes in a row that no network has, where no others are asked for.
 
     A VLAN's bridge is called by its number: one is not free whose bridge is another network's.
@@ -82,7 +88,7 @@ def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network])
     vlan, port = wanted.vlan_start, wanted.vpn_start
     if vlan is None:
         named = {int(bridge[2:]) for one in there if re.fullmatch(r"br\d{1,4}", bridge := one.bridge or "")}
-        vlan = _free(options.vlan_start, wanted.count, {network.vlan for network in there} | named)
+        vlan = _free(options.vlan_start, wanted.count, {network.vlan for network in there} | named | set(outlined))
     if port is None:
         port = _free(options.vpn_start, wanted.count, {network.vpn_public_port for network in there})
     return replace(wanted, vlan_start=vlan, vpn_start=port)
@@ -139,9 +145,7 @@ def delete(conn: Connection, network_id: str) -> None:
     network = get(conn, network_id, lock=True)
     if network.project_id is not None:
         raise Conflict(f"Network must be disassociated from project {network.project_id} before delete")
-    used = rows.in_use(conn, network_id)
-    if used:
-        raise Conflict(f"Network {network_id} has {used} addresses in use")
+    _check_unused(conn, network_id)
     rows.delete(conn, network_id)
     _tell(conn, network)
 
@@ -159,9 +163,7 @@ def associate(conn: Connection, network_id: str, project_id: str) -> None:
 def disassociate(conn: Connection, network_id: str) -> None:
     """Let a network be nobody's, and be claimed anew.  NotFound; Conflict while its addresses are in use."""
     network = get(conn, network_id, lock=True)
-    used = rows.in_use(conn, network_id)
-    if used:
-        raise Conflict(f"Network {network_id} has {used} addresses in use")
+    _check_unused(conn, network_id)
     rows.associate(conn, network_id, None, unhost=True)
     _tell(conn, network)
 
@@ -182,6 +184,15 @@ def get(conn: Connection, network_id: str, *, lock: bool = False) -> Network:
     if found is None:
         raise NotFound(f"Network {network_id} could not be found.")
     return found
+
+
+def _check_unused(conn: Connection, network_id: str) -> None:
+    used = rows.in_use(conn, network_id)
+    if not used:
+        return
+    own = [one for one in vpn.cloudpipes(conn) if one["network_id"] == network_id]
+    hint = f", one of them by its cloudpipe: climate cloudpipe delete {own[0]['project_id']}" if own else ""
+    raise Conflict(f"Network {network_id} has {used} addresses in use{hint}")
 
 
 def _tell(conn: Connection, network: Network) -> None:

@@ -31,6 +31,8 @@ class NetworkOptions:
     vpn_start: int = 1000
     vpn_clients: int = 0
     vpn_image: str | None = None
+    vpn_flavor: str = "m1.tiny"
+    """Name or id of the flavor of cloudpipes."""
     fixed_range: IPv4Network = field(default=IPv4Network("10.0.0.0/8"))
     kept: IPv4Network | None = None
     """Where servers are seen with their own addresses: dmz_cidr."""
@@ -59,6 +61,8 @@ class NetworkOptions:
     placement: str = FIRST
     max_networks: int = 1000
     """Networks that a host claims when they are placed on the host with the fewest."""
+    call_seconds: float = 10.0
+    """Longest time that the answer of a network host is waited for, where addresses are asked of its queue."""
     look_seconds: float = 30.0
     """Longest time between two looks at a host's own network when nothing has changed."""
 

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError
 from climate.compute.network import claiming, fixed, managers
+from climate.compute.network.allocator import GRANT_SECONDS
 from climate.compute.network.driver import Entry, Forward, Nat, NetworkDriver, Served
 from climate.compute.network.hostnames import hostname
 from climate.compute.network.model import Network
@@ -91,7 +92,8 @@ def _found(ask: Callable[[], T], trouble: str, compute: Compute) -> T | None:
 
 def _time_out(compute: Compute, conn: Connection) -> bool:
     """Free what has waited for too long (cloud.md D.6); whether there was any."""
-    stale = addresses.time_out(conn, compute.network_host, compute.now(conn), compute.network.timeout_seconds)
+    waited = compute.network.timeout_seconds
+    stale = addresses.time_out(conn, compute.network_host, compute.now(conn), waited, GRANT_SECONDS)
     if stale:
         log.info(f"Dissassociated {len(stale)} stale fixed ip(s)", host=compute.network_host)
     return bool(stale)

@@ -8,6 +8,22 @@ from climate.compute.errors import BadRequest, Conflict
 LEAST, LARGEST = 8, 1 << 16
 """Addresses in the smallest and in the largest network: each of them is a row."""
 
+NOBODYS = {
+    IPv4Network("0.0.0.0/8"): "this network",
+    IPv4Network("127.0.0.0/8"): "loopback",
+    IPv4Network("169.254.0.0/16"): "link-local, where servers reach their metadata",
+    IPv4Network("224.0.0.0/4"): "multicast",
+    IPv4Network("240.0.0.0/4"): "reserved",
+}
+"""Ranges that no interface can have addresses of, and the purpose that each has instead (RFC 6890)."""
+
+
+def check_usable(cidr: IPv4Network) -> None:
+    """BadRequest for a range with addresses that no interface can have."""
+    found = next(((one, purpose) for one, purpose in NOBODYS.items() if one.overlaps(cidr)), None)
+    if found is not None:
+        raise BadRequest(f"{cidr} cannot be the range of a network: {found[0]} is {found[1]}")
+
 
 def prefix_length(size: int) -> int:
     """Of a network with at least so many addresses."""

@@ -76,7 +76,8 @@ _LEASED = text("""
 
 _RELEASED = text("""
     UPDATE compute_addresses a
-    SET leased = false, changed_at = :now, server_id = CASE WHEN a.vif_id IS NULL THEN NULL ELSE a.server_id END
+    SET leased = false, changed_at = :now,
+        server_id = CASE WHEN a.vif_id IS NULL AND a.grant_id IS NULL THEN NULL ELSE a.server_id END
     FROM (SELECT network_id, address, leased FROM compute_addresses
           WHERE network_id = CAST(:network_id AS uuid) AND address = CAST(:address AS inet) FOR NO KEY UPDATE) AS b
     WHERE a.network_id = b.network_id AND a.address = b.address AND a.server_id IS NOT NULL
@@ -85,23 +86,26 @@ _RELEASED = text("""
 """)
 
 _TIMED_OUT = text("""
-    UPDATE compute_addresses a SET server_id = NULL, leased = false, changed_at = :now
+    UPDATE compute_addresses a SET server_id = NULL, grant_id = NULL, leased = false, changed_at = :now
     FROM compute_networks n
     WHERE n.id = a.network_id AND n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL
-      AND (a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds) OR n.manager = 'flat')
+      AND CASE WHEN a.grant_id IS NOT NULL
+               THEN a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :held)
+               ELSE a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds) OR n.manager = 'flat' END
     RETURNING host(a.address)
 """)
 
 _FREE = text("""
     UPDATE compute_addresses SET server_id = NULL, changed_at = :now
     WHERE network_id = CAST(:network_id AS uuid) AND address = ANY(CAST(:addresses AS inet[]))
-      AND vif_id IS NULL AND NOT leased AND changed_at <= :seen
+      AND vif_id IS NULL AND NOT leased AND changed_at <= :seen AND grant_id IS NULL
 """)
 
 _WAITING = text("""
     SELECT a.network_id::text, host(a.address) AS address, a.mac, a.leased, a.changed_at
     FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
-    WHERE n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL ORDER BY a.changed_at LIMIT 500
+    WHERE n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL AND a.grant_id IS NULL
+    ORDER BY a.changed_at LIMIT 500
 """)
 
 _ENTRIES = text("""
@@ -227,9 +231,9 @@ def released(conn: Connection, network_id: str, address: str, mac: str, now: dat
     return None if row is None else bool(row.leased)
 
 
-def time_out(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:
-    """Free what has waited for longer than that in the networks of a host."""
-    return list(conn.execute(_TIMED_OUT, {"host": host, "now": now, "seconds": seconds}).scalars())
+def time_out(conn: Connection, host: str, now: datetime, seconds: float, held: float) -> list[str]:
+    """Free what has waited for longer than `seconds` in the networks of a host, or was held for longer than `held`."""
+    return list(conn.execute(_TIMED_OUT, {"host": host, "now": now, "seconds": seconds, "held": held}).scalars())
 
 
 def free(conn: Connection, network_id: str, addresses: Sequence[str], now: datetime, seen: datetime) -> None:

@@ -1,7 +1,7 @@
 """Floating addresses that are lent to pools: rows that are there for as long as that lasts."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -38,8 +38,10 @@ _LEND = text("""
 _HOLDER = text("SELECT reservation FROM compute_floating_addresses WHERE address = CAST(:address AS inet)")
 
 _TAKE_BACK = text("""
-    WITH gone AS (DELETE FROM compute_floating_addresses WHERE reservation = :pool RETURNING fixed_network_id)
-    SELECT DISTINCT n.host FROM gone JOIN compute_networks n ON n.id = gone.fixed_network_id WHERE n.host IS NOT NULL
+    WITH gone AS (DELETE FROM compute_floating_addresses WHERE reservation = :pool
+                  RETURNING fixed_network_id, address, fixed_address)
+    SELECT n.host, n.id::text AS network_id, host(gone.address) AS floating, host(gone.fixed_address) AS fixed
+    FROM gone JOIN compute_networks n ON n.id = gone.fixed_network_id WHERE n.host IS NOT NULL ORDER BY gone.address
 """)
 
 
@@ -77,6 +79,15 @@ def holder(conn: Connection, address: str) -> str | None:
     return found
 
 
-def take_back(conn: Connection, pool: str) -> list[str]:
-    """Drop the addresses of a pool; the hosts of the networks in which they stood for something."""
-    return list(conn.execute(_TAKE_BACK, {"pool": pool}).scalars())
+class TakenBack(NamedTuple):
+    """A floating address that is gone, the fixed one that it stood for, and where that was served."""
+
+    host: str
+    network_id: str
+    floating: str
+    fixed: str
+
+
+def take_back(conn: Connection, pool: str) -> list[TakenBack]:
+    """Drop the addresses of a pool; those that stood for something."""
+    return [TakenBack(*row) for row in conn.execute(_TAKE_BACK, {"pool": pool})]

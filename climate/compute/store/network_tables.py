@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, CIDR, INET, UUID, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import ARRAY, CIDR, INET, JSONB, UUID, ExcludeConstraint
 
 from climate.compute.store.columns import metadata, time, uuid
 
@@ -76,9 +76,20 @@ addresses = Table(
     Column("leased", Boolean, nullable=False, server_default=text("false")),
     Column("mac", Text),
     time("changed_at"),
+    # Granted over the queue, and held until the server is recorded.
+    Column("grant_id", UUID(as_uuid=False)),
     CheckConstraint("vif_id IS NULL OR server_id IS NOT NULL", name="whose"),
+    CheckConstraint("grant_id IS NULL OR (server_id IS NOT NULL AND vif_id IS NULL)", name="grant_id"),
 )
 """Fixed addresses.  In the words of cloud.md D.1: associated: server_id is set; allocated: vif_id is set as well."""
+
+Index(
+    "ix_compute_addresses_grant_id",
+    addresses.c.grant_id,
+    addresses.c.server_id,
+    unique=True,
+    postgresql_where=text("grant_id IS NOT NULL"),
+)
 
 Index(
     "ix_compute_addresses_free",
@@ -111,6 +122,19 @@ network_calls = Table(
     time("rung_at", nullable=True),
 )
 """Something has changed for the networks that a host serves: taken away when that host has seen to it."""
+
+network_messages = Table(
+    "compute_network_messages",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id", ondelete="CASCADE"), nullable=False),
+    Column("method", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    time("created_at"),
+    time("rung_at", nullable=True),
+    Index(None, "network_id", "id"),
+)
+"""What the allocators of networks are told: kept until the host that serves the network has done it."""
 
 floating_pools = Table(
     "compute_floating_pools",

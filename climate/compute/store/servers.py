@@ -14,7 +14,7 @@ COLUMNS = f"""
     s.zone, s.destination, s.access_ipv4, s.access_ipv6,
     s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name, s.fault,
     s.task_image::text, s.tried, s.description, s.group_id::text, s.locked_by, s.locked_reason, s.old_flavor, s.before,
-    s.shelved_image::text, s.task_details, s.vcpus, s.ram_mb, s.disk_mb, s.node_id,
+    s.shelved_image::text, s.task_details, s.config_drive, s.vcpus, s.ram_mb, s.disk_mb, s.node_id,
     s.migration_id,
     n.name AS node, n.service_host, {ZONE_OF_NODE} AS node_zone,
     (SELECT json_agg(json_build_object('address', host(a.address), 'mac', v.mac, 'network_id', v.network_id,
@@ -54,6 +54,7 @@ _NAMES = (
     *[
         "shelved_image",
         "task_details",
+        "config_drive",
         "vcpus",
         "ram_mb",
         "disk_mb",

@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from climate.compute.host import NodeSpec
+from climate.compute.virt.kinds import Kind
 from climate.compute.virt.volumes import Attached
+
+if TYPE_CHECKING:
+    from climate.compute.virt.live import LiveMigrator
 
 
 class State(Enum):
@@ -72,6 +76,8 @@ class Guest:
     """In the order of eth0, eth1, …"""
     volumes: tuple[Attached, ...] = ()
     """In the order of their devices."""
+    config: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The files of its config drive, by their paths; empty: it has none."""
 
     @property
     def netns(self) -> str | None:
@@ -87,6 +93,9 @@ class VirtDriver(Protocol):
 
     def trouble(self) -> str | None:
         """Why no guest can be made on this machine; None: they can."""
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """What servers it runs on this machine: images may ask for one of them."""
 
     def wiring(self, node: str) -> Wiring:
         """How guests of this node are connected to networks."""
@@ -136,8 +145,14 @@ class VirtDriver(Protocol):
     def states(self) -> Mapping[str, State]:
         """All guests that there is anything of, on nodes which are remembered."""
 
+    def live(self, node: str) -> "LiveMigrator | None":
+        """The driver's part in live migrations from and to this node; None: it cannot move running guests."""
+
     def tidy(self) -> None:
-        """Keep what guests print within bounds; asked for now and then."""
+        """Keep house: what guests print stays within bounds, and a cluster looks after its members.
+
+        It is asked for now and then, and before `states`.
+        """
 
     def console(self, guest: Guest, lines: int | None) -> str:
         """The last lines of what the guest printed; None: all of it, up to 100 KiB."""

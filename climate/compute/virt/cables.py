@@ -21,13 +21,17 @@ INJECTED = "opt/climate/interfaces"
 
 
 @contextmanager
-def opened(guest: Guest) -> Iterator[Mapping[str, int]]:
-    """The tap devices of a guest, by MAC, open for as long as this lasts.  VirtError when one is not to be had."""
+def opened(guest: Guest, beside: int | None = None) -> Iterator[Mapping[str, int]]:
+    """The tap devices of a guest, by MAC, open for as long as this lasts.  VirtError when one is not to be had.
+
+    `beside` is the number of a process that may have some of them open already: those are shared with it.
+    """
     files: dict[str, int] = {}
     try:
         for one in guest.interfaces:
             if one.tap is not None:
-                files[one.mac] = _tap(one.host_netns, one.tap, guest.id)
+                shared = None if beside is None else _shared(beside, one.host_netns, one.tap, guest.id)
+                files[one.mac] = _tap(one.host_netns, one.tap, guest.id) if shared is None else shared
         yield files
     finally:
         for number in files.values():
@@ -41,6 +45,13 @@ def write_file(home: Path, guest: Guest) -> None:
         (home / FILE).unlink(missing_ok=True)
     else:
         (home / FILE).write_text(text, encoding="utf-8")
+
+
+def _shared(number: int, host: str | None, name: str, server_id: str) -> int | None:
+    try:
+        return taps.shared(number, host, name)
+    except OSError as error:
+        raise VirtError(f"interface {name} of server {server_id} cannot be shared: {error.strerror}") from error
 
 
 def _tap(host: str | None, name: str, server_id: str) -> int:

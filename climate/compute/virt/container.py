@@ -20,8 +20,9 @@ from pathlib import Path
 
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
-from climate.compute.virt import Guest, archive, bind, dhcp_client
-from climate.compute.virt.homes import MARK, Homes, image_of
+from climate.compute.virt import Guest, archive, bind, config_drive, dhcp_client
+from climate.compute.virt.homes import Homes, image_of, marks
+from climate.compute.virt.kinds import Kind, of_programs
 from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
 from climate.compute.virt.volumes import FOLDER
 
@@ -44,6 +45,8 @@ _MOUNTS = (*_PROC, "--dev", "/dev", "--tmpfs", "/run", "--tmpfs", "/tmp")  # noq
 _MOUNTED = ("proc", "dev", "run", "tmp")
 _BORROWED = ("usr", "bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _BANNER = f"/run/climate/{BANNER}"
+CONFIG = "/run/climate/config"
+"""Where a container finds the files of its config drive."""
 
 # As the first process behind the walls it gets only the signals that it asks for.
 _PAYLOAD = f"""
@@ -57,6 +60,9 @@ while :; do read -r _; done
 @dataclass(frozen=True)
 class Bubble:
     """The body of a guest behind walls; its process is the first one behind them."""
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_programs("container", "lxc")
 
     def trouble(self) -> str | None:
         program = shutil.which(PROGRAM)
@@ -88,7 +94,7 @@ class Bubble:
         with told, tells, homes.open_log(guest.id) as log:
             argv = [_program(), *walls, "--info-fd", str(tells.fileno()), "--as-pid-1", "--"]
             argv += ["/bin/sh", "-c", _PAYLOAD, "climate-server", kind]
-            environment = {"PATH": _PATH, MARK: guest.id}
+            environment = {"PATH": _PATH, **marks(home)}
             netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno(), [tells.fileno()]))
             tells.close()
             try:
@@ -140,9 +146,11 @@ def _walls(guest: Guest, home: Path) -> list[str]:
     if not _has_programs(disk):
         options += _borrowed(disk)
     _check_mounted(disk)
-    environment = {"PATH": _PATH, "HOME": "/root", MARK: guest.id}
+    environment = {"PATH": _PATH, "HOME": "/root", **marks(home)}
     options += [word for name, value in environment.items() for word in ("--setenv", name, value)]
     options += [*_MOUNTS, "--ro-bind", str(home / BANNER), _BANNER, "--chdir", "/"]
+    if (home / config_drive.FOLDER).is_dir():
+        options += ["--ro-bind", str(home / config_drive.FOLDER), CONFIG]
     options += _volumes(guest, disk)
     return options if guest.netns is None else [*options, *_name_servers(home)]
 

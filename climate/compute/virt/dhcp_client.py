@@ -23,7 +23,7 @@ PACKAGES = {PROGRAM: "udhcpc", CONFIGURER: "iproute2"}
 LOG, RESOLV = "dhcp.log", "resolv.conf"
 
 _SCRIPT, _FILES = "dhcp.sh", "dhcp-*.pid"
-_MARK = "CLIMATE_DHCP_OF"
+_MARK, _RESOLV = "CLIMATE_DHCP_OF", "CLIMATE_RESOLV"
 """In a client's environment: its guest's id, so that it is found when its pid file was never written."""
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -77,7 +77,7 @@ def end(home: Path) -> None:
         return
     files = list(home.glob(_FILES))
     kill(pid for file in files if (pid := pids.read(file)) is not None)
-    kill(pids.carrying(_MARK, home.name))
+    kill(pids.carrying({_MARK: home.name, _RESOLV: str(home / RESOLV)}))
     for file in files:
         file.unlink(missing_ok=True)
     (home / _SCRIPT).unlink(missing_ok=True)
@@ -95,7 +95,7 @@ def _start(home: Path, server_id: str, one: Interface) -> None:
     if program is None:
         raise VirtError(f"{PROGRAM} is not installed (Debian: {PACKAGES[PROGRAM]})")
     argv = [program, "-i", one.device, "-s", str(home / _SCRIPT), *_ASKS]
-    environment = {"PATH": _PATH, _MARK: server_id, "CLIMATE_RESOLV": str(resolv(home))}
+    environment = {"PATH": _PATH, _MARK: server_id, _RESOLV: str(resolv(home))}
     with FileIO(home / LOG, "ab") as log, FileIO(os.devnull) as nothing:
         started = netns.inside(one.netns, lambda: pids.spawn(argv, environment, nothing.fileno(), log.fileno()))
     pid = pids.of(started)

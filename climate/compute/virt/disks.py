@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from climate.compute.errors import VirtError
-from climate.compute.virt.homes import MARK
+from climate.compute.virt.homes import marks
 
 GB = 1 << 30
 ROOM_GB = 10
@@ -35,7 +35,7 @@ def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: fl
             # The file that was looked at is handed on, and not its name, which may stand for another one by now.
             words = (program, "convert", "-f", kind, "-O", "qcow2", f"/dev/fd/{file.fileno()}", str(draft))
             # Marked as the guest's: it lives on when its worker is killed, and is ended before another draft is begun.
-            _run(seconds, *words, mark={MARK: disk.parent.name}, file=file.fileno())
+            _run(seconds, *words, mark=marks(disk.parent), file=file.fileno())
         grow(program, draft, size_gb)
     draft.replace(disk)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import shutil
 import signal
@@ -29,6 +30,9 @@ MARK = "CLIMATE_SERVER"
 KILL_SECONDS = 10.0
 """Longest time that the system may take to end a process."""
 
+KEPT_IN = "CLIMATE_SERVER_KEPT"
+"""In a guest's environment: a digest of the folder of its driver, which does not tell where that is."""
+
 PID, CONSOLE = "pid", "console.log"
 
 PREPARED = "prepared"
@@ -52,6 +56,11 @@ def image_of(guest: Guest) -> Path | None:
     if guest.image is not None and not guest.image.exists():
         raise VirtError(f"the image {guest.image.name} that it is made from is gone")
     return guest.image
+
+
+def marks(home: Path) -> dict[str, str]:
+    """What the environment of a guest's process says, so that it is found: `home` is the guest's folder."""
+    return {MARK: home.name, KEPT_IN: hashlib.sha256(bytes(home.parent)).hexdigest()[:16]}
 
 
 @dataclass(frozen=True)
@@ -116,9 +125,13 @@ class Homes:
         return pid
 
     def end(self, server_id: str) -> None:
-        """End the process of a guest by force, or those that look like it when the one that is recorded has ended."""
-        recorded = pids.read(self.of(server_id) / PID)
-        others = pids.carrying(MARK, server_id) if pids.state(recorded) is None else ()
+        """End the process of a guest by force, or those that look like it when the one that is recorded has ended.
+
+        A server may run in the folder of another service of this machine: that one is let be.
+        """
+        home = self.of(server_id)
+        recorded = pids.read(home / PID)
+        others = pids.carrying(marks(home)) if pids.state(recorded) is None else ()
         kill([*((recorded,) if recorded else ()), *others])
 
     def remove(self, server_id: str) -> None:

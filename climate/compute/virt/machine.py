@@ -2,15 +2,20 @@
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from climate.compute.virt import Guest, cables
+from climate.compute.errors import VirtError
+from climate.compute.virt import Guest, cables, config_drive
 from climate.compute.virt.homes import CONSOLE
 from climate.compute.virt.volumes import Attached
 
 AUTO, KVM, TCG = "auto", "kvm", "tcg"
+PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
+PACKAGES = {PROGRAM: "qemu-system-x86", DISK_PROGRAM: "qemu-utils"}
+
 DISK, DISK_NODE = "disk.qcow2", "disk"
 
 _PROMISES_KVM = frozenset({"vmx", "svm"})
@@ -29,6 +34,8 @@ class Machine:
     """What the guest goes on from; None: it boots."""
     taps: Mapping[str, int] = field(default_factory=dict)
     """MAC -> number of the file of the tap device."""
+    incoming: bool = False
+    """Whether it waits to be told from where its memory comes."""
 
 
 def command(machine: Machine, guest: Guest) -> list[str]:
@@ -47,9 +54,19 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *("-blockdev", json.dumps(block), "-device", f"virtio-blk-pci,drive={DISK_NODE},bootindex=1"),
         *(word for place, one in enumerate(guest.interfaces) for word in _interface(place, one.mac, machine.taps)),
         *(word for one in guest.volumes for word in _volume(one)),
+        *(_config_drive(machine.home) if (machine.home / config_drive.DISK).exists() else ()),
         *(_injected(machine.home) if (machine.home / cables.FILE).exists() else ()),
         *(() if machine.memory is None else ("-incoming", f"fd:{machine.memory}")),
+        *(("-incoming", "defer") if machine.incoming else ()),
     ]
+
+
+def program_path(program: str) -> str:
+    """Where a program is; VirtError when it is not installed."""
+    found = shutil.which(program)
+    if found is None:
+        raise VirtError(f"{program} is not installed (Debian: {PACKAGES[program]})")
+    return found
 
 
 def accelerator(wanted: str, device: Path = Path("/dev/kvm"), cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
@@ -75,6 +92,13 @@ def _interface(place: int, mac: str, taps: Mapping[str, int]) -> tuple[str, ...]
 
 def _volume(one: Attached) -> tuple[str, ...]:
     return "-blockdev", json.dumps(one.block()), "-device", json.dumps(one.device_options())
+
+
+def _config_drive(home: Path) -> tuple[str, ...]:
+    """A CD, so that the names of disks are those of the server's own disk and its volumes."""
+    disk = {"driver": "file", "filename": str(home / config_drive.DISK)}
+    block = {"driver": "raw", "node-name": "config", "read-only": True, "file": disk}
+    return "-blockdev", json.dumps(block), "-device", "ide-cd,drive=config"
 
 
 def _injected(home: Path) -> tuple[str, str]:

@@ -1,8 +1,9 @@
 """Servers as processes, each in a session of its own; a RESERVED one has a folder and no process.
 
 A folder per server: `pid` (number and start time), `prepared` (there until its
-first start), `banner`, `console.log`, and `disk` (what it consists of).  Where networks
-are real each is in a network namespace of its own, with a DHCP client beside it.
+first start), `banner`, `console.log`, `config` (the files of its config drive) and
+`disk` (what it consists of).  Where networks are real each is in a network namespace
+of its own, with a DHCP client beside it.
 """
 
 import os
@@ -16,8 +17,10 @@ from typing import Protocol
 from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, volumes
-from climate.compute.virt.homes import CONSOLE, MARK, PID, Homes, as_virt_error, image_of
+from climate.compute.virt import Guest, State, Wiring, archive, config_drive, dhcp_client, volumes
+from climate.compute.virt.homes import CONSOLE, PID, Homes, as_virt_error, image_of, marks
+from climate.compute.virt.kinds import Kind, of_programs
+from climate.compute.virt.live import LiveMigrator
 
 PAUSE_SECONDS = 5.0
 """Longest time that the system may take to stop a process or let it go on."""
@@ -40,6 +43,9 @@ while :; do read -r _; done
 
 class Body(Protocol):
     """What the process of a guest is made of."""
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """What servers it is, for images that ask for one kind."""
 
     def trouble(self) -> str | None:
         """Why no guest can be made here; None: they can."""
@@ -67,6 +73,9 @@ class Body(Protocol):
 class Plain:
     """A shell that prints what it is and waits, with no walls around it; sizes are not kept to."""
 
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_programs("process")
+
     def trouble(self) -> str | None:
         return None
 
@@ -81,7 +90,7 @@ class Plain:
 
     def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
         argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]
-        environment = {"PATH": "/usr/bin:/bin", MARK: guest.id}
+        environment = {"PATH": "/usr/bin:/bin", **marks(homes.of(guest.id))}
         with homes.open_log(guest.id) as log:
             number = netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno()))
         return homes.started(guest.id, number)
@@ -122,6 +131,9 @@ class ProcessDriver:
 
     def trouble(self) -> str | None:
         return self.body.trouble() or (dhcp_client.trouble() if self.wired else None)
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return self.body.kinds()
 
     def wiring(self, node: str) -> Wiring:
         return Wiring.NETNS if self.wired else Wiring.NONE
@@ -207,6 +219,9 @@ class ProcessDriver:
         pids.reap_ended()
         return {server_id: self._state(server_id) for server_id in self.homes.ids()}
 
+    def live(self, node: str) -> LiveMigrator | None:
+        return None
+
     @as_virt_error
     def tidy(self) -> None:
         self.homes.trim(CONSOLE, dhcp_client.LOG)
@@ -240,6 +255,7 @@ class ProcessDriver:
             draft.mkdir()
             self.body.build(draft, guest)
             draft.rename(home / DISK)
+        config_drive.write_folder(home, guest)
         return home
 
     def _spawn(self, guest: Guest) -> None:

@@ -2,7 +2,8 @@
 
 A folder per server: `pid` (number and start time), `prepared` (there until its first
 start), `disk.qcow2`, `console.log`, `qmp` (the monitor's socket), `qemu.log` (its
-complaints), and `memory` while it is suspended.  A QEMU outlives whoever started it.
+complaints), `config.iso` where it has a config drive, and `memory` while it is
+suspended.  A QEMU outlives whoever started it.
 """
 
 import os
@@ -18,12 +19,23 @@ from pathlib import Path
 from climate.compute import pids
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, backup, cables, disks, qmp, volumes
-from climate.compute.virt.homes import CONSOLE, MARK, Homes, as_virt_error, image_of
-from climate.compute.virt.machine import AUTO, DISK, Machine, accelerator, command
-
-PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
-PACKAGES = {PROGRAM: "qemu-system-x86", DISK_PROGRAM: "qemu-utils"}
+from climate.compute.virt import Guest, State, Wiring, backup, cables, config_drive, disks, qmp, volumes
+from climate.compute.virt.homes import CONSOLE, Homes, as_virt_error, image_of, marks
+from climate.compute.virt.kinds import Kind, of_machines
+from climate.compute.virt.live import LiveMigrator
+from climate.compute.virt.machine import (
+    AUTO,
+    DISK,
+    DISK_PROGRAM,
+    KVM,
+    PACKAGES,
+    PROGRAM,
+    Machine,
+    accelerator,
+    command,
+    program_path,
+)
+from climate.compute.virt.qemu_live import QemuMigrator
 
 LOG, MEMORY = "qemu.log", "memory"
 QUIT_SECONDS = 5.0
@@ -68,12 +80,19 @@ class QemuDriver:
     def homes(self) -> Homes:
         return Homes(self.folder)
 
+    @property
+    def _migrator(self) -> QemuMigrator:
+        return QemuMigrator(self.homes, self.accel, self.start_seconds)
+
     def nodes(self) -> Sequence[NodeSpec]:
         return ()
 
     def trouble(self) -> str | None:
         missing = [name for name in PACKAGES if shutil.which(name) is None]
         return f"{missing[0]} is not installed (Debian: {PACKAGES[missing[0]]})" if missing else None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_machines("qemu", KVM) if accelerator(self.accel) == KVM else of_machines("qemu")
 
     def wiring(self, node: str) -> Wiring:
         return Wiring.TAP if self.wired else Wiring.NONE
@@ -169,9 +188,9 @@ class QemuDriver:
         draft = target.with_name(f"{target.name}.new")
         try:
             if self.homes.pid(guest.id) is None:
-                disks.copy(_path(DISK_PROGRAM), home / DISK, draft, self.work_seconds)
+                disks.copy(program_path(DISK_PROGRAM), home / DISK, draft, self.work_seconds)
             else:
-                disks.create(_path(DISK_PROGRAM), draft, disks.size_of(home / DISK))
+                disks.create(program_path(DISK_PROGRAM), draft, disks.size_of(home / DISK))
                 with qmp.connect(home, self.work_seconds) as monitor:
                     backup.run(monitor, draft)
             draft.replace(target)
@@ -180,12 +199,16 @@ class QemuDriver:
 
     @as_virt_error
     def delete(self, server_id: str) -> None:
+        self._migrator.drop(server_id)
         self.homes.remove(server_id)
 
     @as_virt_error
     def states(self) -> Mapping[str, State]:
         pids.reap_ended()
         return {server_id: self._state(server_id) for server_id in self.homes.ids()}
+
+    def live(self, node: str) -> LiveMigrator | None:
+        return self._migrator
 
     @as_virt_error
     def tidy(self) -> None:
@@ -222,10 +245,12 @@ class QemuDriver:
         """Start a QEMU whose guest waits at its first instruction, or where its memory was kept."""
         home = self.homes.make(guest.id)
         if (home / DISK).exists():
-            disks.grow(_path(DISK_PROGRAM), home / DISK, guest.disk_gb)
+            disks.grow(program_path(DISK_PROGRAM), home / DISK, guest.disk_gb)
         else:
-            disks.make(_path(DISK_PROGRAM), image_of(guest), home / DISK, guest.disk_gb, self.work_seconds)
+            disks.make(program_path(DISK_PROGRAM), image_of(guest), home / DISK, guest.disk_gb, self.work_seconds)
         cables.write_file(home, guest)
+        if memory is None:  # a guest that goes on holds parts of its drive in memory, as it was
+            config_drive.write_disk(home, guest)
         self._spawn(guest, home, memory)
         try:
             with qmp.connect(home, self.start_seconds if memory is None else self.work_seconds) as monitor:
@@ -236,14 +261,14 @@ class QemuDriver:
             raise VirtError(f"{error}{self.homes.last_words(guest.id, LOG)}") from error
 
     def _spawn(self, guest: Guest, home: Path, memory: int | None) -> None:
-        environment = {"PATH": "/usr/bin:/bin", MARK: guest.id}
+        environment = {"PATH": "/usr/bin:/bin", **marks(home)}
         with (
             qmp.listen(home) as monitor,
             self.homes.open_log(guest.id, LOG) as log,
             FileIO(os.devnull) as nothing,
             cables.opened(guest) as taps,
         ):
-            machine = Machine(_path(PROGRAM), accelerator(self.accel), home, monitor.fileno(), memory, taps)
+            machine = Machine(program_path(PROGRAM), accelerator(self.accel), home, monitor.fileno(), memory, taps)
             passed = [monitor.fileno(), *taps.values(), *(() if memory is None else (memory,))]
             number = pids.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
         self.homes.started(guest.id, number)
@@ -284,10 +309,3 @@ def _keep_memory(monitor: qmp.Monitor, home: Path) -> None:
             raise VirtError(f"memory cannot be kept: {progress.get('error-desc', progress['status'])}")
         time.sleep(_STEP_SECONDS)
     draft.replace(home / MEMORY)
-
-
-def _path(program: str) -> str:
-    found = shutil.which(program)
-    if found is None:
-        raise VirtError(f"{program} is not installed (Debian: {PACKAGES[program]})")
-    return found

@@ -73,12 +73,17 @@ class Monitor:
 
 def listen(home: Path) -> socket.socket:
     """A monitor's socket in a folder, to be handed to a QEMU: whoever connects from now on waits for it."""
-    (home / SOCKET).unlink(missing_ok=True)
+    return bound(home, SOCKET, _WAITING)
+
+
+def bound(folder: Path, name: str, waiting: int) -> socket.socket:
+    """A socket of that name in a folder, at which so many may wait."""
+    (folder / name).unlink(missing_ok=True)
     stream = socket.socket(socket.AF_UNIX)
     try:
-        with _short(home) as path:
+        with short(folder, name) as path:
             stream.bind(path)
-        stream.listen(_WAITING)
+        stream.listen(waiting)
     except OSError:
         stream.close()
         raise
@@ -90,7 +95,7 @@ def connect(home: Path, seconds: float) -> Iterator[Monitor]:
     """The monitor in a folder; everything that is done with it together takes at most `seconds`.  VirtError."""
     with socket.socket(socket.AF_UNIX) as stream:
         try:
-            with _short(home) as path:
+            with short(home, SOCKET) as path:
                 stream.connect(path)
             yield Monitor(stream, seconds)
         except TimeoutError as error:
@@ -100,10 +105,10 @@ def connect(home: Path, seconds: float) -> Iterator[Monitor]:
 
 
 @contextmanager
-def _short(home: Path) -> Iterator[str]:
-    """The path of the socket, however deep the folder: the system takes 107 bytes."""
-    handle = os.open(home, os.O_PATH | os.O_DIRECTORY)
+def short(folder: Path, name: str) -> Iterator[str]:
+    """The path of a socket, however deep its folder: the system takes 107 bytes."""
+    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{handle}/{SOCKET}"
+        yield f"/proc/self/fd/{handle}/{name}"
     finally:
         os.close(handle)

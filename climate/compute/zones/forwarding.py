@@ -74,6 +74,7 @@ def request_for(order: Order, request: BootRequest, image: str | None, chain: Zo
         "availability_zone": request.zone,
         "key_name": request.key_name,
         "user_data": request.user_data,
+        "config_drive": True if request.config_drive else None,
         "description": request.description,
         "accessIPv4": request.access[0],
         "accessIPv6": request.access[1],

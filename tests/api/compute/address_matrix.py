@@ -14,6 +14,8 @@ FLOATING, ONE_FLOATING = "/os-floating-ips", "/os-floating-ips/<floating_id>"
 BULK = "/os-floating-ips-bulk"
 INTERFACES = f"{SERVER}/os-interface"
 VOLUMES = f"{SERVER}/os-volume_attachments"
+PIPES, PIPE = "/os-cloudpipe", "/os-cloudpipe/<project_id>"
+CERTIFICATES = f"{PIPE}/certificates"
 NO_VOLUME = "00000000-0000-4000-8000-000000000000"
 
 FOR_ADMINS = (401, 403, 403, 403, 403)
@@ -39,6 +41,14 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{BULK}/<host>"): (*FOR_ADMINS, 200),
     ("POST", BULK): (*FOR_ADMINS, 200),
     ("PUT", f"{BULK}/delete"): (*FOR_ADMINS, 200),
+    ("GET", PIPES): (*FOR_ADMINS, 200),
+    # There are no cloudpipes without an image and a VLAN; test_cloudpipes.py has them.
+    ("POST", PIPES): (*FOR_ADMINS, 400),
+    ("PUT", f"{PIPES}/configure-project"): (*FOR_ADMINS, 409),
+    ("DELETE", PIPE): (*FOR_ADMINS, 404),
+    ("GET", CERTIFICATES): (401, 404, 403, 404, 404, 404),
+    ("POST", CERTIFICATES): (401, 404, 403, 403, 404, 404),
+    ("DELETE", f"{CERTIFICATES}/<serial>"): (401, 404, 403, 403, 404, 404),
     ("GET", f"{SERVER}/ips"): FOR_THE_PROJECT,
     ("GET", f"{SERVER}/ips/<label>"): FOR_THE_PROJECT,
     ("GET", INTERFACES): FOR_THE_PROJECT,
@@ -60,6 +70,9 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{ONE_FLOATING}/associate"): {"associate_address": {"fixed_ip": "<fixed_ip>"}},
     ("POST", BULK): {"floating_ips_bulk_create": {"ip_range": "203.0.113.50", "pool": "public"}},
     ("PUT", f"{BULK}/delete"): {"ip_range": "203.0.113.60-203.0.113.61"},
+    ("POST", PIPES): {"cloudpipe": {"project_id": "project"}},
+    ("PUT", f"{PIPES}/configure-project"): {"configure_project": {"vpn_ip": "203.0.113.1", "vpn_port": 1000}},
+    ("POST", CERTIFICATES): {"certificate": {"name": "ada"}},
     ("POST", VOLUMES): {"volumeAttachment": {"volumeId": NO_VOLUME}},
     ("POST", INTERFACES): {"interfaceAttachment": {"net_id": "<dhcp>"}},
 }
@@ -95,5 +108,6 @@ def connect(member: Person, server_id: str, dhcp: str) -> dict[str, str]:
         "<port_id>": port["port_id"],
         "<volume_id>": NO_VOLUME,
         "<label>": "private",
+        "<serial>": "1",
         "<host>": nets.HOST,
     }

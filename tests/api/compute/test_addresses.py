@@ -162,6 +162,7 @@ def test_addresses_that_no_server_can_be_booted_with(there: World, member: Perso
     free = {"uuid": dhcp, "fixed_ip": "10.20.0.10"}
     assert "max_count" in message(member.boot(networks=[free], max_count=2), 400, "badRequest")
     assert "twice" in message(member.boot(networks=[{"uuid": dhcp}, free]), 400, "badRequest")
+    assert "twice" in message(member.boot(networks=[{"uuid": dhcp}, {"uuid": dhcp}]), 400, "badRequest")
     assert written(there) == before
 
 

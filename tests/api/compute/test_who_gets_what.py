@@ -63,6 +63,8 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/os-migrations"): (*FOR_ADMINS, 200),
     ("GET", f"{SERVER}/migrations"): (*FOR_ADMINS, 200),
     ("GET", f"{SERVER}/migrations/<migration_id>"): (*FOR_ADMINS, 404),
+    ("DELETE", f"{SERVER}/migrations/<migration_id>"): (*FOR_ADMINS, 404),
+    ("POST", f"{SERVER}/migrations/<migration_id>/action"): (*FOR_ADMINS, 404),
     ("POST", f"{SERVER}/action"): (401, 404, 403, 403, 202, 202),
     ("POST", f"{SERVER}/remote-consoles"): (401, 404, 403, 501, 501, 501),
     ("GET", "/flavors"): FOR_ALL,
@@ -145,6 +147,8 @@ VERSIONS = {
     ("DELETE", SERVICE): "2.53",
     ("GET", f"{SERVER}/migrations"): "2.23",
     ("GET", f"{SERVER}/migrations/<migration_id>"): "2.23",
+    ("DELETE", f"{SERVER}/migrations/<migration_id>"): "2.24",
+    ("POST", f"{SERVER}/migrations/<migration_id>/action"): "2.22",
 }
 """Routes that there are since a later microversion."""
 
@@ -155,6 +159,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PUT", META): {"metadata": {"there": "changed"}},
     ("PUT", f"{META}/<key>"): {"meta": {"there": "changed"}},
     ("POST", f"{SERVER}/action"): {"unlock": None},
+    ("POST", f"{SERVER}/migrations/<migration_id>/action"): {"force_complete": None},
     ("POST", f"{SERVER}/remote-consoles"): {"remote_console": {"protocol": "vnc", "type": "novnc"}},
     ("POST", "/flavors"): {"flavor": {"name": "more", "vcpus": 1, "ram": 64, "disk": 1}},
     ("PUT", FLAVOR): {"flavor": {"description": "changed"}},
@@ -279,6 +284,7 @@ DETAILS: Mapping[str, Any] = {
     "rebuild": {"imageRef": IMAGE_ID},
     "os-resetState": {"state": "error"},
     "evacuate": {},
+    "os-migrateLive": {"host": None, "block_migration": False, "disk_over_commit": False},
     "os-getConsoleOutput": {},
     "os-getVNCConsole": {"type": "novnc"},
     "os-getSPICEConsole": {"type": "spice-html5"},
@@ -286,7 +292,7 @@ DETAILS: Mapping[str, Any] = {
     **address_matrix.DETAILS,
 }
 
-OF_ADMINS = ("os-resetState", "shelveOffload", "migrate", "evacuate")
+OF_ADMINS = ("os-resetState", "shelveOffload", "migrate", "evacuate", "os-migrateLive")
 LOOKING = {"os-getConsoleOutput": 200, "os-getVNCConsole": 501, "os-getSPICEConsole": 501, "os-getSerialConsole": 501}
 """Actions that change nothing -> what readers get."""
 

@@ -175,7 +175,7 @@ MUST_BE_EMPTY = {
     "leased, and nobody's": "SELECT address FROM compute_addresses WHERE leased AND server_id IS NULL",
     "waiting in a flat network": """
         SELECT a.address FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
-        WHERE n.manager = 'flat' AND a.server_id IS NOT NULL AND a.vif_id IS NULL""",
+        WHERE n.manager = 'flat' AND a.server_id IS NOT NULL AND a.vif_id IS NULL AND a.grant_id IS NULL""",
     "a floating address that stands for one which is nobody's, or another project's": """
         SELECT f.address FROM compute_floating_addresses f
         LEFT JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address

@@ -131,6 +131,27 @@ def test_networks_in_which_no_address_would_be_left_are_refused(cloud: Cloud, cl
         there.make("net", "10.0.0.0/28")
 
 
+@pytest.mark.parametrize(
+    "cidr",
+    ["127.0.0.0/24", "127.5.0.0/16", "224.0.0.0/24", "239.1.0.0/24", "240.0.0.0/24", "0.0.0.0/24", "169.254.169.0/24"],
+)
+def test_ranges_that_no_interface_can_have_are_refused(cloud: Cloud, cidr: str) -> None:
+    there = cloud(manager="flat_dhcp")
+    with pytest.raises(BadRequest, match=f"{cidr} cannot be the range of a network"):
+        there.make("net", cidr)
+    with pytest.raises(BadRequest, match=f"{cidr} cannot be the range of a network"):
+        there.pool(cidr)
+    assert there.place.count("compute_networks") + there.place.count("compute_floating_pools") == 0
+
+
+@pytest.mark.parametrize("name", ["eth 0", "x" * 16, "..", "-x", "eth0:1", "eth0/1"])
+def test_pools_on_interfaces_that_no_host_can_have_are_refused(cloud: Cloud, name: str) -> None:
+    there = cloud(manager="flat_dhcp")
+    with pytest.raises(BadRequest, match="cannot be the name of an interface"), there.compute.engine.begin() as conn:
+        floating.make_pool(conn, "public", IPv4Network("172.24.4.0/28"), interface=name)
+    assert there.place.count("compute_floating_pools") == 0
+
+
 @pytest.mark.parametrize("name", ["br 1", "", "x" * 16, "br1\n", "../br", "-x"])
 def test_names_that_no_interface_can_have_are_refused(cloud: Cloud, name: str) -> None:
     there = cloud(manager="flat_dhcp")

@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute.errors import Conflict
-from climate.compute.network import outlines, pools
+from climate.compute.network import networks, outlines, pools
 from climate.compute.network.model import FLAT_DHCP, VLAN
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.outlines import Drawn, Range
+from climate.compute.network.wanted import Wanted
 from tests.compute.place import Place
 
 
@@ -34,6 +35,18 @@ def test_a_vlan_is_promised_once(here: Place) -> None:
             outlines.draw(conn, Drawn("b", VLAN, vlan=9))
         with pytest.raises(Conflict, match="already"):
             outlines.draw(conn, Drawn("a", None))
+
+
+def test_a_vlan_that_is_promised_is_given_to_no_other_network(here: Place) -> None:
+    options = NetworkOptions(vlan_interface="eth1", vlan_start=200)
+    with here.compute.engine.begin() as conn:
+        outline = outlines.draw(conn, Drawn("a", VLAN, vlan=200))
+        other = networks.create(conn, options, Wanted("b", IPv4Network("10.8.0.0/24")), VLAN)[0]
+        assert other.vlan == 201
+        with pytest.raises(Conflict, match="VLAN 200 is that of network a"):
+            networks.create(conn, options, Wanted("c", IPv4Network("10.7.0.0/24"), vlan_start=200), VLAN)
+        outlines.complete(conn, options, outline, Range(IPv4Network("10.9.0.0/24")))
+        assert {one.label: one.vlan for one in networks.rows.listed(conn)}.items() >= {"a": 200, "b": 201}.items()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.homes import CONSOLE, CONSOLE_BYTES, LOG_BYTES
-from tests.compute.virt.subjects import HOSTILE, Subject, until
+from tests.compute.virt.subjects import HOSTILE, Subject, process, until
 
 ASLEEP = (State.PAUSED, State.SUSPENDED)
 
@@ -289,3 +289,15 @@ def test_a_worker_has_no_zombies_of_guests(real: Subject) -> None:
 
 def zombies() -> list[int]:
     return [child.pid for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE]
+
+
+def test_a_guest_of_the_same_server_in_another_folder_is_let_be(tmp_path: Path) -> None:
+    """Two compute services of one machine: the server has moved from one to the other, which starts it."""
+    here, there = process(tmp_path / "here"), process(tmp_path / "there")
+    guest = here.guest()
+    for subject in (here, there):
+        subject.driver.run(guest)
+    here.kill(guest)
+    here.driver.delete(guest.id)
+    assert there.state(guest) is State.RUNNING
+    there.driver.delete(guest.id)

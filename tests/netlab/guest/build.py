@@ -2,7 +2,8 @@
 
     python -m tests.netlab.guest.build [FILE]
 
-It takes half a minute, most of it for the download.  Needs apt-get and dpkg of Debian 12.
+It takes half a minute, most of it for the download.  Needs apt-get and dpkg of Debian 12.  Where OpenVPN is installed
+there is a second disk beside the first, of a machine that has that too: the image of cloudpipes.
 """
 
 import gzip
@@ -12,15 +13,29 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 HERE = Path(__file__).parent
 TARGET = HERE.parents[2] / "var" / "test-machine.img"
+CLOUDPIPE = TARGET.with_name("test-cloudpipe.img")
+OPENVPN = Path("/usr/sbin/openvpn")
 
 KERNEL = "linux-image-cloud-amd64"
 PROGRAMS = ("busybox-static", "grub-common", "grub-pc-bin", "libdevmapper1.02.1")
-MODULES = ("virtio_pci", "virtio_net", "virtio_blk", "button", "evdev", "qemu_fw_cfg")
+MODULES = (
+    "virtio_pci",
+    "virtio_net",
+    "virtio_blk",
+    "button",
+    "evdev",
+    "qemu_fw_cfg",
+    "ata_piix",
+    "sr_mod",
+    "isofs",
+    "tun",
+)
 
 SECTOR = 512
 KERNEL_AT = 4096
@@ -33,12 +48,18 @@ _FOLDER, _PROGRAM, _DEVICE, _FILE = 0o040755, 0o100755, 0o020600, 0o100644
 
 
 def build(target: Path) -> None:
-    """Make the disk, in one step."""
+    """Make the disk, in one step; that of cloudpipes first."""
     with tempfile.TemporaryDirectory(prefix="climate-machine-") as scratch:
         root = Path(scratch, "root")
         _unpack(Path(scratch), root)
         kernel = next((root / "boot").glob("vmlinuz-*")).read_bytes()
-        disk = _disk(Path(scratch), root, kernel, gzip.compress(_initramfs(root), 6))
+        if OPENVPN.exists():
+            files = gzip.compress(_initramfs(root, _with_libraries(OPENVPN)), 6)
+            _write(target.with_name(CLOUDPIPE.name), _disk(Path(scratch), root, kernel, files))
+        _write(target, _disk(Path(scratch), root, kernel, gzip.compress(_initramfs(root), 6)))
+
+
+def _write(target: Path, disk: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f"{target.name}.new")
     draft.write_bytes(disk)
@@ -69,14 +90,23 @@ def _disk(scratch: Path, root: Path, kernel: bytes, initrd: bytes) -> bytes:
     return b"".join((head.ljust(KERNEL_AT * SECTOR, b"\0"), _whole(kernel), _whole(initrd)))
 
 
-def _initramfs(root: Path) -> bytes:
-    """The machine's files, as the kernel unpacks them (format newc of cpio)."""
+def _with_libraries(program: Path) -> dict[str, bytes]:
+    """A program of this system and the libraries that it is linked with, by their paths."""
+    linked = re.findall(r"(/\S+) \(0x", _said("ldd", str(program)))
+    return {str(path).removeprefix("/"): path.read_bytes() for path in (program, *map(Path, linked))}
+
+
+def _initramfs(root: Path, more: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    """The machine's files, as the kernel unpacks them (format newc of cpio); `more`: programs, by their paths."""
     found = {path.stem: path for path in root.glob("lib/modules/*/kernel/**/*.ko")}
     order = list(dict.fromkeys(name for wanted in MODULES for name in _with_needed(found, wanted)))
     files: list[tuple[str, int, bytes]] = [(name, _FOLDER, b"") for name in ("bin", "dev", "etc", "modules")]
     files += [("dev/console", _DEVICE, b""), ("bin/busybox", _PROGRAM, (root / "bin/busybox").read_bytes())]
     files += [(name, _PROGRAM, (HERE / name).read_bytes()) for name in ("init", "lease.sh")]
     files += [(f"modules/{name}.ko", _FILE, found[name].read_bytes()) for name in order]
+    folders = {str(folder) for name in more for folder in Path(name).parents} - {"."}
+    files += [(name, _FOLDER, b"") for name in sorted(folders, key=len) if name not in ("bin", "etc")]
+    files += [(name, _PROGRAM, content) for name, content in more.items()]
     files += [("modules/order", _FILE, "".join(f"{name}.ko\n" for name in order).encode())]
     return _archive([*files, ("TRAILER!!!", 0, b"")])
 

@@ -56,7 +56,7 @@ class Daemon:
 
     def stop(self) -> None:
         """Leave nothing of it that runs."""
-        family = set(pids.carrying(MARK, str(self.home)))
+        family = set(pids.carrying({MARK: str(self.home)}))
         first = self.process()
         if first is not None:
             pids.send_one(first, signal.SIGTERM)

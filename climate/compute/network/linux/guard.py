@@ -5,7 +5,7 @@ Each interface has an nftables table of its name, which is replaced and deleted 
 
 import json
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address
 
 from climate.compute.network.driver import is_interface_name
 from climate.compute.network.linux import programs, rtnl
@@ -19,14 +19,19 @@ _AT_MOST = "limit rate 5/second burst 50 packets"
 """Questions to DHCP servers: each is answered by a program that is started for it, and a file."""
 
 
-def text(name: str, mac: str, addresses: Sequence[IPv4Address | IPv6Address]) -> str:
+Addresses = Sequence[IPv4Address | IPv6Address]
+
+
+def text(name: str, mac: str, addresses: Addresses, ranges: Sequence[IPv4Network] = ()) -> str:
     """For `nft -f`: the table of one interface, in place of the one it had.
 
     Without an address of its own a guest may ask for one (DHCP), in its own name; before it takes one it may ask
     whether that is in use (ARP probes, IPv6's search for duplicates).  To ask that of an address that is another's
-    would keep the other from taking it.  Its link-local address is the one made of its MAC.
+    would keep the other from taking it.  Its link-local address is the one made of its MAC.  What is in `ranges` it
+    answers for, as a router does.
     """
     fixed = [str(one) for one in addresses if one.version == 4]
+    routed = [*fixed, *(str(one) for one in ranges)]
     own = [rtnl.link_local(mac), *(one for one in addresses if isinstance(one, IPv6Address))]
     spoken_for = ", ".join(f"0x{int(one):032x}" for one in own)
     client = f"{_CLIENT} 0x{mac.replace(':', '')}"
@@ -34,13 +39,13 @@ def text(name: str, mac: str, addresses: Sequence[IPv4Address | IPv6Address]) ->
         f"ether saddr != {mac} drop",
         "ether type != { ip, arp, ip6 } drop",
         f"ether type arp arp saddr ether != {mac} drop",
-        *([f"ether type arp arp saddr ip {{ {', '.join(fixed)} }} accept"] if fixed else []),
+        *([f"ether type arp arp saddr ip {{ {', '.join(routed)} }} accept"] if routed else []),
         *([f"ether type arp arp saddr ip {_NO_ADDRESS} arp daddr ip {{ {', '.join(fixed)} }} accept"] if fixed else []),
         "ether type arp drop",
         "meta l4proto udp udp sport { 67, 547 } drop",
         f"ip saddr {{ {', '.join([_NO_ADDRESS, *fixed])} }} udp sport 68 udp dport 67 {client} {_AT_MOST} accept",
         "udp dport 67 drop",
-        *([f"ip saddr {{ {', '.join(fixed)} }} accept"] if fixed else []),
+        *([f"ip saddr {{ {', '.join(routed)} }} accept"] if routed else []),
         "icmpv6 type { nd-router-advert, nd-redirect } drop",
         f"icmpv6 type nd-neighbor-advert @th,64,128 != {{ {spoken_for} }} drop",
         f"ip6 saddr :: icmpv6 type nd-neighbor-solicit @th,64,128 {{ {spoken_for} }} accept",
@@ -52,9 +57,9 @@ def text(name: str, mac: str, addresses: Sequence[IPv4Address | IPv6Address]) ->
     return f"{_without(name)}table netdev {name} {{\n    chain ingress {{\n{body}\n    }}\n}}\n"
 
 
-def put_up(name: str, mac: str, addresses: Sequence[IPv4Address | IPv6Address]) -> None:
+def put_up(name: str, mac: str, addresses: Addresses, ranges: Sequence[IPv4Network] = ()) -> None:
     """Let nothing else pass from an interface of this thread's namespace."""
-    programs.run(None, _FROM_TEXT, text=text(name, mac, addresses))
+    programs.run(None, _FROM_TEXT, text=text(name, mac, addresses, ranges))
 
 
 def take_down(name: str) -> None:

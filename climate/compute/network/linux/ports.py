@@ -19,7 +19,7 @@ _TAP = "tun"
 def plug(ip: Any, wanted: Plug, bridge: Device, mtu: int) -> None:
     """Connect an interface to a bridge.  It is up last of all, when nothing false passes any more."""
     port = _standing(ip, wanted) or _made(ip, wanted, mtu)
-    guard.put_up(wanted.name, wanted.mac, wanted.addresses)
+    guard.put_up(wanted.name, wanted.mac, wanted.addresses, wanted.ranges)
     rtnl.shape(ip, port, up=wanted.up, mtu=mtu, master=bridge.index)
     if wanted.kind is Kind.VETH:
         rtnl.inside(

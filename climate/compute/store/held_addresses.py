@@ -1,0 +1,125 @@
+"""Fixed addresses that are granted to servers which are not recorded yet: held, in nobody's hands but the grant's."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+# One message may be at two processes at once: the second one finds what the first has held.
+_ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended('climate network grant ' || :grant_id, 0))")
+
+_HELD = text("""
+    SELECT server_id::text, host(address) FROM compute_addresses
+    WHERE grant_id = CAST(:grant_id AS uuid) AND network_id = CAST(:network_id AS uuid)
+""")
+
+_HOLD = text("""
+    UPDATE compute_addresses a
+    SET server_id = w.server_id, mac = w.mac, grant_id = CAST(:grant_id AS uuid), leased = false, changed_at = :now
+    FROM (SELECT f.address, s.server_id, s.mac
+          FROM (SELECT address, row_number() OVER (ORDER BY address) AS place
+                FROM (SELECT address FROM compute_addresses
+                      WHERE network_id = CAST(:network_id AS uuid) AND server_id IS NULL AND NOT reserved
+                      ORDER BY address LIMIT :count FOR NO KEY UPDATE SKIP LOCKED) AS free) AS f
+          JOIN unnest(CAST(:server_ids AS uuid[]), CAST(:macs AS text[])) WITH ORDINALITY AS s(server_id, mac, place)
+          USING (place)) AS w
+    WHERE a.network_id = CAST(:network_id AS uuid) AND a.address = w.address
+    RETURNING a.server_id::text, host(a.address)
+""")
+
+_HOLD_THIS = text("""
+    UPDATE compute_addresses
+    SET server_id = CAST(:server_id AS uuid), mac = :mac, grant_id = CAST(:grant_id AS uuid), leased = false,
+        changed_at = :now
+    WHERE network_id = CAST(:network_id AS uuid) AND address = CAST(:address AS inet) AND server_id IS NULL
+      AND (:reserved OR NOT reserved)
+    RETURNING host(address)
+""")
+
+_GIVE_BACK = text("""
+    UPDATE compute_addresses SET server_id = NULL, grant_id = NULL, changed_at = :now
+    WHERE grant_id = CAST(:grant_id AS uuid) AND network_id = CAST(:network_id AS uuid)
+      AND server_id = ANY(CAST(:server_ids AS uuid[]))
+""")
+
+# What an allocator keeps in books of its own is free here; what nobody granted is not taken from whoever has it.
+_RECORD = text("""
+    UPDATE compute_addresses a
+    SET server_id = g.server_id, vif_id = v.id, mac = v.mac, leased = false, grant_id = NULL, changed_at = :now
+    FROM unnest(CAST(:server_ids AS uuid[]), CAST(:addresses AS inet[])) AS g(server_id, address)
+    JOIN compute_vifs v ON v.server_id = g.server_id AND v.network_id = CAST(:network_id AS uuid)
+    WHERE a.network_id = v.network_id AND a.address = g.address
+      AND (a.server_id IS NULL AND (:reserved OR NOT a.reserved)
+           OR a.server_id = g.server_id AND a.grant_id = CAST(:grant_id AS uuid))
+    RETURNING a.server_id::text
+""")
+
+_MACS = text("""
+    SELECT mac FROM compute_vifs WHERE mac = ANY(CAST(:macs AS text[]))
+    UNION SELECT mac FROM compute_addresses WHERE grant_id IS NOT NULL AND mac = ANY(CAST(:macs AS text[]))
+""")
+
+_RECORDED = text("""
+    SELECT host(address) AS address, server_id::text FROM compute_addresses
+    WHERE network_id = CAST(:network_id AS uuid) AND server_id IS NOT NULL AND grant_id IS NULL
+""")
+
+
+def alone(conn: Connection, grant_id: str) -> None:
+    """Let nobody else work on a grant until the end of the transaction."""
+    conn.execute(_ALONE, {"grant_id": grant_id})
+
+
+def held(conn: Connection, grant_id: str, network_id: str) -> dict[str, str]:
+    """What a grant holds in a network: server id -> address."""
+    return _pairs(conn.execute(_HELD, {"grant_id": grant_id, "network_id": network_id}))
+
+
+def hold(conn: Connection, grant_id: str, network_id: str, macs: Mapping[str, str], now: datetime) -> dict[str, str]:
+    """Hold a free address for each server, by its id and the MAC that it will have; what was held, perhaps fewer."""
+    given = {"grant_id": grant_id, "network_id": network_id, "now": now, "count": len(macs)}
+    return _pairs(conn.execute(_HOLD, {**given, "server_ids": list(macs), "macs": list(macs.values())}))
+
+
+def hold_this(
+    conn: Connection, grant_id: str, network_id: str, wanted: Mapping[str, str | bool], now: datetime
+) -> bool:
+    """Hold this very address; False when it is somebody's.  `wanted`: server_id, mac, address, reserved."""
+    given = {"grant_id": grant_id, "network_id": network_id, "now": now, **wanted}
+    return conn.execute(_HOLD_THIS, given).first() is not None
+
+
+def give_back(conn: Connection, grant_id: str, network_id: str, server_ids: Sequence[str], now: datetime) -> None:
+    """Free what a grant still holds for these servers; what was recorded stays theirs."""
+    given = {"grant_id": grant_id, "network_id": network_id, "server_ids": list(server_ids), "now": now}
+    conn.execute(_GIVE_BACK, given)
+
+
+def record(
+    conn: Connection,
+    grant_id: str,
+    network_id: str,
+    granted: Mapping[str, str],
+    now: datetime,
+    *,
+    reserved: bool = False,
+) -> set[str]:
+    """Give the interfaces of servers the addresses that were granted; the servers whose address was theirs to take."""
+    given = {"grant_id": grant_id, "network_id": network_id, "now": now, "reserved": reserved}
+    rows = conn.execute(_RECORD, {**given, "server_ids": list(granted), "addresses": list(granted.values())})
+    return set(rows.scalars())
+
+
+def macs_in_use(conn: Connection, macs: Sequence[str]) -> set[str]:
+    """Those of these MACs that an interface has, or will have."""
+    return set(conn.execute(_MACS, {"macs": list(macs)}).scalars())
+
+
+def recorded(conn: Connection, network_id: str) -> dict[str, str]:
+    """Address -> server id, of all in a network that are somebody's and not held by a grant."""
+    return _pairs(conn.execute(_RECORDED, {"network_id": network_id}))
+
+
+def _pairs(found: Iterable[Any]) -> dict[str, str]:
+    return {str(row[0]): str(row[1]) for row in found}

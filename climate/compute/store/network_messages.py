@@ -1,0 +1,72 @@
+"""What the allocators of networks are told: written with the change itself, kept until the network's host did it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+_WRITE = text("""
+    INSERT INTO compute_network_messages (network_id, method, body)
+    SELECT CAST(m.network_id AS uuid), m.method, CAST(m.body AS jsonb)
+    FROM unnest(CAST(:networks AS text[]), CAST(:methods AS text[]), CAST(:bodies AS text[]))
+         WITH ORDINALITY AS m(network_id, method, body, place)
+    WHERE EXISTS (SELECT FROM compute_networks n WHERE n.id = CAST(m.network_id AS uuid))
+    ORDER BY m.place
+""")
+
+_OF_HOST = text("""
+    SELECT m.id, m.network_id::text, m.method, m.body
+    FROM compute_network_messages m JOIN compute_networks n ON n.id = m.network_id
+    WHERE n.host = :host ORDER BY m.id LIMIT 1000
+""")
+
+_DONE = text("DELETE FROM compute_network_messages WHERE id = :id")
+
+# A host that is down is not rung for: whoever claims its networks is.
+_RING = text("""
+    WITH due AS (SELECT m.id, n.host
+                 FROM compute_network_messages m
+                 JOIN compute_networks n ON n.id = m.network_id
+                 JOIN compute_network_hosts h ON h.host = n.host
+                 WHERE (m.rung_at IS NULL OR m.rung_at < CAST(:now AS timestamptz) - make_interval(secs => :again))
+                   AND h.beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down)
+                 ORDER BY m.id LIMIT 1000 FOR NO KEY UPDATE OF m SKIP LOCKED),
+    rung AS (UPDATE compute_network_messages m SET rung_at = :now FROM due WHERE m.id = due.id RETURNING due.host)
+    SELECT DISTINCT host FROM rung
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One change that an allocator is told of."""
+
+    id: int
+    network_id: str
+    method: str
+    body: Mapping[str, Any]
+
+
+def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
+    """Tell the allocators of networks: (network, method, body) of each change, in their order."""
+    if messages:
+        networks, methods, bodies = zip(*messages, strict=True)
+        given = {"networks": list(networks), "methods": list(methods), "bodies": [json.dumps(one) for one in bodies]}
+        conn.execute(_WRITE, given)
+
+
+def of_host(conn: Connection, host: str) -> list[Told]:
+    """What the allocator of a host is told, in the order of the changes."""
+    return [Told(*row) for row in conn.execute(_OF_HOST, {"host": host})]
+
+
+def done(conn: Connection, message_id: int) -> None:
+    """Take away what an allocator has done."""
+    conn.execute(_DONE, {"id": message_id})
+
+
+def to_ring(conn: Connection, now: datetime, again: float, down: float) -> list[str]:
+    """Hosts for which there are messages, each at most every `again` seconds, that were heard of `down` seconds ago."""
+    return list(conn.execute(_RING, {"now": now, "again": again, "down": down}).scalars())

@@ -1,0 +1,13 @@
+"""Config drives of servers, and the cloudpipes of projects: certificate authorities and what they have signed."""
+
+from alembic import op
+
+from migrations.scripts import statements
+
+revision = "0027"
+down_revision = "0022"
+
+
+def upgrade() -> None:
+    for statement in statements("0027_cloudpipes.sql"):
+        op.execute(statement)
