@@ -57,6 +57,11 @@ class Migration:
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def file(self) -> str:
+        """The name, in the folder of images, of the disk on its way: no image can be called so."""
+        return f"migration-{self.uuid}"
+
     def beyond(self, node_id: int | None) -> tuple[int | None, str]:
         """The other node of the two, and its service host."""
         if node_id == self.source_node_id:

@@ -6,7 +6,7 @@ that was not moved, until the migration is over.  A worker that dies between two
 steps loses nothing: its successor finds the server where it was, and begins anew.
 
 Between services that share no home the disk goes through the folder of images,
-in a file that is called by the UUID of the migration.
+in a file that no image has the name of.
 """
 
 from contextlib import suppress
@@ -85,7 +85,7 @@ def evacuate(work: Work) -> None:
     migration = needed(work)
     check_volumes(work)
     work.check()
-    shared = shared_home.has(work.compute, migration.source_host)
+    shared = shared_home.has(work.compute, migration.source_host) and _has_disk(work)
     if shared:
         work.driver.stop(work.guest, kindly=False)
     else:
@@ -97,7 +97,7 @@ def _leave(work: Work, migration: Migration) -> None:
     """Stop a guest, and put its disk where the destination finds it."""
     work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
     if not shared_home.has(work.compute, migration.dest_host):
-        images.carry(work.compute, work.guest, migration.uuid, work.check)
+        images.carry(work.compute, work.guest, migration.file, work.check)
     work.check()
     _release_volumes(work)
     plugging.unplug(work.compute, work.server)
@@ -107,6 +107,8 @@ def _arrive(work: Work, migration: Migration) -> None:
     check_volumes(work)
     run = work.server.status == ACTIVE
     if shared_home.has(work.compute, migration.source_host):
+        if not _has_disk(work):
+            raise VirtError(f"the disk of instance {work.server.id} is not in the home of {work.compute.service_host}")
         _begin(work, run=run, made=True)
         return
     # Whatever is here is of an earlier stay, or of an attempt that was broken off.
@@ -126,9 +128,14 @@ def _begin(work: Work, *, run: bool, made: bool = False) -> None:
         work.driver.prepare(work.told(up=False))
 
 
+def _has_disk(work: Work) -> bool:
+    """Whether the driver finds the guest: a home that is a copy of another has that one's marks, and not its guests."""
+    return not work.driver.remembers(work.server.node or "") or work.server.id in work.driver.states()
+
+
 def carried(compute: Compute, migration: Migration) -> Path:
     """The file in which a disk goes from one service to another."""
-    return images.place(compute, migration.uuid)
+    return images.place(compute, migration.file)
 
 
 def check_volumes(work: Work) -> None:

@@ -336,3 +336,47 @@ def test_a_worker_that_dies_at_any_step_of_an_evacuation_loses_nothing(two: Two,
     assert (after.status, after.service_host, after.migration_id) == (ACTIVE, other(server), None)
     assert two.guests(server) == {other(server): State.RUNNING}
     assert two.here.drift() == []
+
+
+def share(two: Two) -> None:
+    """Let the services have one home."""
+    for service in two.services.values():
+        for host in two.services:
+            (service.home / "services" / host).touch()
+
+
+def test_with_a_shared_home_the_disk_stays_where_it_is(two: Two) -> None:
+    share(two)
+    server = two.boot_one()
+    two.drivers[other(server)].guests[server.id] = State.DEAD  # as it is seen in the same folder
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    assert two.here.look(server.id).status == VERIFY_RESIZE
+    assert "snapshot" not in {verb for driver in two.drivers.values() for verb, _ in driver.calls}
+    assert "delete" not in {verb for driver in two.drivers.values() for verb, _ in driver.calls}
+    resizing.confirm(two.here.compute, server.id)
+    two.settle()
+    assert two.guests(server)[other(server)] is State.RUNNING
+    assert two.migration(server).status == CONFIRMED
+    assert "delete" not in {verb for driver in two.drivers.values() for verb, _ in driver.calls}
+
+
+def test_with_a_shared_home_a_server_is_started_from_its_disk_after_its_host_is_gone(two: Two) -> None:
+    share(two)
+    server = two.boot_one()
+    two.drivers[other(server)].guests[server.id] = State.DEAD
+    after = evacuated(two, server)
+    assert after.status == ACTIVE
+    assert server.id not in two.drivers[other(server)].made_from
+
+
+def test_a_home_that_only_looks_shared_loses_no_disk(two: Two) -> None:
+    share(two)
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    after = two.here.look(server.id)
+    assert (after.status, after.node) == (ACTIVE, server.node)
+    assert "is not in the home" in str(two.migration(server).error)
+    assert two.guests(server)[server.service_host or ""] is State.RUNNING
+    assert server.id not in two.drivers[other(server)].made_from

@@ -5,10 +5,11 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from climate.compute import asking, images, leftovers
+from climate.compute import asking, images, leftovers, migrating
 from climate.compute.image import Image
 from climate.compute.reconcile import MARK
 from climate.compute.store import images as rows
+from climate.compute.store import migrations
 from tests.compute.place import Place
 
 
@@ -28,6 +29,18 @@ def test_old_drafts_and_contents_of_no_image_go(here: Place) -> None:
     young = aged(kept.with_name(f"{image_id}.{uuid4().hex}.new"), leftovers.OLD_SECONDS - 60)
     leftovers.sweep(here.compute)
     assert (kept.exists(), draft.exists(), strange.exists(), young.exists()) == (True, False, False, True)
+
+
+def test_the_disk_of_a_server_on_its_way_stays(here: Place) -> None:
+    server = here.boot_one()
+    migrating.migrate(here.compute, server.id)
+    with here.compute.engine.connect() as conn:
+        (migration,) = migrations.listed(conn, {"server_id": server.id}, 1)
+    kept = aged(images.place(here.compute, migration.file), leftovers.OLD_SECONDS + 60)
+    leftovers.sweep(here.compute)
+    assert kept.exists()
+    here.settle()
+    assert not kept.exists()
 
 
 def test_the_images_of_another_cloud_in_this_home_are_left_alone(here: Place) -> None:

@@ -28,8 +28,12 @@ ORDER = ("GET", "PUT", "POST", "DELETE")
 ALL_ROUTES = sorted(OPERATIONS, key=lambda route: (ORDER.index(route[0]), route[1]))
 ROUTES = length(ALL_ROUTES[::2], ALL_ROUTES)
 
-NEVER_SERVED = {("POST", "/servers/<server_id>/remote-consoles"), ("DELETE", "/os-services/<service_id>")}
-"""There are no consoles, and the one service is up."""
+NEVER_SERVED = {
+    ("POST", "/servers/<server_id>/remote-consoles"),
+    ("DELETE", "/os-services/<service_id>"),
+    ("GET", "/servers/<server_id>/migrations/<migration_id>"),
+}
+"""There are no consoles, the one service is up, and no live migration is under way."""
 
 STATES: Mapping[str, tuple[tuple[str, Any], ...]] = {
     "ACTIVE": (),

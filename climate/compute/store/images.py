@@ -45,8 +45,8 @@ _NEEDED = text("""
     SELECT image_id::text FROM compute_servers
     WHERE status = 'RESERVED' AND image_id::text = ANY(CAST(:ids AS text[]))
     UNION
-    SELECT m.uuid::text FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
-    WHERE m.uuid::text = ANY(CAST(:ids AS text[]))
+    SELECT 'migration-' || m.uuid FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
+    WHERE 'migration-' || m.uuid = ANY(CAST(:ids AS text[]))
 """)
 
 _PIN = text("SELECT 1 FROM compute_images WHERE id = CAST(:id AS uuid) FOR KEY SHARE")
@@ -188,9 +188,9 @@ def known(conn: Connection, ids: Sequence[str]) -> set[str]:
 
 
 def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
-    """Those of these texts that are ids of images, of deleted ones of RESERVED servers, or UUIDs of migrations.
+    """Those of these texts that are ids of images, of deleted ones of RESERVED servers, or files of migrations.
 
-    The disk of a server that is migrated is in a file of that name.
+    The disk of a server that is migrated is in such a file.
     """
     return set(conn.execute(_NEEDED, {"ids": list(ids)}).scalars())
 
