@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix bench lock clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix bench bench-compare lock clean
 
 PY ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ export PIP_ROOT_USER_ACTION := ignore
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 run: $(VENV)/installed ## run climate with a small demo cloud: http://127.0.0.1:8000, Ctrl-C stops it
 	@exec $(BIN)/climate up --demo $(ARGS)
@@ -62,6 +62,9 @@ fix: $(VENV)/installed-dev ## correct what can be corrected by itself
 
 bench: $(VENV)/installed-dev ## measure; prints medians
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-compare: $(VENV)/installed-dev ## measure REF=<commit> and this one by turns; prints ratios
+	$(BIN)/python -m benchmarks.compare $(REF) $(ARGS)
 
 lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo 'make lock needs uv: https://docs.astral.sh/uv/' >&2; exit 1; }

@@ -14,6 +14,12 @@ from climate import policy_file
 ALLOWANCE = "climate.allowance"
 """Where the application keeps what users may still ask for."""
 
+TOKENS = "climate.tokens"
+"""Where it keeps how often they may still exchange tokens and give them back."""
+
+PER_TOKEN = 20
+"""So many requests a user may make for each token that he may exchange or give back."""
+
 POLICY = "climate.policy"
 """Where it keeps who may do what."""
 
@@ -35,6 +41,7 @@ def allow(app: Flask) -> None:
     """Begin to let people in as the settings of the deployment say: how often they may ask, and for what."""
     settings = app.extensions[DEPLOYMENT].settings
     app.extensions[ALLOWANCE] = Allowance(settings.requests_per_second)
+    app.extensions[TOKENS] = Allowance(settings.requests_per_second / PER_TOKEN, noun="tokens")
     app.extensions[POLICY] = policy_file.read(settings)
 
 
@@ -42,7 +49,8 @@ def _let_in() -> None:
     if request.endpoint is None or is_public(request.endpoint):
         return
     caller = deployment().identity.authenticate(request.headers, request.remote_addr or "")
-    current_app.extensions[ALLOWANCE].spend(caller.user_id)
+    if not caller.is_admin:
+        current_app.extensions[ALLOWANCE].spend(caller.user_id)
     g.caller = replace(caller, request_id=g.request_id, policy=current_app.extensions[POLICY])
     bind_contextvars(user=caller.user_id, project=caller.project_id)
 

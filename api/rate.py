@@ -20,6 +20,7 @@ class Allowance:
     """A bucket per user, that fills with `per_second` and holds BURST seconds' worth; 0 lets everything pass."""
 
     per_second: float
+    noun: str = "requests"
     clock: Callable[[], float] = time.monotonic
     _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
@@ -36,4 +37,4 @@ class Allowance:
             if len(self._left) > MOST_USERS:
                 self._left.popitem(last=False)
         if left < 1:
-            raise TooManyRequests(f"Too many requests: {self.per_second:g} a second are allowed")
+            raise TooManyRequests(f"Too many {self.noun}: {self.per_second:g} a second are allowed")

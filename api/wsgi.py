@@ -5,6 +5,7 @@ import os
 from flask import Flask
 
 from api import create_app
+from api.buffering import STREAMS
 from climate import bootstrap, logs
 from climate.settings import Settings
 
@@ -13,4 +14,4 @@ def application() -> Flask:
     """The app over the stores that the environment names; each process of the server makes its own."""
     settings = Settings.from_env(os.environ)
     logs.configure(settings.log_format, settings.log_level)
-    return create_app(bootstrap.build(settings, application="climate-web", pool_size=settings.web_threads))
+    return create_app(bootstrap.build(settings, application="climate-web", pool_size=settings.web_threads + STREAMS))

@@ -1,4 +1,4 @@
-"""Leases due at the same second: how long until all of them are ACTIVE, with one poller and two worker processes."""
+"""Leases due at the same second until all are ACTIVE, beside the ceiling: tasks through the same Celery."""
 
 import sys
 import time
@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Engine, text
 
-from benchmarks import cloud, peer, processes, scratch
+from benchmarks import ceiling_worker, cloud, peer, processes, scratch
 from benchmarks.figures import head, line, spread, step
 from benchmarks.orders import SPEC
+from benchmarks.processor_time import Meter
 from benchmarks.scratch import CALLER
 from climate.bootstrap import Deployment
 from climate.service import leases
@@ -29,12 +30,16 @@ def main(short: bool) -> None:
         deployment = place.deployment()
         cloud.furnish(deployment, count)
         with (
-            processes.running(place.settings, "poller", "worker"),
+            processes.running(place.settings, "poller", "worker") as pids,
             step("making the leases and waiting for their start"),
         ):
+            meter = Meter(pids, place.settings.database_url)
             make(deployment, [now(deployment.climate.engine) + timedelta(seconds=15 + count / 50)] * count)
+            before = meter.read()
             found = started(deployment.climate.engine, count)
+            work = meter.read().since(before, len(found))
         deployment.climate.engine.dispose()
+        ceilings = {kind: ceiling_worker.rate(place.settings, kind, count) for kind in ceiling_worker.KINDS}
     last = max(active for _, active in found)
     rate = len(found) / last
     ratio = f"{peer.DUE_EVENTS_PER_SECOND}/s, {rate / peer.DUE_EVENTS_PER_SECOND:,.0f}x"
@@ -42,6 +47,11 @@ def main(short: bool) -> None:
     line(f"{len(found):,} of {count:,} ACTIVE after", f"{last:.2f} s", target and f"< {target}")
     line("due events", f"{rate:.0f}/s", "", ratio)
     line("due to ACTIVE", spread([active for _, active in found]))
+    line("processor time of a due event, with that of waiting", work)
+    line("ceiling: tasks that do nothing", f"{ceilings['noop']:.0f}/s")
+    line("ceiling: tasks of one UPDATE and its commit", f"{ceilings['update']:.0f}/s")
+    line("due events beside tasks that do nothing", f"{rate / ceilings['noop']:.2f}", "0.25")
+    line("due events beside one UPDATE and its commit", f"{rate / ceilings['update']:.2f}")
 
 
 def now(engine: Engine) -> datetime:

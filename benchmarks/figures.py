@@ -1,9 +1,12 @@
-"""How figures are taken down and shown: medians with quartiles, and how they compare."""
+"""Figures: medians with quartiles, printed as tables and kept for a machine to read."""
 
+import json
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import quantiles
 
 from benchmarks.peer import BLAZAR
@@ -51,11 +54,61 @@ def step(what: str) -> Iterator[None]:
 
 
 def head(title: str) -> None:
+    """Print the title of a table; the figures after it belong to it."""
+    global _title
+    _title = title
     print(f"\n{title}", flush=True)
 
 
 def line(what: str, figure: object, target: str = "", peer: str = "") -> None:
-    """One figure, with what is wanted of it and what the peer was measured at."""
+    """Print and keep one figure, with what is wanted of it and what the peer was measured at."""
     notes = [f"target {target}"] if target else []
     notes += [f"{BLAZAR}: {peer}"] if peer else []
     print(f"  {what:<58} {figure}{'   (' + '; '.join(notes) + ')' if notes else ''}", flush=True)
+    RECORD.append(Figure(_title, what, str(figure), *quantity(str(figure))))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of a table."""
+
+    table: str
+    name: str
+    shown: str
+    value: float | None
+    """The number that it begins with, or None."""
+    unit: str
+
+
+RECORD: list[Figure] = []
+"""All figures of this process, in the order in which they were printed."""
+_title = ""
+
+_LINE = re.compile(r"  (?P<name>\S.{57}) (?P<shown>\S.*)")
+_QUANTITY = re.compile(r"(?P<value>\d[\d,]*(?:\.\d+)?)(?P<unit>/s| ms| s| %)?")
+
+
+def quantity(shown: str) -> tuple[float | None, str]:
+    """Return the number that a figure begins with, and its unit; None and "" for one that begins with a word."""
+    found = _QUANTITY.match(shown)
+    if found is None:
+        return None, ""
+    return float(found["value"].replace(",", "")), (found["unit"] or "").strip()
+
+
+def parse(printed: str) -> list[Figure]:
+    """Return the figures of tables as `head` and `line` print them."""
+    figures, table = [], ""
+    for text in printed.splitlines():
+        found = _LINE.fullmatch(text)
+        if found:
+            shown = found["shown"].partition("   (")[0]
+            figures.append(Figure(table, found["name"].strip(), shown, *quantity(shown)))
+        elif text.strip() and not text.startswith(" "):
+            table = text
+    return figures
+
+
+def write(path: Path, about: dict[str, object]) -> None:
+    """Write what was measured, and on what, as JSON."""
+    path.write_text(json.dumps({**about, "figures": [asdict(one) for one in RECORD]}, indent=1) + "\n")

@@ -1,20 +1,25 @@
-"""Creating leases over HTTP: how many a second, and how long each takes, among many leases that are there already."""
+"""Creating leases over HTTP among many that are there already, beside the ceiling: an INSERT over the same servers."""
 
 import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
+from statistics import median
 
-from benchmarks import peer, processes, scratch, seed
+from benchmarks import ceiling_web, peer, processes, scratch, seed
 from benchmarks.client import Answer, Connection, at_once
 from benchmarks.figures import head, line, spread
 from benchmarks.orders import SPEC, windows
+from benchmarks.processor_time import Meter, Reading
 from climate.settings import Settings
 
 HOSTS = 1000
 CLIENTS = 8
+TURNS = 5
+"""How often each of both servers is measured, by turns."""
 PATH = "/reservation/v1/leases"
 
 
@@ -29,30 +34,70 @@ def main(short: bool) -> None:
             seed.leases(deployment.climate.engine, known, datetime.now(UTC))
             seed.settle(deployment.climate.engine)
             deployment.climate.engine.dispose()
-            with processes.running(settings, "web"):
-                _measure(settings, known, 1000 if short else 4000)
+            ceiling_web.prepare(settings.database_url)
+            ceiling = processes.with_port(settings)
+            with processes.running(settings, "web") as web, processes.running(ceiling, processes.CEILING) as bare:
+                _measure(settings, [Side(settings, web, PATH), Side(ceiling, bare, ceiling_web.PATH)], known, short)
 
 
-def _measure(settings: Settings, known: int, requests: int) -> None:
+@dataclass
+class Side:
+    """One of the two servers, and what it was measured at."""
+
+    settings: Settings
+    pids: list[int]
+    path: str
+    rates: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    spent: list[Reading] = field(default_factory=list)
+    statuses: set[int] = field(default_factory=set)
+
+    def ask(self, token: str, requests: int, seed_of: int) -> None:
+        """Send so many requests, from all clients at once, and note the figures."""
+        meter = Meter(self.pids, self.settings.database_url)
+        before, begun = meter.read(), time.perf_counter()
+        answers = _run(self.settings, token, self.path, requests, seed_of)
+        self.rates.append(len(answers) / (time.perf_counter() - begun))
+        self.spent.append(meter.read().since(before, len(answers)))
+        self.seconds += [answer.seconds for answer in answers]
+        self.statuses |= {answer.status for answer in answers}
+
+    def work(self) -> Reading:
+        """Return the processor time of one request."""
+        return Reading(median(one.processes for one in self.spent), median(one.postgres for one in self.spent))
+
+
+def _measure(settings: Settings, sides: list[Side], known: int, short: bool) -> None:
     token = processes.token(settings)
-    _run(settings, token, 200, seed_of=900)  # every thread makes its plans and statements once
-    begun = time.perf_counter()
-    answers = _run(settings, token, requests, seed_of=0)
-    took = time.perf_counter() - begun
-    wrong = sorted({answer.status for answer in answers} - {201})
-    rate = len(answers) / took
+    for side in sides:  # every thread makes its plans and statements once
+        _run(side.settings, token, side.path, 200, seed_of=900)
+    for turn in range(TURNS):
+        for side in sides if turn % 2 else sides[::-1]:
+            side.ask(token, (1000 if short else 4000) // TURNS, seed_of=1 + turn * CLIENTS)
+    create, ceiling = sides
+    rate, highest = median(create.rates), median(ceiling.rates)
     ratio = f"{peer.CREATES_PER_SECOND}/s below its API, {rate / peer.CREATES_PER_SECOND:,.0f}x"
-    line(f"{known:,} leases: creates", f"{rate:.0f}/s", "250/s", ratio)
-    line(f"{known:,} leases: each", spread([answer.seconds for answer in answers]), "p99 < 100 ms")
+    line(f"{known:,} leases: creates", f"{rate:.0f}/s", "", ratio)
+    line(f"{known:,} leases: ceiling, one INSERT and its commit", f"{highest:.0f}/s")
+    ratios = [one / other for one, other in zip(create.rates, ceiling.rates, strict=True)]
+    shown = f"{median(ratios):.2f} [{min(ratios):.2f}-{max(ratios):.2f}]"
+    line(f"{known:,} leases: creates beside the ceiling", shown, "0.25")
+    each, least = spread(create.seconds), spread(ceiling.seconds)
+    line(f"{known:,} leases: each", each)
+    line(f"{known:,} leases: each of the ceiling", least)
+    line(f"{known:,} leases: p99 beside that of the ceiling", f"{each.p99 / least.p99:.1f}", "< 4")
+    line(f"{known:,} leases: processor time of a create", create.work())
+    line(f"{known:,} leases: of the ceiling", ceiling.work())
+    wrong = sorted((create.statuses | ceiling.statuses) - {201})
     if wrong:
         line(f"{known:,} leases: statuses other than 201", wrong)
 
 
-def _run(settings: Settings, token: str, requests: int, seed_of: int) -> list[Answer]:
+def _run(settings: Settings, token: str, path: str, requests: int, seed_of: int) -> list[Answer]:
     connections = [Connection(settings, token) for _ in range(CLIENTS)]
     bodies = [islice(_bodies(seed_of + number), requests // CLIENTS) for number in range(CLIENTS)]
     try:
-        return [answer for some in at_once(connections, PATH, bodies) for answer in some]
+        return [answer for some in at_once(connections, path, bodies) for answer in some]
     finally:
         for connection in connections:
             connection.close()

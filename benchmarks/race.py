@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from statistics import median
 
 from sqlalchemy import Engine, text
 
@@ -26,6 +27,11 @@ _DOUBLE = text("""
 """)
 
 
+_TABLE = text("CREATE TABLE ceiling AS SELECT 1 AS id, 0 AS value")
+_LOCK = text("SELECT value FROM ceiling WHERE id = 1 FOR UPDATE")
+_UPDATE = text("UPDATE ceiling SET value = value + 1 WHERE id = 1")
+
+
 def main(short: bool) -> None:
     windows = 30 if short else 200
     for hosts in (1, 4):
@@ -40,13 +46,19 @@ def main(short: bool) -> None:
 def _measure(deployment: Deployment, hosts: int, windows: int) -> None:
     first = datetime.now(UTC) + timedelta(days=1)
     _race(deployment, first)  # connections are opened and plans made once
-    won, lost = [], []
+    engine = deployment.climate.engine
+    with engine.begin() as conn:
+        conn.execute(_TABLE)
+    won, lost, waited = [], [], []
     for number in range(1, windows + 1):
         answers = _race(deployment, first + timedelta(hours=2 * number))
         won += [seconds for seconds, winner in answers if winner]
         lost += [seconds for seconds, winner in answers if not winner]
+        waited += sorted(_locked(engine))[1:]
     line("winners", spread(won))
     line("losers", spread(lost), "< 50 ms")
+    line("ceiling: all but the first of a SELECT FOR UPDATE", spread(waited))
+    line("losers beside the ceiling", f"{median(lost) / median(waited):.1f}")
     line("windows with as many winners as hosts", f"{len(won) / hosts:.0f} of {windows}")
     line("double-booked", _double_booked(deployment.climate.engine), "0", f"{peer.DOUBLE_BOOKED} of windows")
 
@@ -72,6 +84,27 @@ def _race(deployment: Deployment, start: datetime) -> Sequence[tuple[float, bool
     for thread in threads:
         thread.join()
     return answers
+
+
+def _locked(engine: Engine) -> list[float]:
+    """Seconds until each rival has updated one row, after it had its lock."""
+    together = threading.Barrier(RIVALS)
+    found: list[float] = []
+
+    def want() -> None:
+        together.wait()
+        begun = time.perf_counter()
+        with engine.begin() as conn:
+            conn.execute(_LOCK)
+            conn.execute(_UPDATE)
+        found.append(time.perf_counter() - begun)
+
+    threads = [threading.Thread(target=want) for _ in range(RIVALS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
 
 
 def _double_booked(engine: Engine) -> int:

@@ -1,20 +1,16 @@
 """`server show` through a tree of web processes: what each level costs, in wall time and in processor time."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
-
-from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
 
 from benchmarks import processes, scratch
 from benchmarks.client import Connection
 from benchmarks.figures import head, line, spread, step
+from benchmarks.processor_time import Meter
 from benchmarks.zone_tree import C, Zone, Zones, fill, zones
 from climate.compute import boot
 from climate.compute.request import BootRequest
@@ -24,8 +20,6 @@ from climate.settings import Settings
 
 NAMES = ("two zones above", "one zone above", "home")
 TURNS = 7
-TICK = 1000 / os.sysconf("SC_CLK_TCK")
-"""Milliseconds."""
 
 
 @dataclass
@@ -50,13 +44,9 @@ class Process:
             raise RuntimeError(f"server show is answered with {answer.status}")
         return answer.seconds
 
-    def web(self) -> float:
-        """Milliseconds of processor time of the web processes until now."""
-        return sum(_spent(pid) for parent in self.pids for pid in (parent, *_children(parent)))
-
-    def postgres(self) -> float:
-        """The same of the processes of Postgres that serve it."""
-        return sum(_spent(pid) for pid in _backends(self.settings.database_url))
+    def meter(self) -> Meter:
+        """The processor time that the web processes and Postgres spend on it."""
+        return Meter(self.pids, self.settings.database_url)
 
 
 @dataclass
@@ -89,11 +79,11 @@ def shows(place: scratch.Place, times: int) -> None:
 
 def _turn(everybody: Sequence[Process], process: Process, turns: Turns, times: int) -> None:
     process.open()
-    before = [(one.web(), one.postgres()) for one in everybody]
+    before = [one.meter().read() for one in everybody]
     turns.walls += [process.ask() for _ in range(times)]
-    after = [(one.web(), one.postgres()) for one in everybody]
-    turns.webs.append(sum(late[0] - early[0] for early, late in zip(before, after, strict=True)) / times)
-    turns.bases.append(sum(late[1] - early[1] for early, late in zip(before, after, strict=True)) / times)
+    spent = [one.meter().read().since(early, times) for one, early in zip(everybody, before, strict=True)]
+    turns.webs.append(sum(one.processes for one in spent))
+    turns.bases.append(sum(one.postgres for one in spent))
 
 
 def _print(found: Sequence[Turns]) -> None:
@@ -136,32 +126,3 @@ def _server(zone: Zone) -> str:
     with compute.engine.connect() as conn:
         flavor = flavors.listed(conn)[0]
     return boot.boot(compute, BootRequest("p", "u", "s", flavor, None))[0].id
-
-
-def _spent(pid: int) -> float:
-    """Milliseconds of processor time of all threads of a process; 0 for one that is gone."""
-    words = _stat(pid)
-    return TICK * (int(words[11]) + int(words[12])) if words else 0.0
-
-
-def _children(parent: int) -> list[int]:
-    known = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
-    return [pid for pid in known if (words := _stat(pid)) and int(words[1]) == parent]
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of a process after its name."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _backends(url: str) -> list[int]:
-    """The processes of Postgres that serve a database, when it is on this machine."""
-    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg", database="postgres"))
-    with engine.connect() as conn:
-        query = text("SELECT pid FROM pg_stat_activity WHERE datname = :name ORDER BY pid")
-        found = [int(pid) for pid in conn.scalars(query, {"name": make_url(url).database})]
-    engine.dispose()
-    return found

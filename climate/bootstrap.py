@@ -25,12 +25,14 @@ from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
-from climate.compute import Compute, nodes, services
+from climate.compute import Compute, moving_out, nodes, services
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeDefaults
+from climate.compute.members_elsewhere import Elsewhere
 from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.store import cell_changes
 from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
@@ -123,7 +125,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         home=settings.home,
         service_host=settings.service_host,
         cast=lambda host, *servers: _ring(engine),
-        driver=_driver(settings),
+        driver=_driver(settings, _elsewhere(engine, settings)),
     )
     return replace(
         built,
@@ -134,6 +136,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         tell=_teller(settings),
         defaults=_node_defaults(settings),
         down_seconds=settings.service_down_seconds,
+        leaving_pools=_leaving_pools(settings),
         confirm_seconds=settings.resize_confirm_window,
         network=networking.options(settings),
         wires=networking.wires(settings),
@@ -141,6 +144,15 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         network_netns=settings.network_netns or None,
         zones=zoning.options(settings, engine, vault),
     )
+
+
+def _leaving_pools(settings: Settings) -> frozenset[str]:
+    """Return the pools whose hosts move their servers away.  SettingError for a word that is none of them."""
+    words = frozenset(word.strip() for word in settings.migrate_from.split(",") if word.strip())
+    if unknown := sorted(words - moving_out.POOLS):
+        known = ", ".join(sorted(moving_out.POOLS))
+        raise SettingError(f"CLIMATE_MIGRATE_FROM: there is no such pool: {', '.join(unknown)}; there are {known}")
+    return words
 
 
 def _teller(settings: Settings) -> Tell:
@@ -152,9 +164,22 @@ def _teller(settings: Settings) -> Tell:
     )
 
 
-def _driver(settings: Settings) -> ClusterDriver:
+def _elsewhere(engine: Engine, settings: Settings) -> Find:
+    """Return what finds the members of clusters behind other services."""
+    home = settings.home.resolve()
+    return Elsewhere(engine, home, settings.service_host, lambda: _ring(engine), settings.service_down_seconds).find
+
+
+def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver:
     wired = settings.network_driver == "linux"
-    return compute.drivers(settings.home, settings.nodes_file, settings.qemu_accel, wired=wired)
+    return compute.drivers(
+        settings.home,
+        settings.nodes_file,
+        settings.qemu_accel,
+        wired=wired,
+        defaults=_node_defaults(settings),
+        find_elsewhere=find_elsewhere,
+    )
 
 
 def _node_defaults(settings: Settings) -> NodeDefaults:

@@ -206,6 +206,9 @@ class Settings:
     )
     simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
     service_down_seconds: int = _setting(60, "A compute service that was not heard of for so long is down.", 1)
+    migrate_from: str = _setting(
+        "", "Pools, by commas, whose hosts move their servers away: draining, recycling, maintenance. Empty: they wait."
+    )
     resize_confirm_window: int = _setting(
         0, "A server that was migrated or resized is confirmed after so many seconds; 0: when its owner does it."
     )
@@ -347,7 +350,7 @@ class Settings:
         10,
     )
     requests_per_second: float = _setting(
-        0.0, "Requests that a user may make in a second of each web process; 0: as many as he likes."
+        200.0, "Requests that a user who is no admin may make in a second of each web process; 0: any number."
     )
     worker_processes: int = _setting(3, "Processes of the worker; two may be busy with the rounds of hosts.", 1, 1000)
     worker_queues: str = _setting(

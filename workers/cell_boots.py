@@ -10,6 +10,7 @@ from climate.compute.cells.errors import NoCellsAvailable
 from climate.compute.cells.scheduler import RunHere
 from climate.compute.errors import BadRequest
 from climate.compute.store import cell_messages, cell_resources
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain import errors
 from climate.domain.policy import ADMIN, Caller
@@ -51,7 +52,7 @@ def _admit(climate: Climate, build: Build, reservation: str) -> None:
 def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
     """Store one server that sleeps, and its lease; once, however often the build comes."""
     (server_id,) = build.server_ids
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         if cell_messages.is_done(conn, build.build_id) or cell_resources.known_servers(conn, build.server_ids):
             return build.server_ids
         request = build_request.boot_request(conn, build)

@@ -11,6 +11,7 @@ from climate.compute.cells import healing, server_methods, server_sync
 from climate.compute.cells.healing import Healer
 from climate.compute.cells.pipeline import Pipeline
 from climate.compute.store import cell_changes
+from climate.connections import reading
 
 FOLLOW_SECONDS = 1.0
 """Time in which a parent that was added or deleted is seen."""
@@ -70,7 +71,7 @@ class ServerReports:
 
     def _follow(self) -> None:
         wanted = bool(self.pipeline.here().links.around.parents)
-        with self.pipeline.quick.engine.connect() as conn:
+        with reading(self.pipeline.quick.engine) as conn:
             tracked = cell_changes.is_tracked(conn)
         if wanted != tracked:
             server_sync.follow(self.compute, wanted=wanted)

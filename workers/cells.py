@@ -20,7 +20,7 @@ import structlog
 from kombu.entity import Queue
 from kombu.exceptions import KombuError
 
-from climate import bootstrap, cell_settings, logs
+from climate import bootstrap, cell_settings, connections, logs
 from climate.bootstrap import Deployment
 from climate.compute.cells import build_estimate, inbox, inventory, server_methods, state
 from climate.compute.cells.broker import OPTIONS
@@ -156,7 +156,7 @@ class CellsProcess:
 
     def _look(self) -> None:
         now = self.pipeline.here().now
-        with self.pipeline.quick.engine.connect() as conn:
+        with connections.reading(self.pipeline.quick.engine) as conn:
             kinds, names = cell_handover.due_kinds(conn, list(QUEUES), now), cell_messages.waiting(conn, now)
         for kind in kinds:
             self.pipeline.stations[kind].look()

@@ -12,7 +12,7 @@ from celery import Celery
 
 from climate import bootstrap
 from climate.bootstrap import Deployment
-from climate.compute import decisions, departures, leftovers, lifecycle, reconcile, resizing, services
+from climate.compute import decisions, departures, leftovers, lifecycle, moving_out, reconcile, resizing, services
 from climate.compute.network import serving
 from climate.compute.zones import provisioning, reporting
 from climate.service import events
@@ -54,6 +54,7 @@ class Desk:
         reporting.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
         reconcile.put_right(self.deployment.compute)
+        moving_out.tend(self.deployment.compute)
         resizing.confirm_waiting(self.deployment.compute)
         decisions.forget(self.deployment.compute)
         departures.forget(self.deployment.compute)

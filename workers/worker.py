@@ -12,15 +12,15 @@ from workers import doorbell, watch
 from workers.tasks import Desk, register
 
 
-def main(settings: Settings) -> int:
-    """Run until told to stop; a warm stop lets tasks finish."""
+def main(settings: Settings, desk: Desk | None = None) -> int:
+    """Run until told to stop; a warm stop lets tasks finish.  `desk` does the tasks; climate's own, if None."""
     logs.configure(settings.log_format, settings.log_level)
     for chatty in ("celery.worker.strategy", "celery.app.trace"):  # two lines for every task
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # Whether to run as root, as in a container, is the operator's business.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = doorbell.connect(settings.redis_url)
-    register(app, Desk(settings))
+    register(app, desk or Desk(settings))
     hosts = doorbell.Hosts(settings.service_host, settings.network_host or settings.service_host)
     has_nodes = not cell_settings.options(settings).is_api
     queues = doorbell.queues(

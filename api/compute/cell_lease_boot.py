@@ -11,6 +11,7 @@ from climate.compute.cells.build_request import Build
 from climate.compute.cells.build_start import Share
 from climate.compute.errors import ComputeError
 from climate.compute.request import BootRequest
+from climate.connections import reading
 from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import Lease, Part
 from climate.domain.status import PartState
@@ -91,6 +92,6 @@ def _divided(request: BootRequest, rooms: Sequence[tuple[Aimed, int]]) -> Aimed:
 
 def _build(one: Aimed) -> Build:
     """A build that is only estimated; its ids are those of no server."""
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         ids = [str(uuid4()) for _ in range(one.request.count)]
         return replace(build_request.made(conn, one.request, "r-estimate", ids), cell=one.cell)

@@ -13,6 +13,7 @@ from climate.compute.cells import messaging, neighbours, removal, state
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messages import DOWN
 from climate.compute.store import cell_messages
+from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -48,7 +49,7 @@ def listing() -> Body:
 def detailed() -> Body:
     """The neighbours with what they report, the age of their last word, and the messages that wait for them."""
     asked.may_administer()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         now, waiting = compute().now(conn), cell_messages.counts(conn)
     found = []
     for cell in neighbours.listed(compute()):

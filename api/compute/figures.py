@@ -9,6 +9,7 @@ from climate.compute import Compute
 from climate.compute.cells import neighbours
 from climate.compute.store import cell_changes, cell_messages, cell_servers, child_zones, figures
 from climate.compute.zones.models import ChildZone
+from climate.connections import reading
 
 ZONE_LABELS = ("zone", "name")
 
@@ -18,7 +19,7 @@ AGES = timedelta(minutes=5)
 
 def collect(compute: Compute) -> Iterator[Metric]:
     """Services and nodes by state, servers by status."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = figures.read(conn, compute.now(conn), compute.down_seconds)
         zones, now = child_zones.listed(conn), compute.now(conn)
     yield _by("climate_compute_services", "Compute services.", "state", found.services)
@@ -49,12 +50,12 @@ def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
 def _of_cell_servers(compute: Compute) -> Iterator[Metric]:
     """At the top cell the servers of all cells, in any other the changes that it has not reported."""
     if not compute.cells.is_api:
-        with compute.engine.connect() as conn:
+        with reading(compute.engine) as conn:
             waiting, oldest = cell_changes.waiting(conn, compute.now(conn))
         yield GaugeMetricFamily("climate_cell_changes_waiting", "Changes of servers to be reported.", value=waiting)
         yield GaugeMetricFamily("climate_cell_changes_oldest_seconds", "Age of the oldest of them.", value=oldest)
         return
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         counts = cell_servers.counts(conn)
         ages = cell_servers.ages(conn, compute.now(conn) - AGES)
     servers = GaugeMetricFamily("climate_cell_servers", "Servers of all cells.", labels=["cell", "status"])
@@ -66,7 +67,7 @@ def _of_cell_servers(compute: Compute) -> Iterator[Metric]:
 
 def _of_cells(compute: Compute) -> Iterator[Metric]:
     cells = neighbours.listed(compute)
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         now, waiting = compute.now(conn), cell_messages.counts(conn)
     messages = {cell.name: waiting.get(cell.name, (0, now)) for cell in cells}
     heard = {cell.name: (now - cell.last_seen).total_seconds() for cell in cells if cell.last_seen is not None}

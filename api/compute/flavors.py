@@ -14,6 +14,7 @@ from api.paging import cut, next_links, page
 from climate.compute import granting
 from climate.compute.flavor import Flavor
 from climate.compute.store import flavors
+from climate.connections import reading
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -166,7 +167,7 @@ def _listed() -> tuple[list[Flavor], Body]:
     asked.may_read()
     wanted = page()
     public = _public()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = [flavor for flavor in flavors.listed(conn) if public is None or flavor.is_public is public]
     if not caller().is_admin:
         found = [flavor for flavor in found if flavor.usable_by(caller().project_id)]
@@ -187,7 +188,7 @@ def _public() -> bool | None:
 
 def _find(flavor_id: str) -> Flavor:
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = flavors.get(conn, flavor_id)
     if found is None or not (caller().is_admin or found.usable_by(caller().project_id)):
         raise _none(flavor_id)

@@ -15,6 +15,7 @@ from climate.compute.network import floating
 from climate.compute.store import floating as rows
 from climate.compute.store import floating_pools
 from climate.compute.store.floating import Floating
+from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -105,7 +106,7 @@ def _has(pool: Body, first: IPv4Address, last: IPv4Address) -> bool:
 
 def _rows() -> list[Floating]:
     asked.may_administer()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return rows.listed(conn, free=True)
 
 

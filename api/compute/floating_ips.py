@@ -18,6 +18,7 @@ from climate.compute.network import floating
 from climate.compute.store import floating as rows
 from climate.compute.store import floating_pools
 from climate.compute.store.floating import Floating
+from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -30,7 +31,7 @@ blueprint.before_request(proxied)
 def pools() -> Body:
     """The pools there are."""
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return {"floating_ip_pools": [{"name": pool["name"]} for pool in floating_pools.pools(conn)]}
 
 
@@ -38,7 +39,7 @@ def pools() -> Body:
 def listing() -> Body:
     """The addresses of the caller's project."""
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = rows.listed(conn, caller().project_id)
     return {"floating_ips": [_view(row) | {"floating_ip": _view(row)} for row in found]}
 
@@ -48,7 +49,7 @@ def show(floating_id: str) -> Body:
     """One of them."""
     asked.may_read()
     own = asked.path_id(floating_id, "Floating IP")
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return {"floating_ip": _view(floating.get(conn, own, asked.own_project()))}
 
 

@@ -16,6 +16,7 @@ from api.current import caller, compute, here
 from api.paging import cut, next_links, page
 from climate.compute.server import Server
 from climate.compute.store import wishes
+from climate.connections import reading
 from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
@@ -52,7 +53,7 @@ def show(server_id: str, request_id: str) -> Body:
 
 
 def _notes(server: Server) -> list[dict[str, Any]]:
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return wishes.notes(conn, server.id)
 
 

@@ -14,6 +14,7 @@ from climate.compute import keypair
 from climate.compute.errors import QuotaExceeded
 from climate.compute.store import keypairs, projects
 from climate.compute.store.keypairs import Row
+from climate.connections import reading
 from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -26,7 +27,7 @@ def listing() -> Body:
     """The keypairs of the caller, or of the user that an administrator names."""
     asked.may_read()
     wanted = page() if since(35) else Page(MOST, None, asked=False)
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = keypairs.listed(conn, _whose(request.args.get("user_id")))
     shown, more = cut(found, wanted, lambda row: str(row["name"]))
     body: Body = {"keypairs": [{"keypair": _view(row)} for row in shown]}
@@ -57,7 +58,7 @@ def show(name: str) -> Body:
     """One keypair."""
     asked.may_read()
     user_id = _whose(request.args.get("user_id"))
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = keypairs.listed(conn, user_id, name)
     if not found:
         raise _none(name, user_id)

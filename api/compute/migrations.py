@@ -16,6 +16,7 @@ from api.paging import MOST, Page, next_links, page, unknown_marker
 from climate.compute import emptying
 from climate.compute.migration import LIVE, UNDER_WAY, Migration
 from climate.compute.store import migrations as rows
+from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -42,7 +43,7 @@ def listing() -> Body:
     wanted_page = page() if since(59) else Page(MOST, None, asked=False)
     if since(59):
         wanted |= _changed()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         if wanted_page.marker is not None:
             wanted |= {"before": _marker(conn, wanted_page.marker)}
         found = rows.listed(conn, wanted, wanted_page.limit + 1)
@@ -56,7 +57,7 @@ def of_server(server_id: str) -> Body:
     """The live migrations of a server that are under way (2.23)."""
     server = _server(server_id)
     wanted = {"server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return {"migrations": [_live(one) for one in rows.listed(conn, wanted, MOST)]}
 
 
@@ -67,7 +68,7 @@ def show(server_id: str, migration_id: str) -> Body:
     if not migration_id.isascii() or not migration_id.isdigit() or len(migration_id) > 18:
         raise _unknown(server, migration_id)
     wanted = {"id": int(migration_id), "server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = rows.listed(conn, wanted, 1)
     if not found:
         raise _unknown(server, migration_id)

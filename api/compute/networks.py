@@ -12,6 +12,7 @@ from api.current import caller, compute
 from climate.compute.network import managers, networks
 from climate.compute.network.model import Network
 from climate.compute.store import networks as rows
+from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -91,7 +92,7 @@ def add() -> Response:
 
 def _rows() -> list[Network]:
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return rows.listed(conn, asked.own_project())
 
 

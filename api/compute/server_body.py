@@ -16,6 +16,7 @@ from climate.compute.request import BootRequest, pools_of, read_zone
 from climate.compute.store import flavors, images, keypairs
 from climate.compute.zones import request_spec
 from climate.compute.zones.forwarding import Order
+from climate.connections import reading
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.lease import Lease
 from climate.service import boot as leased_boot
@@ -153,7 +154,7 @@ def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) ->
 
 def _named_flavor(name: Any) -> Flavor:
     wanted = asked.name(name, "flavorRef")
-    with deployment().compute.engine.connect() as conn:
+    with reading(deployment().compute.engine) as conn:
         return request_spec.flavor_named(conn, wanted, caller().project_id, admin=caller().is_admin)
 
 
@@ -161,7 +162,7 @@ def _named_image(name: Any) -> str | None:
     if name is None:
         return None
     wanted = asked.name(name, "imageRef")
-    with deployment().compute.engine.connect() as conn:
+    with reading(deployment().compute.engine) as conn:
         return request_spec.image_named(conn, wanted, caller().project_id)
 
 
@@ -170,7 +171,7 @@ def flavor(ref: Any) -> Flavor:
     if isinstance(ref, bool) or not isinstance(ref, (str, int)) or ref == "":
         raise InvalidInput("flavorRef must be the id of a flavor")
     flavor_id = str(ref).rpartition("/")[2]
-    with deployment().compute.engine.connect() as conn:
+    with reading(deployment().compute.engine) as conn:
         found = flavors.get(conn, flavor_id)
     if found is None:
         raise InvalidInput(f"Flavor {flavor_id[:80]} could not be found.")
@@ -182,7 +183,7 @@ def flavor(ref: Any) -> Flavor:
 def image(ref: Any) -> str:
     """The id of the image that a client means, by its id or the link to it; it must be ready."""
     image_id = asked.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
-    with deployment().compute.engine.connect() as conn:
+    with reading(deployment().compute.engine) as conn:
         found = images.get(conn, image_id)
     if found is None or not (found.seen_by(caller().project_id) or caller().is_admin):
         raise InvalidInput(f"Image {image_id} could not be found.")
@@ -284,7 +285,7 @@ def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
     wanted = asked.name(key, "key_name")
     if not known:
         return wanted
-    with deployment().compute.engine.connect() as conn:
+    with reading(deployment().compute.engine) as conn:
         if not keypairs.listed(conn, caller().user_id, wanted):
             raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
     return wanted

@@ -35,6 +35,7 @@ from climate.compute.store import servers
 from climate.compute.zones import placing, single_shot
 from climate.compute.zones.placing import Make, Way
 from climate.compute.zones.single_shot import Made
+from climate.connections import reading
 from climate.domain.errors import InvalidInput
 from climate.service import boot as leased_boot
 
@@ -205,7 +206,7 @@ def _behind(found: Sequence[Server]) -> Behind:
     if not (caller().is_admin and since(3)):
         return Behind(volumes=attached)
     hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return Behind(hosts, servers.user_data(conn, [server.id for server in found]), attached)
 
 

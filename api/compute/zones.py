@@ -10,6 +10,7 @@ from api.current import compute, deployment
 from climate.compute import lending, services
 from climate.compute.aggregate import INTERNAL
 from climate.compute.host import Node, Service
+from climate.connections import reading
 
 Body = dict[str, Any]
 
@@ -62,7 +63,7 @@ def _hosts(nodes: list[Node], known: Mapping[str, Service]) -> Body:
 
 
 def _internal() -> Body:
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         now = compute().now(conn)
     scheduler = {"available": True, "active": True, "updated_at": f"{now:%Y-%m-%dT%H:%M:%S.%f}"}
     hosts = {deployment().settings.service_host: {SCHEDULER: scheduler}}

@@ -8,6 +8,7 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.current import caller, identity
 from api.identity import asked, bodies
+from climate.connections import reading
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.identity import credentials as verbs
 from climate.identity import directory
@@ -24,7 +25,7 @@ blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3
 def listing(user_id: str) -> dict[str, Any]:
     """One's credentials."""
     _only_oneself(user_id)
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = store.listing(conn, user_id, request.args.get("name"))
     return bodies.listing("application_credentials", [bodies.credential(one) for one in found])
 
@@ -52,7 +53,7 @@ def create(user_id: str) -> tuple[dict[str, Any], int]:
 def show(user_id: str, credential_id: str) -> dict[str, Any]:
     """One of one's credentials."""
     _only_oneself(user_id)
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = store.find(conn, user_id, credential_id)
     if found is None:
         raise directory.no_such("application credential", credential_id)

@@ -7,6 +7,7 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.current import caller, identity
 from api.identity import asked, bodies
+from climate.connections import reading
 from climate.domain.errors import NotFound
 from climate.domain.policy import ADMIN, require
 from climate.identity import directory
@@ -19,7 +20,7 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 @blueprint.get("/projects")
 def listing() -> dict[str, Any]:
     """All projects; who is no administrator sees those in which he has a role."""
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = store.listing(conn, request.args.get("name"), _whose())
     return bodies.listing("projects", [bodies.project(one) for one in found])
 
@@ -41,7 +42,7 @@ def create() -> tuple[dict[str, Any], int]:
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, Any]:
     """A project; another's is not there for who is no administrator."""
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = store.listing(conn, user_id=_whose(), project_id=project_id)
     if not found:
         raise directory.no_such("project", project_id)

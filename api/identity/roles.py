@@ -6,6 +6,7 @@ from flask import Blueprint, request
 
 from api.current import caller, identity
 from api.identity import bodies
+from climate.connections import reading
 from climate.domain.errors import NotFound
 from climate.domain.policy import require
 from climate.identity import directory
@@ -37,7 +38,7 @@ def show(role: str) -> dict[str, Any]:
 def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
     """The roles of a user in a project."""
     require(caller(), "identity:admin")
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = assignments.roles(conn, user_id, project_id)
     return bodies.listing("roles", [bodies.role(role) for role in found])
 
@@ -46,7 +47,7 @@ def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
 def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
     """Whether a user has a role there; clients ask by HEAD."""
     require(caller(), "identity:admin")
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = assignments.roles(conn, user_id, project_id)
     if role not in found:
         raise NotFound("The user does not have this role there")
@@ -77,6 +78,6 @@ def all_assignments() -> dict[str, Any]:
     if wanted.user_id != caller().user_id:
         require(caller(), "identity:admin")
     names = asked.get("include_names", "0").lower() not in ("0", "false")
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = assignments.listing(conn, wanted)
     return bodies.listing("role_assignments", [bodies.assignment(one, names=names) for one in found])

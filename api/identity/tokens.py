@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, current_app, jsonify, request
 
-from api.auth import public
+from api.auth import TOKENS, public
 from api.body import read_object
 from api.current import caller, deployment, identity
 from api.identity import asked
 from api.identity.bodies import DOMAIN, listing, moment, project
 from api.identity.catalog import catalog
+from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
 from climate.identity import front, sign_in
@@ -47,8 +48,9 @@ def show() -> Response:
 def revoke() -> tuple[str, int]:
     """Give a token back."""
     _, grant = _subject()
+    _spend(caller().user_id)
     with identity().engine.begin() as conn:
-        identity().revoke(conn, TOKEN, grant.audit_ids[0])
+        identity().revoke(conn, TOKEN, grant.audit_ids[0], grant.user_id)
     identity().watch.forget()
     return "", 204
 
@@ -56,7 +58,7 @@ def revoke() -> tuple[str, int]:
 @blueprint.get("/projects")
 def own_projects() -> dict[str, Any]:
     """The projects that the caller may ask a token for."""
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = projects.listing(conn, user_id=caller().user_id)
     return listing("projects", [project(one) for one in found if one.enabled])
 
@@ -79,9 +81,16 @@ def _prove(proof: asked.Proof, scope: Who | None) -> Grant:
         case asked.Password():
             return sign_in.by_password(identity(), proof.who, proof.password, scope, address)
         case asked.Token():
-            return sign_in.by_token(identity(), front.of_token(identity(), proof.token), scope)
+            old = front.of_token(identity(), proof.token)
+            _spend(old.user_id)
+            return sign_in.by_token(identity(), old, scope)
         case asked.Secret():
             return sign_in.by_credential(identity(), proof.who, proof.owner, proof.secret, address)
+
+
+def _spend(user_id: str) -> None:
+    """Count a token that a user exchanges or gives back; TooManyRequests when that were too many within a second."""
+    current_app.extensions[TOKENS].spend(user_id)
 
 
 def _subject() -> tuple[str, Grant]:

@@ -7,6 +7,7 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.current import caller, identity
 from api.identity import asked, bodies
+from climate.connections import reading
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
 from climate.identity import directory, sign_in
@@ -22,7 +23,7 @@ blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users
 def listing() -> dict[str, Any]:
     """All users."""
     require(caller(), "identity:admin")
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = store.listing(conn, request.args.get("name"))
     return bodies.listing("users", [bodies.user(one) for one in found])
 
@@ -47,7 +48,7 @@ def create() -> tuple[dict[str, Any], int]:
 def show(user_id: str) -> dict[str, Any]:
     """A user; oneself may be seen by all."""
     _self_or_admin(user_id)
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = store.find(conn, Who(id=user_id))
     if found is None:
         raise directory.no_such("user", user_id)
@@ -89,7 +90,7 @@ def change_password(user_id: str) -> tuple[str, int]:
 def own_projects(user_id: str) -> dict[str, Any]:
     """The projects that a user has a role in."""
     _self_or_admin(user_id)
-    with identity().engine.connect() as conn:
+    with reading(identity().engine) as conn:
         found = projects.listing(conn, user_id=user_id)
     return bodies.listing("projects", [bodies.project(one) for one in found])
 

@@ -15,8 +15,9 @@ from api.image.image_view import view
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
 from climate.compute import images
-from climate.compute.image import ACTIVE, QUEUED, Image
+from climate.compute.image import ACTIVE, Image
 from climate.compute.store import images as store
+from climate.connections import reading
 from climate.domain.errors import Conflict, Forbidden, NotFound
 
 Body = dict[str, Any]
@@ -33,7 +34,7 @@ def listing() -> Body:
     """The images that the caller sees and asks for, newest first unless another order is wanted."""
     asked.may_read()
     wanted, query = page(), image_query.wanted()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         if wanted.marker is not None and not _seen(store.get(conn, wanted.marker)):
             raise unknown_marker(wanted.marker)
         found = store.listed(conn, replace(query, marker=wanted.marker))
@@ -116,29 +117,25 @@ def upload(image_id: str) -> tuple[str, int]:
     image = _own(image_id)
     if request.mimetype not in (OCTETS, ""):
         raise UnsupportedMediaType(f"Content-Type must be {OCTETS}")
-    if image.status != QUEUED:
-        raise Conflict(f"Image status transition from {image.status} to saving is not allowed")
     request.max_content_length = deployment().settings.max_image_mb * _MB
-    content = images.store(compute(), image.id, _blocks())
-    with compute().engine.begin() as conn:
-        store.settle(conn, image.id, ACTIVE, compute().now(conn), content)
+    images.upload(compute(), image.id, _blocks())
     return "", 204
 
 
 @blueprint.get("/images/<image_id>/file")
 @answers(OCTETS, "application/json")
 def download(image_id: str) -> Response:
-    """The content of an image."""
+    """The content of an image that is active; of others there is none."""
     image = _find(image_id)
     path = images.place(compute(), image.id)
-    if not path.exists():
+    if image.status != ACTIVE or not path.exists():
         return Response(status=204)
     return send_file(path, mimetype=OCTETS)
 
 
 def _find(image_id: str) -> Image:
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = store.get(conn, image_id)
     if found is None or not _seen(found):
         raise _none(image_id)

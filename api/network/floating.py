@@ -17,6 +17,7 @@ from climate.compute.network.managers import MANAGERS
 from climate.compute.store import floating as rows
 from climate.compute.store import floating_pools
 from climate.compute.store.floating import Fixed, Floating
+from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -119,7 +120,7 @@ def delete(floating_id: str) -> tuple[str, int]:
 
 def _all() -> list[Body]:
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return [shown.floating(row) for row in rows.listed(conn, asked.own_project())]
 
 

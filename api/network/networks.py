@@ -15,6 +15,7 @@ from climate.compute.network.outlines import Drawn
 from climate.compute.store import floating_pools
 from climate.compute.store import networks as rows
 from climate.compute.store import outlines as outline_rows
+from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -68,7 +69,7 @@ def delete(network_id: str) -> tuple[str, int]:
 def _all() -> list[Body]:
     """All that the caller may see; what is outlined only is for administrators."""
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return [*_visible(conn), *(shown.pool(pool) for pool in floating_pools.pools(conn)), *_outlined(conn)]
 
 

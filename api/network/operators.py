@@ -10,6 +10,7 @@ from api.current import compute, deployment
 from api.network import shown
 from api.network.picking import fitting, one
 from climate.compute.store import network_figures, network_hosts
+from climate.connections import reading
 
 Body = dict[str, Any]
 
@@ -44,7 +45,7 @@ def agent(agent_id: str) -> Body:
 
 def _figures() -> list[Body]:
     asked.may_administer()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return [_figure(row) for row in network_figures.listed(conn)]
 
 
@@ -57,7 +58,7 @@ def _figure(row: Body) -> Body:
 
 def _agents() -> list[Body]:
     asked.may_administer()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         rows = network_hosts.listed(conn, compute().now(conn), compute().network.down_seconds)
     return [_agent(row) for row in rows]
 

@@ -10,6 +10,7 @@ from api.current import compute
 from api.network import shown
 from api.network.picking import fitting, one
 from climate.compute.store import addresses
+from climate.connections import reading
 
 Body = dict[str, Any]
 
@@ -42,6 +43,6 @@ def _id(text: str) -> str | None:
 
 
 def _rows(**wanted: str) -> list[Body]:
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         rows = addresses.ports(conn, {**wanted, "project_id": asked.own_project()})
         return [shown.port(row) for row in rows]

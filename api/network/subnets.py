@@ -19,6 +19,7 @@ from climate.compute.store import floating_pools
 from climate.compute.store import networks as rows
 from climate.compute.store import outlines as outline_rows
 from climate.compute.store.outlines import Outline
+from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -80,14 +81,14 @@ def change(subnet_id: str) -> Body:
 def delete(subnet_id: str) -> tuple[str, int]:
     """A subnet goes with its network."""
     asked.may_administer()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         found = one(_rows(conn, None), subnet_id, "Subnet")
     raise Conflict(f"Subnet {subnet_id} goes with its network: delete network {found['network_id']}")
 
 
 def _all() -> list[Body]:
     asked.may_read()
-    with compute().engine.connect() as conn:
+    with reading(compute().engine) as conn:
         return _rows(conn, asked.own_project())
 
 

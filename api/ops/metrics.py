@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from api.ops.tally import Tally
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain.pools import Pool
 from climate.service import broker
@@ -49,7 +50,7 @@ def text(climate: Climate, tally: Tally, cloud: Source) -> bytes:
 
 def _read(climate: Climate) -> tuple[Figures, Mapping[Pool, Count], Counted] | None:
     try:
-        with climate.engine.connect() as conn:
+        with reading(climate.engine) as conn:
             now = climate.now(conn)
             return figures.read(conn, now), pools.counted(conn, now, now), power.counted(conn)
     except failures.ERRORS:

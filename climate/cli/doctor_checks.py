@@ -12,6 +12,7 @@ import httpx
 from climate.cli.failures import Failure
 from climate.cli.journal import engine_room
 from climate.cli.session import Session
+from climate.connections import reading
 from climate.embedded import StoreError, running
 from climate.embedded.binaries import choose_postgres, choose_valkey
 
@@ -89,7 +90,7 @@ def database(session: Session) -> list[Finding]:
 def _database(climate: Any) -> list[Finding]:
     from climate.store import beats
 
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         began = time.time()
         now = climate.now(conn)
         off = now.timestamp() - (began + time.time()) / 2
@@ -135,7 +136,7 @@ def _invariants(climate: Any) -> list[Finding]:
 def _pools(climate: Any) -> list[Finding]:
     from climate.store import drift
 
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         wrong = drift.noted(conn)
     if wrong:
         first, why = min(wrong.items())

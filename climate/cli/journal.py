@@ -14,6 +14,7 @@ from climate.cli.lease import HISTORY_COLUMNS, told
 from climate.cli.moments import Moment, MomentType, wire
 from climate.cli.options import listed, shown
 from climate.cli.session import Session, current
+from climate.connections import reading
 from climate.embedded import running
 from climate.settings import Settings
 
@@ -112,7 +113,7 @@ def show(lease_id: str, at: Moment | None) -> None:
 def _when(climate: "Climate", at: Moment | None) -> datetime | None:
     if at is None:
         return None
-    with climate.engine.connect() as connection:
+    with reading(climate.engine) as connection:
         return at.when(climate.now(connection))
 
 

@@ -74,13 +74,19 @@ def _count(name: str, count: str) -> int:
 def web() -> None:
     """Run the web process: all APIs on one port."""
     settings = _settings()
+    command = web_command(settings, "api.wsgi:application()")
+    os.execv(command[0], command)  # noqa: S606
+
+
+def web_command(settings: Settings, application: str) -> list[str]:
+    """Return the command that serves a WSGI application as these settings say; it is named as gunicorn names it."""
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
-    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "gthread"]
+    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "api.buffering.BufferingWorker"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
     # Longer than clients and proxies keep an idle connection: else they send on one that is just being closed.
     arguments += ["--keep-alive", "75"]
     arguments += ["--graceful-timeout", "10", "--log-level", settings.log_level.lower(), "--no-control-socket"]
-    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *arguments, "api.wsgi:application()"])  # noqa: S606
+    return [sys.executable, "-m", "gunicorn", *arguments, application]
 
 
 @click.command("poller")

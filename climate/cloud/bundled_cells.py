@@ -14,6 +14,7 @@ from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellTimeout
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
+from climate.connections import reading
 
 SILENT = timedelta(seconds=60)
 """For so long a cell that let a deadline pass is not asked for new leases, unless a message of it arrives."""
@@ -34,7 +35,7 @@ class BundledCells:
         """Return the cells that have reported lately, and whose brokers can be reached."""
         if not self.compute.cells.enabled:
             return ()
-        with self.compute.engine.connect() as conn:
+        with reading(self.compute.engine) as conn:
             now, children = self.compute.now(conn), neighbours.around(conn).children
         found = [
             path
@@ -74,7 +75,7 @@ class BundledCells:
         try:
             value = messaging.wait(self.compute, message, max(0.0, until - monotonic()))
         except CellTimeout as error:
-            with self.compute.engine.connect() as conn:
+            with reading(self.compute.engine) as conn:
                 self.silent[request.child.name] = self.compute.now(conn)
             return CloudError(str(error))
         except ComputeError as error:

@@ -12,6 +12,7 @@ from climate.compute.store import child_zones
 from climate.compute.zones import registry
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
+from climate.connections import reading
 
 NOT_REGISTERED = ZoneAnswer(404)
 """Answer of a child that was removed: parts of leases there are given up."""
@@ -32,7 +33,7 @@ class BundledZones:
         """The children that answer polls, and have not just let a deadline pass."""
         if self.compute.zones.client is None:
             return ()
-        with self.compute.engine.connect() as conn:
+        with reading(self.compute.engine) as conn:
             now = self.compute.now(conn)
             found = child_zones.listed(conn)
         return [Child(ZONE, zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now)]

@@ -6,12 +6,15 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
+from climate.compute.cluster_spec import CLUSTER
 from climate.compute.context import Cast, Compute
+from climate.compute.host import DEFAULTS, NodeDefaults
 from climate.compute.nodes import FILE, NodesFile, demo_nodes
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.container import Bubble
+from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.machine import AUTO
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.process import ProcessDriver
@@ -34,16 +37,30 @@ def build(
     return Compute(engine, home, service_host, driver or drivers(home), cast, now)
 
 
-def drivers(home: Path, nodes_file: str = FILE, qemu_accel: str = AUTO, *, wired: bool = False) -> ClusterDriver:
+def drivers(
+    home: Path,
+    nodes_file: str = FILE,
+    qemu_accel: str = AUTO,
+    *,
+    wired: bool = False,
+    defaults: NodeDefaults = DEFAULTS,
+    find_elsewhere: Find = nowhere,
+) -> ClusterDriver:
     """The driver of a service: the nodes of its file, a path below `home` or from /, each with the one it names.
 
-    `wired`: networks are real, and guests are connected to them.
+    `wired`: networks are real, and guests are connected to them.  `defaults`: the limits of members of clusters.
+    `find_elsewhere`: finds those that are behind other services, where addresses are on paper.
     """
     home = home.resolve()
+    read_nodes = NodesFile(home, nodes_file).nodes
     members: dict[str, VirtDriver] = {
         "memory": MemoryDriver(),
         "process": ProcessDriver(home / "servers", wired=wired),
         "container": ProcessDriver(home / "containers", Bubble(), wired=wired),
         "qemu": QemuDriver(home / "machines", qemu_accel, wired=wired),
     }
-    return ClusterDriver(NodesFile(home, nodes_file).nodes, members)
+    # The last one: what it says of the servers of clusters comes before what the drivers of members say.
+    members[CLUSTER] = HypervisorClusterDriver(
+        read_nodes, dict(members), home, defaults, nowhere if wired else find_elsewhere
+    )
+    return ClusterDriver(read_nodes, members)

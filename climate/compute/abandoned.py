@@ -11,13 +11,14 @@ from climate.compute import outcomes
 from climate.compute.context import Compute
 from climate.compute.store import servers
 from climate.compute.store import services as rows
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
 
 def forget(compute: Compute) -> None:
     """Forget all such servers; any number of processes may do so at once."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         left = rows.abandoned(conn, compute.now(conn), compute.down_seconds)
         found = [servers.get(conn, server_id) for server_id in left]
     for server in found:

@@ -15,6 +15,7 @@ from climate.compute.network.model import Vif
 from climate.compute.server import REWIRE, SHELVED_OFFLOADED, Server
 from climate.compute.store import addresses, network_hosts, projects, wishes
 from climate.compute.store import floating as floating_rows
+from climate.connections import reading
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ def unplug(compute: Compute, who: Who, vif_id: str) -> None:
 def interfaces(compute: Compute, server_id: str, project_id: str | None = None) -> list[Vif]:
     """The interfaces of a server, in their order.  NotFound as `asking.get`."""
     asking.get(compute, server_id, project_id)
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return addresses.vifs_of(conn, [server_id])
 
 

@@ -18,17 +18,18 @@ from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.host import FREEPOOL, KEPT, OWNER
 from climate.compute.store import aggregates as rows
 from climate.compute.store.aggregates import Member
+from climate.connections import reading
 
 
 def listed(compute: Compute) -> list[Aggregate]:
     """All aggregates, in the order in which they were made."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.listed(conn)
 
 
 def get(compute: Compute, aggregate_id: int) -> Aggregate:
     """One aggregate; NotFound."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return _read(conn, aggregate_id)
 
 

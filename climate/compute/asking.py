@@ -23,7 +23,7 @@ from climate.compute.server import (
 )
 from climate.compute.store import images as image_rows
 from climate.compute.store import servers, wishes
-from climate.compute.store.connections import reading
+from climate.connections import reading
 
 By = Mapping[str, str]
 """Who asks, for the list of actions: project_id, user_id, request_id."""

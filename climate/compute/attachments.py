@@ -16,6 +16,7 @@ from climate.compute.store import lent_addresses, wishes
 from climate.compute.store import volumes as rows
 from climate.compute.store.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.virt.volumes import Attached
+from climate.connections import reading
 
 MOST = 10
 """Volumes of one server: a virtual machine has so many slots for them."""
@@ -106,19 +107,19 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
 def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:
     """The volumes of a server, in the order of their devices.  NotFound as `asking.get`."""
     asking.get(compute, server_id, project_id)
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.of_server(conn, server_id)
 
 
 def of_servers(compute: Compute, server_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """The ids of the volumes of these servers, by the servers' ids; those that have any."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.ids_of_servers(conn, server_ids)
 
 
 def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
     """The volumes that a guest is to have."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = rows.of_server(conn, server.id)
     driver = volumes.directory(compute)
     return tuple(

@@ -60,6 +60,8 @@ class Compute:
     defaults: NodeDefaults = DEFAULTS
     down_seconds: float = SERVICE_DOWN_SECONDS
     """A service that was not heard of for so long is down."""
+    leaving_pools: frozenset[str] = frozenset()
+    """Servers are moved away from nodes in these pools, see climate.compute.moving_out."""
     confirm_seconds: float = 0
     """A server that was migrated or resized is confirmed after so long; 0: it waits for its owner."""
     roster: Roster = field(default_factory=Roster)

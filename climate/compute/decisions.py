@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.store import decisions as rows
+from climate.connections import reading
 
 PLACED, REFUSED, RETRY, ZONES = "placed", "refused", "retry", "zones"
 """Nodes were found; none were; another was looked for after one had failed, and `error` says why there is none; zones
@@ -42,7 +43,7 @@ class Decision:
 
 def of(compute: Compute, server_id: str) -> list[Decision]:
     """What was decided about a server, oldest first; empty when there is no such server."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return [_decision(row) for row in rows.of(conn, server_id)]
 
 

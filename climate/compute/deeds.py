@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 
 from climate.compute import attachments, images, live_moving, moving, plugging
 from climate.compute.errors import VirtError
-from climate.compute.image import ACTIVE as IMAGE_ACTIVE
-from climate.compute.image import Content
 from climate.compute.server import (
     ACTIVE,
     DELETE,
@@ -38,19 +36,17 @@ from climate.compute.server import (
     VERIFY_RESIZE,
     WAKE,
 )
-from climate.compute.store import images as image_rows
 from climate.compute.virt import Guest, VirtDriver
 from climate.compute.work import Work
 
-Deed = Callable[[Work], Content | None]
+Deed = Callable[[Work], None]
 
 
-def do(work: Work) -> Content | None:
-    """Do what is wanted of a server; the content of its snapshot if it is one.  Raises VirtError, Lost."""
-    content = DEEDS[work.server.task or ""](work)
+def do(work: Work) -> None:
+    """Do what is wanted of a server.  Raises VirtError, Lost."""
+    DEEDS[work.server.task or ""](work)
     if work.server.task in CONNECTING:
         attachments.settle(work.compute, work.server, done=True)
-    return content
 
 
 def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
@@ -95,18 +91,18 @@ def _reboot(work: Work) -> None:
     _run(work)
 
 
-def _snapshot(work: Work) -> Content:
-    return images.content_of(work.compute, work.guest, work.server.task_image or "", work.check)
+def _snapshot(work: Work) -> None:
+    images.save(work.compute, work.guest, work.server.task_image or "", work.check)
 
 
 def _shelve(work: Work) -> None:
     compute, image = work.compute, work.server.task_image or ""
     if not images.is_made(compute, image):
         work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
-        content = _snapshot(work)
+        _snapshot(work)
         # Written down before the guest goes: from here on the image is all there is of it.
-        with compute.engine.begin() as conn:
-            image_rows.settle(conn, image, IMAGE_ACTIVE, compute.now(conn), content)
+        if not images.is_made(compute, image):
+            raise VirtError("the image that the server is shelved in is gone")
     work.clear()
 
 

@@ -19,6 +19,7 @@ from climate.compute.server import MIGRATE, REVERT, Server
 from climate.compute.store import migrations as rows
 from climate.compute.store import servers, wishes
 from climate.compute.store.migrations import Whereabouts
+from climate.connections import reading
 
 _AFTERWARDS: Mapping[str, str] = {CONFIRMING: CONFIRMED, DONE: COMPLETED}
 
@@ -33,7 +34,7 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
 
     Servers whose destination went down before they had arrived go on here.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = rows.held_by(conn, compute.service_host, MIGRATE, server_id)
     over = [one.migration for one in found if one.over]
     for migration in over:
@@ -102,7 +103,7 @@ def _end(compute: Compute, seen: Whereabouts) -> None:
 
 
 def _take_back(compute: Compute) -> None:
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = rows.stranded(conn, compute.service_host, MIGRATE, compute.now(conn), compute.down_seconds)
     for migration in found:
         with compute.engine.begin() as conn:

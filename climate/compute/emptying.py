@@ -20,6 +20,7 @@ from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
 from climate.compute.server import EVACUATE, MIGRATE, WISHES, Server
 from climate.compute.store import migrations as rows
 from climate.compute.store import servers
+from climate.connections import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,14 @@ class Step:
 def plan(compute: Compute, host: str) -> list[Step]:
     """Return the steps by which a node, or all nodes of a service host, would be emptied; NotFound."""
     compute = compute.scheduling(AS_MIGRATED)
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = servers.on_node(conn, host) or servers.on_service(conn, host)
         known = bool(found) or migrating.is_host(conn, host)
     if not known:
         raise NotFound(f"Host {host[:80]} could not be found.")
     up = {service.host: service.up for service in services.listed(compute)}
     leaving = frozenset(server.node_id or 0 for server in found)
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds).copy()
         steps = list(_steps(compute, conn, (hosts, leaving), [(one, up[one.service_host or ""]) for one in found]))
         conn.rollback()

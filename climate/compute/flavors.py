@@ -3,10 +3,11 @@
 from climate.compute.context import Compute
 from climate.compute.flavor import Flavor
 from climate.compute.store import flavors as rows
+from climate.connections import reading
 
 
 def find(compute: Compute, named: str, project_id: str) -> Flavor | None:
     """The flavor of that id, else of that name, if the project may use it."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = rows.find(conn, named)
     return found if found and found.usable_by(project_id) else None

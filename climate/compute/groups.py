@@ -16,6 +16,7 @@ from climate.compute.request import Group
 from climate.compute.scheduler.rules import Rules
 from climate.compute.store import grants, projects
 from climate.compute.store import groups as rows
+from climate.connections import reading
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
@@ -76,7 +77,7 @@ def create(
 
 def get(compute: Compute, group_id: str, project_id: str | None = None) -> ServerGroup:
     """The group, when it is of this project if one is given; else NotFound."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return _own(conn, group_id, project_id)
 
 
@@ -88,7 +89,7 @@ def listed(
     marker: str | None = None,
 ) -> list[ServerGroup]:
     """The groups of a project, or of all projects, oldest first, after the one with the id `marker`."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return [_group(row) for row in rows.listed(conn, project_id, min(limit, MOST_LISTED), offset, marker)]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from climate.compute.context import Compute
 from climate.compute.store import health as rows
 from climate.compute.store.health import Condition
+from climate.connections import reading
 
 
 def of_nodes(compute: Compute) -> Mapping[str, str | None]:
@@ -12,7 +13,7 @@ def of_nodes(compute: Compute) -> Mapping[str, str | None]:
 
     Of nodes that share a name, of several services, the one that is in a pool is meant.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = rows.listed(conn, compute.now(conn), compute.down_seconds)
     return {node.name: _wrong(node) for node in sorted(found, key=lambda node: node.pool is not None)}
 

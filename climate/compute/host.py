@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from climate.compute.cluster_spec import ClusterSpec
+
 DEFAULT_ZONE = "nova"
 """The availability zone of a node that names none."""
 
@@ -68,6 +70,10 @@ class NodeSpec:
     stats: Mapping[str, Any] = field(default_factory=dict)
     """Its further capabilities."""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    cluster: ClusterSpec | None = None
+    """The node is the sum of these members; its sizes are known when they are looked at."""
+    joins: str | None = None
+    """It is a member of the cluster of that name, behind another service, and no node of its own."""
 
 
 @dataclass(frozen=True, slots=True)

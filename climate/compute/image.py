@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
 
-QUEUED, SAVED, ACTIVE, KILLED = "queued", "saving", "active", "killed"
+QUEUED, SAVING, ACTIVE, KILLED = "queued", "saving", "active", "killed"
 PUBLIC, COMMUNITY, SHARED, PRIVATE = "public", "community", "shared", "private"
 
 _GB = 1 << 30

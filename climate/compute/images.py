@@ -11,12 +11,13 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict
 from climate.compute.heartbeat import Check
-from climate.compute.image import ACTIVE, KILLED, QUEUED, Content, Image
+from climate.compute.image import ACTIVE, KILLED, QUEUED, SAVING, Content, Image
 from climate.compute.scheduler.filters.images import KINDS, canonical
 from climate.compute.server import Server
 from climate.compute.store import images
 from climate.compute.store import nodes as node_rows
 from climate.compute.virt import Guest
+from climate.connections import reading
 
 _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"
@@ -48,6 +49,7 @@ def begin(
 ) -> Image:
     """The row of a snapshot whose content is still to come; a server has one of a name for each `occasion`.
 
+    It is being saved from the beginning, so that nobody uploads another content to it.
     It has the properties and least sizes of the image that the server was made from, those in
     `metadata`, and says where it comes from.
     """
@@ -64,7 +66,7 @@ def begin(
         id=str(uuid4()),
         name=name,
         project_id=server.project_id,
-        status=QUEUED,
+        status=SAVING,
         visibility="private",
         disk_format="raw",
         container_format="bare",
@@ -113,28 +115,41 @@ def give_up(conn: Connection, image_id: str, now: datetime) -> None:
     images.settle(conn, image_id, KILLED, now)
 
 
-def content_of(compute: Compute, guest: Guest, image_id: str, check: Check) -> Content:
-    """Put the content of a snapshot where it belongs, in one step.
+def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
+    """Fill the image of a snapshot; nothing happens when it is filled already, was given up, or is gone.
 
     Raises VirtError when that fails, and what `check` raises when the snapshot is another's work by then.
     """
-    target = place(compute, image_id)
-    draft = _draft(target)
+    if _status(compute, image_id) != SAVING:
+        return
+    draft = _draft(place(compute, image_id))
     try:
         compute.driver.snapshot(guest, draft)
         measured = measure(draft)._replace(disk_format=_format(draft))
         check()
+        _publish(compute, image_id, draft, measured)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
+    """Put a copy of a guest's disk beside the images, under a name of its own; it replaces an earlier one.
+
+    Raises VirtError when that fails, and what `check` raises when the task is another's by then.
+    """
+    target = place(compute, name)
+    draft = _draft(target)
+    try:
+        compute.driver.snapshot(guest, draft)
+        check()
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-    return measured
 
 
 def is_made(compute: Compute, image_id: str) -> bool:
     """Whether the content of an image is there."""
-    with compute.engine.connect() as conn:
-        image = images.get(conn, image_id)
-    return image is not None and image.status == ACTIVE
+    return _status(compute, image_id) == ACTIVE
 
 
 def drop(conn: Connection, image_id: str) -> None:
@@ -147,7 +162,7 @@ def forget(compute: Compute, image_id: str) -> None:
 
     It stays while a RESERVED server is made from it; then `leftovers.sweep` deletes it.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         needed = images.needed(conn, [image_id])
     if not needed:
         place(compute, image_id).unlink(missing_ok=True)
@@ -159,19 +174,53 @@ def place(compute: Compute, image_id: str) -> Path:
     return compute.images / image_id
 
 
-def store(compute: Compute, image_id: str, blocks: Iterable[bytes]) -> Content:
-    """Keep an uploaded content, in one step."""
-    target = place(compute, image_id)
-    draft = _draft(target)
+def upload(compute: Compute, image_id: str, blocks: Iterable[bytes]) -> None:
+    """Fill a queued image, once and for all.
+
+    The image is `saving` before the first block is read, so that there is one upload of it at a time, and `queued`
+    again when the upload breaks off.  Raises Conflict for an image that is not queued, or was deleted meanwhile.
+    """
+    _take_up(compute, image_id)
+    draft = _draft(place(compute, image_id))
     try:
         with draft.open("xb") as file:
             for block in blocks:
                 file.write(block)
-        measured = measure(draft)
-        draft.replace(target)
+        if not _publish(compute, image_id, draft, measure(draft)):
+            raise Conflict(f"Image {image_id} was deleted while its content was uploaded.")
+    except BaseException:
+        with compute.engine.begin() as conn:
+            images.move(conn, image_id, SAVING, QUEUED, compute.now(conn))
+        raise
     finally:
         draft.unlink(missing_ok=True)
-    return measured
+
+
+def _take_up(compute: Compute, image_id: str) -> None:
+    with compute.engine.begin() as conn:
+        if images.move(conn, image_id, QUEUED, SAVING, compute.now(conn)):
+            return
+        image = images.get(conn, image_id)
+    status = image.status if image else "deleted"
+    raise Conflict(f"Image status transition from {status} to saving is not allowed")
+
+
+def _publish(compute: Compute, image_id: str, draft: Path, content: Content) -> bool:
+    """Make a draft the content of an image that has none; False when it has one, was given up, or is gone.
+
+    The row is locked while the file is put in its place: the content of an ACTIVE image never changes.
+    """
+    with compute.engine.begin() as conn:
+        settled = images.settle(conn, image_id, ACTIVE, compute.now(conn), content)
+        if settled:
+            draft.replace(place(compute, image_id))
+    return settled
+
+
+def _status(compute: Compute, image_id: str) -> str | None:
+    with reading(compute.engine) as conn:
+        image = images.get(conn, image_id)
+    return image.status if image else None
 
 
 def _draft(target: Path) -> Path:

@@ -16,6 +16,7 @@ from climate.compute.store import lease_pools, servers
 from climate.compute.store import nodes as node_rows
 from climate.compute.store import pools as rows
 from climate.compute.store.nodes import Held
+from climate.connections import reading
 
 
 def nodes(compute: Compute, name: str | None = None) -> list[Node]:
@@ -30,7 +31,7 @@ def called(compute: Compute, word: str) -> list[Node]:
 
 def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
     """All nodes, also those that are kept as absent because a server is on them or a lease holds them."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return node_rows.listed(conn, compute.now(conn), compute.down_seconds, name)
 
 
@@ -43,37 +44,37 @@ def ordinary_nodes(compute: Compute) -> list[Node]:
 
 def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
     """Id of a node -> (id, name) of the servers on it."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return node_rows.servers(conn, [node.id for node in found])
 
 
 def pools(compute: Compute, *, own: bool = False) -> Mapping[str, frozenset[str]]:
     """Pool -> names of its nodes; own: without those that were put there by the compute API."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.members(conn, own=own)
 
 
 def servers_in(compute: Compute, pool: str) -> list[Server]:
     """The servers on the nodes of a pool."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return servers.in_pool(conn, pool)
 
 
 def servers_on(compute: Compute, name: str) -> list[Server]:
     """The servers on a node."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return servers.on_node(conn, name)
 
 
 def is_lent_from_outside(compute: Compute, pool: str, project_id: str) -> bool:
     """Whether a reservation service outside this cloud has lent a pool to a project: no lease of ours is behind it."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.is_lent_from_outside(conn, pool, project_id)
 
 
 def sleeping(compute: Compute) -> list[Server]:
     """All servers that are RESERVED."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return servers.sleeping(conn)
 
 
@@ -125,7 +126,7 @@ def forget(compute: Compute, pool: str) -> None:
 
 def of_leases(compute: Compute) -> Mapping[str, tuple[int, Mapping[str, str] | None]]:
     """Pool of a reservation -> the id of its aggregate, and what is wanted while it is only promised."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return lease_pools.listed(conn)
 
 

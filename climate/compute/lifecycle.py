@@ -6,7 +6,7 @@ what is to be done is read from the row each time, and one worker at a time has 
 
 from uuid import uuid4
 
-from climate.compute import deeds, departures, guests, heartbeat, outcomes
+from climate.compute import deeds, departures, guests, heartbeat, member_orders, outcomes
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.heartbeat import CLAIM_SECONDS, Check, Lost
@@ -14,6 +14,7 @@ from climate.compute.server import Server
 from climate.compute.store import images as image_rows
 from climate.compute.store import servers, wishes
 from climate.compute.work import Work
+from climate.connections import reading
 
 WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
 """Work that nobody is at is rung for after so long, and then every so often."""
@@ -24,13 +25,15 @@ def carry_out(compute: Compute, server_id: str) -> None:
 
     A ring carries the server's id and nothing else: which of its nodes the
     service works on is read from the row (cloud.md F.5).  A ring that went to
-    a service of which the server's node is not does nothing.
+    a service of which the server's node is not does nothing.  An id that is an
+    order of a cluster to this service is carried out as such.
     """
     worker = str(uuid4())
     with compute.engine.begin() as conn:
-        mine = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
-    if not mine:
+        claimed = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
+    if not claimed:
         departures.clear(compute, server_id)
+        member_orders.carry_out(compute, server_id)
         return
     with heartbeat.kept(compute, server_id, worker) as check:
         done = False
@@ -40,13 +43,13 @@ def carry_out(compute: Compute, server_id: str) -> None:
 
 
 def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAIN_SECONDS) -> list[tuple[str, str]]:
-    """(service host, server id) of work that nobody is at, to be rung for again."""
+    """(service host, id of a server or an order) of work that nobody is at, to be rung for again."""
     with compute.engine.begin() as conn:
         return wishes.unfinished(conn, compute.now(conn), wait, again)
 
 
 def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         server: Server | None = servers.get(conn, server_id)
         if server is None or server.task is None:
             return None
@@ -58,9 +61,9 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
 def _step(work: Work, worker: str) -> bool:
     """Do what is wanted of a server now; False when something else is wanted by then."""
     try:
-        content = deeds.do(work)
+        deeds.do(work)
     except VirtError as error:
         return outcomes.failed(work.compute, work.server, worker, str(error))
     except Lost:
         return True
-    return outcomes.done(work.compute, work.server, worker, content)
+    return outcomes.done(work.compute, work.server, worker)

@@ -13,6 +13,7 @@ from climate.compute.store import live_steps
 from climate.compute.store import migrations as rows
 from climate.compute.virt.kinds import LIVE_DRIVERS
 from climate.compute.virt.live import Order
+from climate.connections import reading
 
 AUTO = "auto"
 
@@ -28,7 +29,7 @@ def live_migrate(
     """
     server = asking.get(compute, server_id)
     may(server, LIVE_MIGRATE)
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         driver = live_steps.driver_of(conn, server.node_id or 0)
     if driver and driver not in LIVE_DRIVERS:
         raise BadRequest(

@@ -26,6 +26,7 @@ from climate.compute.store import live_steps, retries, servers, wishes
 from climate.compute.store import migrations as rows
 from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress
 from climate.compute.work import Work
+from climate.connections import reading
 
 LIMITS = Limits()
 LOOK_SECONDS = 0.5
@@ -140,7 +141,7 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     migration = moving.current(compute, server)
     if migration is None:
         return _end(compute, server, worker, None)
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         details = live_steps.details(conn, server.id) or {}
     arrived = migration.is_at_destination(server.node_id)
     if FAILED in details or (arrived and SENT in details):
@@ -200,7 +201,7 @@ def _end(compute: Compute, server: Server, worker: str, migration: Migration | N
 
 def take_back(compute: Compute) -> None:
     """Have servers go on here that wait for a destination whose service is down, before they were sent."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         now = compute.now(conn)
         found = rows.stranded(conn, compute.service_host, LIVE_MIGRATE, now, compute.down_seconds)
     for migration in found:
@@ -225,7 +226,7 @@ def drop_strays(compute: Compute) -> None:
         waiting = sorted(migrator.waiting()) if migrator is not None else []
         if migrator is None or not waiting:
             continue
-        with compute.engine.connect() as conn:
+        with reading(compute.engine) as conn:
             kept = live_steps.under_way(conn, waiting)
         for server_id in set(waiting) - kept:
             with suppress(VirtError):

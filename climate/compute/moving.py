@@ -38,6 +38,7 @@ from climate.compute.store import migrations as rows
 from climate.compute.store import retries, servers, wishes
 from climate.compute.store import volumes as volume_rows
 from climate.compute.work import Work
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ def current(compute: Compute, server: Server) -> Migration | None:
     """The migration that a server is in; None: it is in none."""
     if server.migration_id is None:
         return None
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.get(conn, server.migration_id)
 
 
@@ -96,7 +97,7 @@ def _leave(work: Work, migration: Migration) -> None:
     """Stop a guest, and put its disk where the destination finds it."""
     work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
     if not shared_home.has(work.compute, migration.dest_host):
-        images.content_of(work.compute, work.guest, migration.uuid, work.check)
+        images.carry(work.compute, work.guest, migration.uuid, work.check)
     work.check()
     _release_volumes(work)
     plugging.unplug(work.compute, work.server)
@@ -138,7 +139,7 @@ def check_volumes(work: Work) -> None:
 
 
 def _release_volumes(work: Work) -> None:
-    with work.compute.engine.connect() as conn:
+    with reading(work.compute.engine) as conn:
         found = volume_rows.of_server(conn, work.server.id)
     for one in found:
         with suppress(BadRequest):

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from climate.compute import machine_report
+from climate.compute.cluster_entry import KEYS, SIZES, cluster_of
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 
 AUTO = "auto"
 _MOST = 2**31 - 1
-_NEEDED = ("vcpus", "memory_mb", "local_gb")
 
 
 def node_spec(entry: Any) -> NodeSpec:
@@ -21,13 +21,21 @@ def node_spec(entry: Any) -> NodeSpec:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
         raise VirtError(f"a node needs a name: {str(entry)[:80]}")
     name = entry["name"]
-    unknown = [str(key) for key in entry if key not in _READERS]
+    unknown = [str(key) for key in entry if key not in (*_READERS, *KEYS)]
     if unknown:
-        raise VirtError(f"node {name}: there is no key {', '.join(unknown)}; there are {', '.join(_READERS)}")
-    missing = [key for key in _NEEDED if entry.get(key) is None]
+        raise VirtError(f"node {name}: there is no key {', '.join(unknown)}; there are {', '.join((*_READERS, *KEYS))}")
+    try:
+        cluster = cluster_of(entry)
+    except ValueError as error:
+        raise VirtError(f"node {name}: {error}") from None
+    missing = [key for key in SIZES if cluster is None and entry.get(key) is None]
     if missing:
         raise VirtError(f"node {name}: {missing[0]} must be given")
-    read = {key: _read(name, key, value) for key, value in entry.items() if value is not None}
+    read = {key: _read(name, key, value) for key, value in entry.items() if value is not None and key in _READERS}
+    if cluster is not None:
+        read |= {**dict.fromkeys(SIZES, 0), "cluster": cluster}
+    if "cluster" in read and cluster is None:
+        read["joins"] = read.pop("cluster")
     reported = {key: read.pop(key) for key in _REPORTED if key in read}
     return NodeSpec(**(read | {"stats": {**read.get("stats", {}), **reported}} if reported else read))
 
@@ -179,4 +187,5 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "metrics": _metrics,
     "numa_cells": _cells,
     "pci_devices": _devices,
+    "cluster": _text,
 }

@@ -1,13 +1,15 @@
 """The file that says which nodes a compute service has."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import structlog
 import yaml
 
+from climate.compute.cluster_entry import SIZES
+from climate.compute.cluster_spec import ClusterSpec
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.node_entry import node_spec
@@ -81,11 +83,34 @@ def read(home: Path, file: str = FILE) -> list[NodeSpec]:
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
         raise VirtError(f"{file} names node {twice} twice")
+    _check_members(file, specs)
     return specs
+
+
+def _check_members(file: str, specs: Sequence[NodeSpec]) -> None:
+    """Check that nothing is promised twice: as a node, and as a member of a cluster, or of two."""
+    named = {spec.name: "a node" for spec in specs}
+    for spec in specs:
+        for member in spec.cluster.members if spec.cluster else ():
+            if member.name in named:
+                raise VirtError(f"{file} has {member.name} as a member of {spec.name}, and as {named[member.name]}")
+            named[member.name] = f"a member of {spec.name}"
 
 
 def _entry(spec: NodeSpec) -> Mapping[str, Any]:
     said = {one.name: getattr(spec, one.name) for one in fields(spec)}
     said["supported"] = [list(triple) for triple in spec.supported]
     said["stats"], said["metrics"] = dict(spec.stats), dict(spec.metrics)
+    if spec.cluster is not None:
+        said = {key: value for key, value in said.items() if key not in SIZES} | _terms(spec.cluster)
+    said["cluster"] = said.pop("joins")
     return {key: value for key, value in said.items() if value not in (None, "", [], {})}
+
+
+def _terms(cluster: ClusterSpec) -> dict[str, Any]:
+    members = [{key: value for key, value in asdict(one).items() if value} for one in cluster.members]
+    for one in members:
+        one |= {"fence": list(one["fence"])} if "fence" in one else {}
+        if "service" in one:
+            one.pop("driver")
+    return {"members": members, "restart": cluster.restart, "balance_percent": cluster.balance_percent}

@@ -32,6 +32,7 @@ from climate.compute.server import Server
 from climate.compute.store import cell_server_lists, cell_servers, server_lists, servers
 from climate.compute.store.server_lists import Listing
 from climate.compute.upkeep import Changed
+from climate.connections import reading
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +62,7 @@ def get(compute: Compute, server_id: str, project_id: str | None = None) -> Serv
 def listed(compute: Compute, listing: Listing) -> list[Server]:
     """Return the servers that fit a listing.  BadRequest for a pattern that is none, NotFound for a strange marker."""
     source = cell_server_lists.ALL_CELLS if compute.cells.is_api else server_lists.HERE
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         if listing.marker is not None:
             find = cell_servers.get if compute.cells.is_api else servers.get
             last = find(conn, listing.marker)

@@ -15,8 +15,6 @@ from climate.compute import asking, claims, fault, heartbeat, images, live_movin
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.flavor import recorded
-from climate.compute.image import ACTIVE as IMAGE_ACTIVE
-from climate.compute.image import Content
 from climate.compute.server import (
     ACTIVE,
     DELETE,
@@ -37,14 +35,13 @@ from climate.compute.server import (
     Server,
     after,
 )
-from climate.compute.store import images as image_rows
 from climate.compute.store import servers, sizes, wishes
 
 Change = Callable[[Connection, Server, datetime], None]
 """What else is written on a row that is locked, and is as it was before its task was finished."""
 
 
-def done(compute: Compute, server: Server, worker: str, content: Content | None) -> bool:
+def done(compute: Compute, server: Server, worker: str) -> bool:
     """Record that a task is done; False when something else is wanted by then."""
     task = server.task or ""
     if task == DELETE:
@@ -56,8 +53,7 @@ def done(compute: Compute, server: Server, worker: str, content: Content | None)
         return handed
     becomes = after(server)
     outcome = {"status": becomes, "launched": becomes == ACTIVE and server.launched_at is None}
-    change = _imaged(content) if content is not None else _DONE.get(task)
-    finished = _finish(compute, server, worker, outcome, change)
+    finished = _finish(compute, server, worker, outcome, _DONE.get(task))
     if finished and task == UNSHELVE and server.shelved_image is not None:
         images.forget(compute, server.shelved_image)
     if finished and task == MIGRATE:
@@ -127,13 +123,6 @@ def gone(compute: Compute, server: Server) -> bool:
     if locked.shelved_image is not None:
         images.forget(compute, locked.shelved_image)
     return True
-
-
-def _imaged(content: Content) -> Change:
-    def settle(conn: Connection, server: Server, now: datetime) -> None:
-        image_rows.settle(conn, server.task_image or "", IMAGE_ACTIVE, now, content)
-
-    return settle
 
 
 def _give_up_image(conn: Connection, server: Server, now: datetime) -> None:

@@ -20,6 +20,7 @@ from climate.compute.server import Server
 from climate.compute.store import addresses, servers
 from climate.compute.store import networks as network_rows
 from climate.compute.virt import Interface, Wiring
+from climate.connections import reading
 
 NETNS_PREFIX = "clg-"
 """What the names of guests' network namespaces begin with; the server's id follows."""
@@ -45,7 +46,7 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
 
     Raises VirtError.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         vifs = addresses.vifs_of(conn, [server.id])
     socket = _socket(compute, server.node or "")
     if socket.wiring is not Wiring.NONE:
@@ -75,7 +76,7 @@ def unplug(compute: Compute, server: Server) -> None:
     socket = _socket(compute, server.node or "")
     if socket.wiring is Wiring.NONE or (socket.driver.real and socket.netns and not netns.exists(socket.netns)):
         return
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         vifs = addresses.vifs_of(conn, [server.id])
     try:
         for vif in vifs:
@@ -103,7 +104,7 @@ def _sweep(compute: Compute, nodes: Mapping[str, str | None]) -> None:
     spaces = [found[1] for name in netns.names() if (found := _NETNS.fullmatch(name))]
     heads = sorted({name.removeprefix(PREFIX) for standing in there.values() for name in standing.plugs})
     networks = sorted({network_id for standing in there.values() for network_id in standing.networks})
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         vifs = addresses.vifs_beginning(conn, heads) if heads else []
         gone = set(networks) - (network_rows.found(conn, networks).keys() if networks else set())
         strays = sorted(set(spaces) - servers.known(conn, spaces)) if there and spaces else []
@@ -133,7 +134,7 @@ def lacking(compute: Compute) -> set[str]:
     nodes = _hosts(compute)
     if not nodes:
         return set()
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         vifs = addresses.vifs_on(conn, compute.service_host)
     hosts = {host for host in nodes.values() if compute.wires.on(host).trouble() is None}
     there = {host: compute.wires.on(host).standing().plugs for host in hosts}

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store import addresses, cell_servers, floating, groups, projects, servers
+from climate.connections import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Standing:
 
 def standing(compute: Compute, project_id: str) -> Standing:
     """The limits of a project and what is used of them.  Memory in MB."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return Standing(projects.limits(conn, project_id), _used(compute, conn, project_id))
 
 

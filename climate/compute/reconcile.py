@@ -33,6 +33,7 @@ from climate.compute.store import findings as rows
 from climate.compute.store import migrations
 from climate.compute.store.findings import Finding, Settled
 from climate.compute.virt import State, Wiring
+from climate.connections import reading
 
 GONE = "The host of this server is gone."
 """The fault of a server whose node is not reported any more: the host's name is not for everybody."""
@@ -77,13 +78,13 @@ def put_right(compute: Compute) -> None:
     cannot say what there is.
     """
     # The rows first: what is settled there had its guest before the driver is asked.
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         settled = rows.settled(conn, compute.service_host, GONE)
     try:
         names = {spec.name for spec in compute.driver.nodes()}
         told = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
+        compute.driver.tidy()  # first: a cluster restarts what a failed member has lost, before that is looked at
         found = compute.driver.states()
-        compute.driver.tidy()
     except VirtError as error:
         log.error("the servers were not looked at", host=compute.service_host, reason=str(error))
         return
@@ -149,7 +150,7 @@ def _write(compute: Compute, found: Sequence[Finding]) -> None:
 
 def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
     # The rows after the guests: a guest is made after its row, so that one without a row is left over.
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         known = migrations.whereabouts(conn, found)
         cloud = rows.cloud(conn)
     strays = sorted(set(found) - {one.server_id for one in known})

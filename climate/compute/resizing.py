@@ -26,6 +26,7 @@ from climate.compute.scheduler.rules import Rules
 from climate.compute.server import RESIZE, VERIFY_RESIZE, VM_STATES, Room, Server
 from climate.compute.store import migrations, projects, room, servers, sizes, wishes
 from climate.compute.trust import SPEC
+from climate.connections import reading
 
 CONFIRM = "confirmResize"
 
@@ -73,7 +74,7 @@ def confirm_waiting(compute: Compute) -> None:
     """Confirm the servers of this service whose owners have had their time to try them."""
     if not compute.confirm_seconds:
         return
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = migrations.unconfirmed(conn, compute.service_host, compute.now(conn), compute.confirm_seconds)
     for server_id in found:
         by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}

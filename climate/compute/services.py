@@ -2,7 +2,7 @@
 
 import structlog
 
-from climate.compute import shared_home
+from climate.compute import member_orders, shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.flavor import DEFAULTS
@@ -11,6 +11,7 @@ from climate.compute.image import ACTIVE, Image
 from climate.compute.network import furnishing
 from climate.compute.store import audit as drifts
 from climate.compute.store import flavors, images, services
+from climate.connections import reading
 
 IMAGE_ID, IMAGE = "c11a7e00-0000-4000-8000-000000000001", "demo"
 
@@ -33,6 +34,7 @@ def refresh(compute: Compute) -> None:
         return
     with compute.engine.begin() as conn:
         gone = services.report(conn, host, specs, compute.defaults)
+    member_orders.report(compute)
     for node_id in gone:
         log.info(f"Deleting orphan compute node {node_id}", host=host)
 
@@ -49,7 +51,7 @@ def ready(compute: Compute) -> bool:
 
 def audit(compute: Compute) -> None:
     """See that what is taken of this service's nodes is the sum over their servers; what is not is put right."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         suspects = drifts.drifted(conn, compute.service_host)
     if not suspects:
         return
@@ -61,7 +63,7 @@ def audit(compute: Compute) -> None:
 
 def listed(compute: Compute, host: str | None = None) -> list[Service]:
     """The compute services, of whom nothing may have been heard for long, or that of one host name."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return services.listed(conn, compute.now(conn), compute.down_seconds, host)
 
 

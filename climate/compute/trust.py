@@ -17,6 +17,7 @@ from sqlalchemy import Engine, text
 from climate import courier
 from climate.compute.errors import BadRequest
 from climate.compute.flavor import Flavor
+from climate.connections import reading
 from climate.courier import CourierError, Parcel, Receipt
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Trust:
         """Return the levels of the compute services; one that the attestation service does not tell is not there."""
         if self.service is None:
             return {}
-        with engine.connect() as conn:
+        with reading(engine) as conn:
             hosts = list(conn.execute(_HOSTS).scalars())
         # One thread asks at a time: those who waited find what it has kept.
         with self._lock:

@@ -10,6 +10,7 @@ from climate.compute.storage import Directory
 from climate.compute.store import lent_addresses
 from climate.compute.store import volumes as rows
 from climate.compute.store.volumes import Volume
+from climate.connections import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +68,19 @@ def remove(compute: Compute, volumes: Sequence[Volume]) -> None:
 
 def of_pools(compute: Compute, pools: Sequence[str]) -> list[Volume]:
     """The volumes that there are of these reservations."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.of_pools(conn, pools)
 
 
 def listed(compute: Compute, project_id: str | None) -> list[Volume]:
     """The volumes of a project; None: of all."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return rows.listed(conn, project_id)
 
 
 def get(compute: Compute, volume_id: str, project_id: str | None) -> Volume:
     """A volume; NotFound where there is none of that id, or it is another project's.  None: any project's."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return checked(rows.get(conn, uuid(volume_id)), volume_id, project_id)
 
 

@@ -125,3 +125,9 @@ class TooManyAttempts(ClimateError):
 
     retry_after = 60
     """Seconds after which another try makes sense."""
+
+
+class AccountGuessed(TooManyAttempts):
+    """The password of this account is being guessed; wait ten minutes before the next try from here."""
+
+    retry_after = 600

@@ -20,5 +20,5 @@ def build(engine: Engine, settings: Settings, hasher: PasswordHasher | None = No
         token_seconds=settings.token_seconds,
         keys=KeyRing(settings.home / "keys"),
         watch=Watch(engine),
-        passwords=Passwords(hasher),
+        passwords=Passwords(hasher, waiting=max(1, settings.web_threads // 2 - 2)),
     )

@@ -66,7 +66,7 @@ def remove(identity: "Identity", grant: Grant, user_id: str, credential_id: str)
         users.lock(conn, user_id)
         if not store.remove(conn, user_id, credential_id):
             raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
-        identity.revoke(conn, CREDENTIAL, credential_id)
+        identity.revoke(conn, CREDENTIAL, credential_id, user_id)
     identity.watch.forget()
 
 

@@ -35,6 +35,9 @@ class Identity:
         """The same, with how and until when."""
         return front.grant(self, headers, address)
 
-    def revoke(self, conn: Connection, kind: str, subject: str) -> None:
-        """Believe no token any more that names the subject and was issued until now: within a second, everywhere."""
-        revocations.add(conn, kind, subject, self.token_seconds + 60)
+    def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
+        """Believe no token any more that names the subject and was issued until now: within a second, everywhere.
+
+        `owner`: the user whose token or credential it is.
+        """
+        revocations.add(conn, kind, subject, self.token_seconds + 60, owner)

@@ -4,15 +4,22 @@ No token may outlive a change that revokes it.  The moment of issue is read
 before the user is, and the user is read waiting for changes that are under
 way; every change locks the user's row before it writes down the moment of
 revocation.  So whoever signs in either sees the change or is older than it.
+
+Failures are counted before and again in the turn in which the password is
+verified, and a failure is written down before that turn ends: however many
+come at once, one login is tried once too often per turn at the most, and
+whoever has failed too often takes nobody's turn.
 """
 
 from dataclasses import replace
 from datetime import datetime
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, NoReturn
 
 from sqlalchemy import Connection
 
-from climate.domain.errors import Forbidden, NotAuthenticated, TooManyAttempts
+from climate.connections import reading
+from climate.domain.errors import AccountGuessed, Forbidden, NotAuthenticated, TooManyAttempts
 from climate.identity.people import Credential, User, Who, implied
 from climate.identity.store import assignments, attempts, credentials, projects, revocations, users
 from climate.identity.tokens import Grant
@@ -23,20 +30,31 @@ if TYPE_CHECKING:
 PER_LOGIN, PER_ADDRESS = 5, 20
 """Failures within a minute from one address, for one login and for all; successes do not count."""
 
+GUESSED, PER_ADDRESS_GUESSED = 30, 2
+"""A login that failed GUESSED times within ten minutes, from wherever, is being guessed.
+
+Then each address may fail so often with it within ten minutes. The right password is taken from any address that
+has not, so that nobody can lock a user out.
+"""
+
 UNSCOPED = Who()
 """The scope of whoever wants no project."""
 
 
 def by_password(identity: "Identity", who: Who, password: str, scope: Who | None, address: str) -> Grant:
     """The grant of a user with that password; `scope` None stands for the user's default project."""
-    login = f"user:{who.id or who.name}"
-    with identity.engine.begin() as conn:
+    with reading(identity.engine) as conn:
+        named = users.find(conn, who)
+        login = f"user:{named.id if named else who.id or who.name}"
         _check_attempts(conn, login, address)
-        issued = revocations.clock(conn)
-        found = users.for_sign_in(conn, who)
-    kept = found[1] if found else None
-    if not identity.passwords.verify(kept, password):
-        _failed(identity, login, address)
+    with identity.passwords.turn():
+        with identity.engine.begin() as conn:
+            _check_attempts(conn, login, address)
+            issued = revocations.clock(conn)
+            found = users.for_sign_in(conn, who)
+        kept = found[1] if found else None
+        if not identity.passwords.verify(kept, password):
+            _failed(identity, login, address)
     user = _present(found and found[0])
     if kept is not None and identity.passwords.outdated(kept):
         _rehash(identity, user.id, password, kept)
@@ -59,14 +77,19 @@ def by_token(identity: "Identity", old: Grant, scope: Who | None) -> Grant:
 
 def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str, address: str) -> Grant:
     """The grant of an application credential, named by id or by name and owner."""
-    login = f"credential:{who.id or who.name}"
-    with identity.engine.begin() as conn:
-        _check_attempts(conn, login, address)
-        issued = revocations.clock(conn)
+    with reading(identity.engine) as conn:
         named = users.find(conn, owner) if owner else None
-        found = credentials.for_sign_in(conn, who, named.id if named else None)
-    if not identity.passwords.verify(found[1] if found else None, secret) or found is None:
-        _failed(identity, login, address)
+        owner_id = named.id if named else None
+        known = credentials.for_sign_in(conn, who, owner_id)
+        login = f"credential:{known[0].id if known else who.id or who.name}"
+        _check_attempts(conn, login, address)
+    with identity.passwords.turn():
+        with identity.engine.begin() as conn:
+            _check_attempts(conn, login, address)
+            issued = revocations.clock(conn)
+            found = credentials.for_sign_in(conn, who, owner_id)
+        if not identity.passwords.verify(found[1] if found else None, secret) or found is None:
+            _failed(identity, login, address)
     credential = found[0]
     with identity.engine.begin() as conn:
         holder = users.for_sign_in(conn, Who(id=credential.user_id))
@@ -125,14 +148,27 @@ def _present(user: User | None) -> User:
 
 
 def _check_attempts(conn: Connection, login: str, address: str) -> None:
-    with_login, with_any = attempts.recent(conn, login, address)
-    if with_login >= PER_LOGIN or with_any >= PER_ADDRESS:
+    recent = attempts.recent(conn, login, network_of(address))
+    if recent.with_login >= PER_LOGIN or recent.with_any >= PER_ADDRESS:
         raise TooManyAttempts()
+    if recent.from_anywhere >= GUESSED and recent.with_login_long >= PER_ADDRESS_GUESSED:
+        raise AccountGuessed()
+
+
+def network_of(address: str) -> str:
+    """Return what failures are counted by: the address, or the /64 of an IPv6 one, all of which one machine may use."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, IPv6Address):
+        return str(known.ipv4_mapped or ip_network((known, 64), strict=False))
+    return str(known)
 
 
 def _failed(identity: "Identity", login: str, address: str) -> NoReturn:
     with identity.engine.begin() as conn:
-        attempts.add(conn, login, address)
+        attempts.add(conn, login, network_of(address))
     raise NotAuthenticated()
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from structlog.contextvars import bound_contextvars
 
 from climate.cloud import CloudError, Fenced, NotYet, Refused
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain import pools, schedule
 from climate.domain.facts import Fact
@@ -106,7 +107,7 @@ def rescue(climate: Climate, by: str) -> int:
 
 def next_due(climate: Climate) -> timedelta | None:
     """How long until something becomes due that is not due already."""
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         now = climate.now(conn)
         due_at = claims.next_due(conn, now)
     return None if due_at is None else due_at - now
@@ -312,7 +313,7 @@ def listed(
 ) -> list[tuple[Lease, Event]]:
     """Events of all projects with their leases, those due first before others; InvalidInput for an unknown marker."""
     require(caller, "events:get")
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         return leases.events_with(conn, status, limit, marker)
 
 

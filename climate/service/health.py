@@ -8,6 +8,7 @@ from time import time
 
 from sqlalchemy import Connection
 
+from climate.connections import reading
 from climate.context import Climate
 from climate.service import broker
 from climate.store import beats, failures, versions
@@ -86,7 +87,7 @@ def _of_database(climate: Climate, wall: Callable[[], float]) -> Iterator[Check]
     slowest = max(SLOWEST_BEAT, 5 * climate.settings.poll_seconds)
     found: list[Check] = []
     try:
-        with climate.engine.connect() as conn:
+        with reading(climate.engine) as conn:
             now = climate.now(conn).timestamp()
             found += [check_clock(now, wall()), check_migrations(conn), check_poller(conn, now, slowest)]
             found += [check_cells(conn, now)] if climate.settings.cells_enable else []

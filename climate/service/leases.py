@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
 
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain import holds, schedule
 from climate.domain.errors import ClimateError, InvalidPeriod, NotFound
@@ -235,7 +236,7 @@ def wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime
 
 def check_dates(climate: Climate, order: Order) -> None:
     """Refuse an order whose dates are wrong, before anything is made for it."""
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         now = climate.now(conn)
     schedule.before_end_time(_period(order, now, climate), order.before_end, timedelta(0))
 

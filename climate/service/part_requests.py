@@ -25,6 +25,7 @@ from climate.cloud.children import (
     Release,
     Verdict,
 )
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Busy, ClimateError, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import Lease
@@ -74,7 +75,7 @@ def _carried_out(climate: Climate, account: Caller, action: Action) -> PartAnswe
             wanted = _order(climate, order, timedelta(seconds=1))
             return _shown(leases.create(climate, account, wanted, dry_run=True))
         case Hold(order, key, seconds, until):
-            with climate.engine.connect() as conn:
+            with reading(climate.engine) as conn:
                 if climate.now(conn) >= until:
                     return PartAnswer(Verdict.REFUSED, reason=TOO_LATE)
             wanted = _order(climate, order, timedelta(seconds=seconds))

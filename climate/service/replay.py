@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain import host_care as care
 from climate.domain import pools, window_facts
@@ -154,7 +155,7 @@ def _portions(items: Sequence[Lease], size: int) -> Iterator[Sequence[Lease]]:
 
 def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
     """A lease as it was `at` a moment (default: now) with all that had happened to it by then."""
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         entries = journal.read(conn, lease_id)
     entries = entries if at is None else journal.until(entries, at)
     if not entries:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from climate.cloud import CloudError
 from climate.cloud.children import Child, Verdict
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain import holds as rules
 from climate.domain import schedule
@@ -130,7 +131,7 @@ def _length(climate: Climate, order: Order) -> timedelta:
     """Return the seconds that the lease is held: as asked for, or as the two phases need, up to its own end."""
     if order.hold is not None:
         return order.hold
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         left = order.end - climate.now(conn)
     return timedelta(
         seconds=max(1, int(min(HOLD, left / 2, timedelta(seconds=climate.settings.hold_seconds)) / SECOND))
@@ -192,7 +193,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
     except NotFound:
         return holds.confirm(climate, caller, lease_id, key)
     if lease.held and lease.parts:
-        with climate.engine.connect() as conn:
+        with reading(climate.engine) as conn:
             rules.running(lease, climate.now(conn))
         if any(part.state is PartState.PLANNED for part in lease.parts):
             raise Conflict(f"The lease {lease.id} is still being put together: its parts are not all held")

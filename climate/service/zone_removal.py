@@ -1,5 +1,6 @@
 """Removing child zones of which leases still need something."""
 
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.store import lease_parts
@@ -7,7 +8,7 @@ from climate.store import lease_parts
 
 def refuse_if_leased(climate: Climate, zone_id: int) -> None:
     """Return when no lease has a part in a child zone; else Conflict says how many have one, and what helps."""
-    with climate.engine.connect() as conn:
+    with reading(climate.engine) as conn:
         count = lease_parts.leases_in_zone(conn, zone_id)
     if count:
         some = "1 lease has" if count == 1 else f"{count} leases have"

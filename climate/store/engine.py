@@ -1,12 +1,13 @@
 """Connections to Postgres, and its clock."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, overload
 
 import psycopg
 from psycopg import Column
-from sqlalchemy import Connection, Engine, create_engine, func, select
+from psycopg.pq import ExecStatus, TransactionStatus
+from sqlalchemy import Connection, Engine, create_engine, event, func, select
 
 OPTIONS = (
     "-c timezone=UTC -c statement_timeout=5s -c lock_timeout=3s -c idle_in_transaction_session_timeout=30s "
@@ -23,7 +24,7 @@ UNSYNCED = "-c synchronous_commit=off"
 
 def connect(url: str, *, pool_size: int = 10, application: str = "climate", options: str = "") -> Engine:
     """An engine for `url`: UTC, bounded statements, plans that do not depend on the window asked for."""
-    return create_engine(
+    engine = create_engine(
         url.replace("postgres://", "postgresql://", 1),
         pool_size=pool_size,
         max_overflow=pool_size,
@@ -41,6 +42,15 @@ def connect(url: str, *, pool_size: int = 10, application: str = "climate", opti
             "keepalives_count": 3,
         },
     )
+    event.listen(engine, "do_connect", _do_connect)
+    return engine
+
+
+def _do_connect(dialect: object, record: object, args: Sequence[Any], given: Mapping[str, Any]) -> psycopg.Connection:
+    return PreparedConnection.connect(*args, **given)
+
+
+IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
 _CLOCK = select(func.clock_timestamp())
@@ -53,6 +63,25 @@ def database_time(conn: Connection) -> datetime:
 
 def _never() -> datetime:
     raise AssertionError("the database has a clock")
+
+
+class PreparedConnection(psycopg.Connection[Any]):
+    """A connection that keeps its prepared statements when a transaction is rolled back.
+
+    Postgres keeps them too: PREPARE is not transactional.  psycopg deallocates
+    all of them, in case the transaction had changed the schema; then each
+    statement after a refused request would be parsed and planned again.
+    """
+
+    def rollback(self) -> None:
+        """Roll back the transaction, if there is one."""
+        if self.pgconn.transaction_status not in IN_TRANSACTION:
+            super().rollback()
+            return
+        with self.lock:
+            result = self.pgconn.exec_(b"ROLLBACK")
+        if result.status != ExecStatus.COMMAND_OK:
+            raise psycopg.OperationalError(f"the rollback failed: {self.pgconn.get_error_message()}")
 
 
 class Cursor(psycopg.Cursor[Any]):

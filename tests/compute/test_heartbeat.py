@@ -69,5 +69,5 @@ def test_what_a_successor_made_is_not_deleted(here: Place) -> None:
     here.driver.snapshot = slow
     here.settle()
     assert here.driver.guests.keys() == {server.id}
-    assert here.count("compute_images", "status = 'queued'") == 1
+    assert here.count("compute_images", "status = 'saving'") == 1
     assert list(here.compute.images.iterdir()) == []

@@ -12,7 +12,8 @@ from sqlalchemy import text
 from climate.cloud import NotYet
 from climate.cloud.bundled import BundledCloud
 from climate.compute import asking, images
-from climate.compute.errors import VirtError
+from climate.compute.errors import Conflict, VirtError
+from climate.compute.image import Image
 from climate.compute.store import images as store
 from climate.compute.virt import Guest
 from climate.compute.virt.memory import MemoryDriver
@@ -103,24 +104,90 @@ def test_a_server_that_never_ran_goes_without_an_image(full: Place, status: str)
     assert full.count("compute_servers") == 0
 
 
-def test_an_upload_that_breaks_off_leaves_nothing_and_two_do_not_mix(full: Place) -> None:
-    image_id = str(uuid4())
+def queued(here: Place) -> str:
+    """The id of an image that waits for its content."""
+    made = Image(str(uuid4()), "i", "demo", "queued", "private", "raw", "bare", None, None)
+    with here.compute.engine.begin() as conn:
+        store.insert(conn, made)
+    return made.id
+
+
+def status(here: Place, image_id: str) -> str:
+    with here.compute.engine.connect() as conn:
+        found = store.get(conn, image_id)
+    return found.status if found else "gone"
+
+
+def test_an_upload_that_breaks_off_leaves_nothing_and_can_be_repeated(full: Place) -> None:
+    image_id = queued(full)
 
     def broken() -> Iterator[bytes]:
         yield b"half"
         raise ConnectionError
 
+    with pytest.raises(ConnectionError):
+        images.upload(full.compute, image_id, broken())
+    assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
+    images.upload(full.compute, image_id, [b"whole"])
+    assert (images.place(full.compute, image_id).read_bytes(), status(full, image_id)) == (b"whole", "active")
+
+
+def test_an_image_has_one_upload_and_its_content_never_changes(full: Place) -> None:
+    image_id = queued(full)
+
     def slow() -> Iterator[bytes]:
         yield b"one "
-        images.store(full.compute, image_id, [b"another"])
+        with pytest.raises(Conflict, match="from saving to saving"):
+            images.upload(full.compute, image_id, [b"another"])
         yield b"whole"
 
-    with pytest.raises(ConnectionError):
-        images.store(full.compute, image_id, broken())
-    assert list(full.compute.images.iterdir()) == []
-    size = images.store(full.compute, image_id, slow()).size
-    assert (size, images.place(full.compute, image_id).read_bytes()) == (9, b"one whole")
-    assert len(list(full.compute.images.iterdir())) == 1
+    images.upload(full.compute, image_id, slow())
+    with pytest.raises(Conflict, match="from active to saving"):
+        images.upload(full.compute, image_id, [b"later"])
+    assert [path.read_bytes() for path in full.compute.images.iterdir()] == [b"one whole"]
+
+
+def test_an_upload_into_an_image_that_is_deleted_meanwhile_leaves_nothing(full: Place) -> None:
+    image_id = queued(full)
+
+    def slow() -> Iterator[bytes]:
+        yield b"one"
+        full.drop_image(image_id)
+
+    with pytest.raises(Conflict, match="deleted"):
+        images.upload(full.compute, image_id, slow())
+    assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "gone")
+
+
+def test_a_snapshot_under_way_takes_no_upload(full: Place) -> None:
+    image_id = asking.snapshot(full.compute, full.boot_one().id, "copy")
+    with pytest.raises(Conflict, match="from saving to saving"):
+        images.upload(full.compute, image_id, [b"forged"])
+
+
+def test_a_late_worker_does_not_replace_the_content_of_a_snapshot(here: Place) -> None:
+    image_id = asking.snapshot(here.compute, here.boot_one().id, "copy")
+    snapshot = here.driver.snapshot
+
+    def late(guest: Guest, target: Path) -> None:
+        here.driver.snapshot = snapshot
+        images.save(here.compute, guest, image_id, lambda: None)
+        target.write_bytes(b"later")
+
+    here.driver.snapshot = late
+    here.settle()
+    content = images.place(here.compute, image_id).read_bytes()
+    assert content != b"later"
+    assert here.count("compute_images", f"status = 'active' AND size = {len(content)}") == 1
+
+
+def test_the_id_of_an_image_is_never_given_to_another(here: Place) -> None:
+    image_id = here.image(b"first")
+    here.drop_image(image_id)
+    again = Image(image_id, "i", "other", "queued", "private", "raw", "bare", None, None)
+    with here.compute.engine.begin() as conn:
+        assert store.insert(conn, again) is None
+    assert status(here, image_id) == "gone"
 
 
 @dataclass

@@ -1,11 +1,14 @@
 """What died workers and uploads have left is swept away, and nothing that anybody may still want."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 from climate.compute import asking, images, leftovers
+from climate.compute.image import Image
 from climate.compute.reconcile import MARK
+from climate.compute.store import images as rows
 from tests.compute.place import Place
 
 
@@ -32,3 +35,17 @@ def test_the_images_of_another_cloud_in_this_home_are_left_alone(here: Place) ->
     theirs = aged(images.place(here.compute, str(uuid4())), leftovers.OLD_SECONDS + 60)
     leftovers.sweep(here.compute)
     assert theirs.exists()
+
+
+def test_an_upload_whose_process_died_is_given_up(here: Place) -> None:
+    dead, slow, fresh = (str(uuid4()) for _ in range(3))
+    with here.compute.engine.begin() as conn:
+        for image_id in (dead, slow, fresh):
+            rows.insert(conn, Image(image_id, "i", "demo", "saving", "private", "raw", "bare", None, None))
+        now = here.compute.now(conn)
+        for image_id in (dead, slow):
+            rows.move(conn, image_id, "saving", "saving", now - timedelta(seconds=leftovers.OLD_SECONDS + 60))
+    images.place(here.compute, f"{slow}.{uuid4().hex}.new").touch()
+    leftovers.sweep(here.compute)
+    assert here.count("compute_images", f"status = 'killed' AND id = '{dead}'") == 1
+    assert here.count("compute_images", "status = 'saving'") == 2

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from climate.compute import lending, services
-from climate.compute.errors import VirtError
+from climate.compute import images, lending, services
+from climate.compute.errors import BadRequest, VirtError
 from climate.compute.host import NodeSpec
+from climate.compute.image import Image
 from climate.compute.server import ACTIVE
 from climate.compute.virt import Guest
 from climate.compute.virt.cluster import ClusterDriver
@@ -63,3 +64,16 @@ def test_nodes_that_cannot_work_are_warned_of_and_the_others_are_there(here: Pla
     left_out = [line for line in said if line["event"] == "a node is left out"]
     assert [(line["node"], line["log_level"]) for line in left_out] == [("B", "warning")]
     assert seen(node("B", driver="vcenter")) == []
+
+
+def test_an_image_may_name_the_hypervisor_type_of_a_node_that_there_is(here: Place) -> None:
+    asking = Image("i", "i", "demo", "active", "private", None, None, 0, None, {"hypervisor_type": "Homemade"})
+
+    def checked(*specs: NodeSpec) -> None:
+        services.refresh(replace(here.compute, driver=cluster(*specs)))
+        with here.compute.engine.connect() as conn:
+            images.check_words(conn, asking)
+
+    with pytest.raises(BadRequest, match="'homemade'"):
+        checked(node("A"))
+    checked(node("A", hypervisor_type="homemade"))

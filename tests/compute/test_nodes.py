@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from climate.compute import nodes
+from climate.compute.cluster_spec import ClusterSpec, MemberSpec
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.nodes import NodesFile
@@ -34,9 +35,28 @@ FULL = NodeSpec(
 )
 
 
+SUMMED = NodeSpec(
+    "sum",
+    0,
+    0,
+    0,
+    driver="cluster",
+    ram_ratio=1.0,
+    cluster=ClusterSpec(
+        (
+            MemberSpec("m1", "qemu", 4, 4096, 40, maintenance=True),
+            MemberSpec("m2", service="rack-7", fence=("off", "7")),
+        ),
+        restart=False,
+        balance_percent=0,
+    ),
+)
+
+
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    nodes.write(tmp_path, [FULL, *nodes.demo_nodes()], "more/of.yaml")
-    assert nodes.read(tmp_path, "more/of.yaml") == [FULL, *nodes.demo_nodes()]
+    written = [FULL, SUMMED, *nodes.demo_nodes()]
+    nodes.write(tmp_path, written, "more/of.yaml")
+    assert nodes.read(tmp_path, "more/of.yaml") == written
     assert nodes.read(tmp_path) == []
 
 
@@ -91,6 +111,53 @@ def test_a_ratio_of_zero_is_that_of_the_settings(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_with_its_node_and_key(tmp_path: Path, entry: str, says: str) -> None:
     (tmp_path / nodes.FILE).write_text(f"- {{{entry}}}")
     with pytest.raises(VirtError, match=says):
+        nodes.read(tmp_path)
+
+
+M1, M2 = "{name: m1, vcpus: 1, memory_mb: 1, local_gb: 1}", "{name: m2, service: rack-7}"
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        ("", "node c: members must be a list of at least one member"),
+        ("members: []", "node c: members must be a list of at least one member"),
+        ("members: [7]", "node c: a member needs a name: 7"),
+        (f"vcpus: 4, members: [{M1}]", "node c: vcpus is the sum over the members of a cluster"),
+        ("members: [{name: m1, vcpus: 1, memory_mb: 1}]", "node c: member m1: local_gb must be given"),
+        ("members: [{name: m1, ram: 1}]", "node c: member m1 has no key ram; there are name, driver"),
+        ("members: [{name: m1, vcpus: 0, memory_mb: 1, local_gb: 1}]", "member m1: sizes are whole numbers from 1"),
+        ("members: [{name: m1, driver: cluster}]", "member m1: a cluster cannot be a member of a cluster"),
+        (f"members: [{M1}, {M1}]", "node c: members names m1 twice"),
+        (
+            f"members: [{M1}, {{name: x, driver: qemu, vcpus: 1, memory_mb: 1, local_gb: 1}}]",
+            "must all have one driver: m1",
+        ),
+        ("members: [{name: m2, service: rack-7, vcpus: 1}]", "member m2: vcpus is told by the service rack-7"),
+        (f"members: [{M1}], restart: often", "node c: true or false is wanted, not 'often'"),
+        (f"members: [{M1}], balance_percent: 101", "node c: balance_percent must be a whole number from 0 to 100"),
+        ("members: [{name: m2, service: rack-7, fence: off}]", "member m2: fence must be a list of words"),
+        (f"members: [{M1[:-1]}, fence: [power]}}]", "member m1: fence is for members of another service"),
+        (f"members: [{M1[:-1]}, maintenance: 7}}]", "member m1: true or false is wanted"),
+    ],
+)
+def test_what_is_wrong_with_a_cluster_is_said_in_a_sentence(tmp_path: Path, rest: str, says: str) -> None:
+    (tmp_path / nodes.FILE).write_text(f"- {{name: c, driver: cluster, {rest}}}")
+    with pytest.raises(VirtError, match=says):
+        nodes.read(tmp_path)
+
+
+def test_nothing_is_promised_twice(tmp_path: Path) -> None:
+    (tmp_path / nodes.FILE).write_text(
+        f"- {{name: c, driver: cluster, members: [{M1}]}}\n- {{{PLAIN.replace('a,', 'm1,')}}}"
+    )
+    with pytest.raises(VirtError, match="has m1 as a member of c, and as a node"):
+        nodes.read(tmp_path)
+    (tmp_path / nodes.FILE).write_text("".join(f"- {{name: {c}, driver: cluster, members: [{M1}]}}\n" for c in "cd"))
+    with pytest.raises(VirtError, match="has m1 as a member of d, and as a member of c"):
+        nodes.read(tmp_path)
+    (tmp_path / nodes.FILE).write_text(f"- {{{PLAIN}, restart: true}}")
+    with pytest.raises(VirtError, match="node a: restart is for nodes with `driver: cluster`"):
         nodes.read(tmp_path)
 
 

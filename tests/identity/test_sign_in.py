@@ -1,15 +1,20 @@
 """Who may sign in, how, and how often he may be wrong."""
 
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import text
+from werkzeug.test import TestResponse
 
 from climate.identity import directory
 from climate.identity.directory import NewUser
 from climate.identity.passwords import Passwords
+from climate.identity.sign_in import GUESSED, network_of
 from tests.identity.place import QUICK, Asker, Place, app_of, password_body
 
 TOKENS = "/identity/v3/auth/tokens"
@@ -117,6 +122,100 @@ def test_an_address_that_tries_many_names_is_stopped(here: Place) -> None:
     asker = Asker(app_of(here))
     seen = [asker.sign_in(f"user{number}", "wrong").status_code for number in range(21)]
     assert seen == [401] * 20 + [429]
+
+
+def test_guessing_from_many_addresses_is_slowed_and_locks_nobody_out(here: Place) -> None:
+    client, right = app_of(here).test_client(), here.password("demo")
+
+    def tries(address: str, password: str, user: str = "demo") -> TestResponse:
+        return client.post(TOKENS, json=password_body(user, password), environ_overrides={"REMOTE_ADDR": address})
+
+    for host in range(GUESSED // 3):
+        assert [tries(f"192.0.2.{host}", "wrong").status_code for _ in range(3)] == [401] * 3
+    refused = tries("192.0.2.1", right)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "600")
+    assert [tries("198.51.100.1", "wrong").status_code for _ in range(3)] == [401, 401, 429]
+    assert tries("203.0.113.9", right).status_code == 201
+    assert tries("192.0.2.1", here.password("admin"), "admin").status_code == 201
+    with here.identity.engine.begin() as conn:
+        conn.execute(text("UPDATE identity_failures SET at = at - interval '61 seconds'"))
+    assert tries("198.51.100.1", right).status_code == 429
+    with here.identity.engine.begin() as conn:
+        conn.execute(text("UPDATE identity_failures SET at = at - interval '10 minutes'"))
+    assert tries("198.51.100.1", right).status_code == 201
+
+
+def test_all_addresses_of_one_ipv6_network_are_one(here: Place) -> None:
+    client = app_of(here).test_client()
+    seen = [
+        client.post(
+            TOKENS, json=password_body("demo", "wrong"), environ_overrides={"REMOTE_ADDR": f"2001:db8::{host:x}"}
+        ).status_code
+        for host in range(6)
+    ]
+    assert seen == [401] * 5 + [429]
+    assert network_of("::ffff:192.0.2.1") == "192.0.2.1"
+    assert network_of("2001:db8::1") != network_of("2001:db8:0:1::1")
+
+
+class Held(PasswordHasher):
+    """A hasher that tells when it begins, and verifies nothing before it may."""
+
+    def __init__(self) -> None:
+        super().__init__(time_cost=1, memory_cost=64, parallelism=1)
+        self.begun, self.may = Semaphore(0), Event()
+        self.asked = 0
+
+    def verify(self, hash: str | bytes, password: str | bytes) -> bool:  # noqa: A002
+        self.asked += 1
+        self.begun.release()
+        assert self.may.wait(30)
+        return super().verify(hash, password)
+
+
+class Gate(Passwords):
+    """Passwords that tell of each sign-in that comes for its turn."""
+
+    arrived = Semaphore(0)
+
+    def turn(self) -> AbstractContextManager[None]:
+        self.arrived.release()
+        return super().turn()
+
+
+def test_a_burst_of_sign_ins_leaves_threads_to_those_who_have_signed_in(here: Place, demo: Asker) -> None:
+    hasher = Held()
+    app = app_of(replace(here, identity=replace(here.identity, passwords=Passwords(hasher, at_once=2, waiting=1))))
+    with ThreadPoolExecutor(8) as threads:
+        burst = [threads.submit(Asker(app).sign_in, f"unknown-{number}", "wrong") for number in range(60)]
+        assert all(hasher.begun.acquire(timeout=30) for _ in range(2))
+        answered = [done.result() for _, done in zip(range(58), as_completed(burst), strict=False)]
+        assert {answer.status_code for answer in answered} == {429}
+        assert answered[0].headers["Retry-After"] == "1"
+        assert hasher.asked == 2
+        assert demo.ask("GET", "/identity/v3/auth/projects").status_code == 200
+        hasher.may.set()
+    assert sorted(done.result().status_code for done in burst)[:3] == [401, 401, 429]
+
+
+def test_a_burst_does_not_slip_past_the_count_of_failures(here: Place) -> None:
+    hasher = Held()
+    gate = Gate(hasher, at_once=2, waiting=28)
+    app = app_of(replace(here, identity=replace(here.identity, passwords=gate)))
+    with ThreadPoolExecutor(30) as threads:
+        burst = [threads.submit(Asker(app).sign_in, "demo", "wrong") for _ in range(30)]
+        assert all(gate.arrived.acquire(timeout=30) for _ in range(30))
+        hasher.may.set()
+    assert {done.result().status_code for done in burst} == {401, 429}
+    assert hasher.asked <= 6
+
+
+def test_a_user_has_one_count_of_failures_by_id_and_by_name(here: Place, demo: Asker) -> None:
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    body = password_body("demo", "wrong")
+    assert [demo.client.post(TOKENS, json=body).status_code for _ in range(5)] == [401] * 5
+    body["auth"]["identity"]["password"]["user"] = {"id": shown["user"]["id"], "password": "wrong"}
+    assert demo.client.post(TOKENS, json=body).status_code == 429
 
 
 def test_a_hash_with_old_parameters_is_made_anew(here: Place) -> None:

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 
@@ -13,8 +14,10 @@ from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
 from climate.identity.keys import KEPT, KeyRing
+from climate.identity.store import revocations
+from climate.identity.store.revocations import TOKEN
 from climate.identity.tokens import Grant, seal, unseal
-from climate.identity.watch import Watch
+from climate.identity.watch import TIDY, View, Watch
 from climate.settings import Settings
 from climate.store.engine import connect
 from tests.identity.place import Asker, Place, app_of, place
@@ -125,6 +128,72 @@ def test_a_token_that_was_given_back_is_refused_everywhere_within_a_second(here:
     at[0] += 1.0
     with pytest.raises(NotAuthenticated):
         other.authenticate(headers)
+
+
+def test_only_what_was_revoked_since_the_last_look_is_read(here: Place) -> None:
+    engine = here.identity.engine
+    with engine.begin() as conn:
+        for number in range(50):
+            here.identity.revoke(conn, TOKEN, f"old-{number}")
+    with engine.connect() as late, late.begin():
+        here.identity.revoke(late, TOKEN, "late")
+        with engine.begin() as conn:
+            here.identity.revoke(conn, TOKEN, "later and done before")
+        with engine.begin() as conn:
+            first = revocations.read(conn)
+        with engine.begin() as conn:
+            here.identity.revoke(conn, TOKEN, "new")
+        late.commit()
+        with engine.begin() as conn:
+            second = revocations.read(conn, first.seen)
+    assert len(first.found) == 51
+    assert {one.key[1] for one in second.found} == {"late", "new"}
+
+
+def test_a_watch_forgets_nothing_that_is_in_force_and_keeps_nothing_else(here: Place) -> None:
+    at, engine = [0.0], here.identity.engine
+    watch = Watch(engine, clock=lambda: at[0])
+    refused = {}
+    for step, (subject, life) in enumerate((("first", 600.0), ("short", -1.0), ("second", 600.0))):
+        with engine.begin() as conn:
+            revocations.add(conn, TOKEN, subject, life)
+        at[0] += 1.0 if step < 2 else TIDY
+        watch.now()
+        for name in ("first", "short", "second"):
+            try:
+                watch.check(replace(GRANT, audit_ids=(name,)))
+                refused[step, name] = False
+            except NotAuthenticated:
+                refused[step, name] = True
+    assert watch._view is not None
+    assert ([one.key[1] for one in watch._view.reading.found], len(watch._view.revoked)) == (["second"], 2)
+    assert {key for key, value in refused.items() if value} == {(0, "first"), (1, "first"), (2, "first"), (2, "second")}
+
+
+def test_revocations_of_an_older_copy_of_the_database_are_read_anew(here: Place) -> None:
+    at, engine = [0.0], here.identity.engine
+    watch = Watch(engine, clock=lambda: at[0])
+    with engine.begin() as conn:
+        here.identity.revoke(conn, TOKEN, "x")
+    ahead = revocations.Reading(datetime.now(UTC), "9000000000:9000000000:", 9_000_000_000, ())
+    watch._view = View(0.0, ahead, {}, 0.0)
+    at[0] = 1.0
+    with pytest.raises(NotAuthenticated):
+        watch.check(replace(GRANT, audit_ids=("x",)))
+
+
+def test_who_gives_very_many_tokens_back_loses_all_of_his(here: Place, demo: Asker, admin: Asker) -> None:
+    uid = here.identity.authenticate({"X-Auth-Token": demo.token}).user_id
+    with here.identity.engine.begin() as conn:
+        for number in range(revocations.MOST_OF_A_USER):
+            here.identity.revoke(conn, TOKEN, f"{number}", uid)
+    other = Asker(app_of(here))
+    other.sign_in("demo", here.password("demo"))
+    assert asks(other) == 200
+    assert demo.ask("DELETE", "/identity/v3/auth/tokens", headers={"X-Subject-Token": demo.token}).status_code == 204
+    assert (asks(demo), asks(other), asks(admin)) == (401, 401, 200)
+    with here.identity.engine.connect() as conn:
+        assert conn.execute(text("SELECT count(*) FROM identity_revocations")).scalar_one() == 1
 
 
 def test_a_token_made_from_one_that_was_given_back_is_refused_too(here: Place, demo: Asker) -> None:

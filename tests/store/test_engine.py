@@ -1,12 +1,15 @@
 """Connections: the columns of a result are described when somebody looks at them, and as psycopg does it."""
 
+from datetime import datetime
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import Column
-from sqlalchemy import Engine, column, event, text
+from sqlalchemy import Connection, Engine, column, create_engine, text
+from sqlalchemy.exc import DBAPIError
 
+from climate.connections import reading
 from climate.store.engine import Cursor, connect
 
 
@@ -40,12 +43,8 @@ def test_columns_of_a_statement_are_described_once(database_url: str) -> None:
             return super().described()
 
     counted: list[int] = []
-    engine = connect(database_url, pool_size=1)
-
-    @event.listens_for(engine, "do_connect")
-    def count(_dialect: Any, _record: Any, _arguments: Any, options: dict[str, Any]) -> None:
-        options["cursor_factory"] = Counting
-
+    url = database_url.replace("postgres://", "postgresql://", 1)
+    engine = create_engine(url, connect_args={"cursor_factory": Counting})
     known = text("SELECT :a AS a").columns(column("a"))
     with engine.connect() as conn:
         asked = []
@@ -55,3 +54,58 @@ def test_columns_of_a_statement_are_described_once(database_url: str) -> None:
     engine.dispose()
     assert asked[0] > 0
     assert asked[1:] == asked[:1] * 2
+
+
+PREPARED = "SELECT prepare_time FROM pg_prepared_statements WHERE starts_with(statement, 'SELECT 1 + ')"
+
+
+def prepared(conn: Connection) -> list[datetime]:
+    """When the server prepared the sums that it knows on this connection."""
+    return list(conn.exec_driver_sql(PREPARED).scalars())
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["left", "refused by the server"])
+def test_rolled_back_transaction_keeps_prepared_statements(database_url: str, refused: bool) -> None:
+    engine = connect(database_url, pool_size=1)
+    with engine.connect() as conn:
+        assert conn.execute(text("SELECT 1 + :b"), {"b": 2}).scalar_one() == 3
+        known = prepared(conn)
+        if refused:
+            with pytest.raises(DBAPIError):
+                conn.exec_driver_sql("SELECT 1 / 0")
+    with engine.connect() as conn:
+        assert conn.execute(text("SELECT 1 + :b"), {"b": 4}).scalar_one() == 5
+        assert prepared(conn) == known
+    engine.dispose()
+    assert len(known) == 1
+
+
+def test_statement_prepared_on_a_table_that_was_rolled_back_is_usable(database_url: str) -> None:
+    engine = connect(database_url, pool_size=1)
+    for value in (7, 8):
+        with engine.connect() as conn:
+            conn.exec_driver_sql("CREATE TABLE fleeting (a int PRIMARY KEY)")
+            conn.execute(text("INSERT INTO fleeting VALUES (:a)"), {"a": value})
+            assert conn.execute(text("SELECT a FROM fleeting")).scalars().all() == [value]
+    engine.dispose()
+
+
+def test_connection_lost_within_a_transaction_is_replaced(database_url: str) -> None:
+    engine, other = connect(database_url, pool_size=1), connect(database_url, pool_size=1)
+    with engine.connect() as conn:
+        pid = conn.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+        with other.connect() as killer:
+            killer.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+        with pytest.raises(DBAPIError) as caught:
+            conn.rollback()
+        assert caught.value.connection_invalidated
+    with engine.connect() as conn:
+        assert conn.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() != pid
+    engine.dispose()
+    other.dispose()
+
+
+def test_read_takes_no_transaction(engine: Engine) -> None:
+    with reading(engine) as conn:
+        first = conn.exec_driver_sql("SELECT transaction_timestamp()").scalar_one()
+        assert conn.exec_driver_sql("SELECT transaction_timestamp()").scalar_one() > first

@@ -12,6 +12,7 @@ from climate.compute.cells.messages import Message
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.zones import selection
+from climate.connections import reading
 
 ESTIMATE = "estimate_run_instance"
 """Method of a cell that tells how many servers of a build would fit there."""
@@ -23,7 +24,7 @@ def estimate(context: CellContext, message: Message, kwargs: Mapping[str, Any]) 
     Raises CellError for a flavor, image or network that is not here.
     """
     build = build_request.read(kwargs)
-    with context.compute.engine.connect() as conn:
+    with reading(context.compute.engine) as conn:
         request = build_request.boot_request(conn, build)
     return selection.room(context.compute, replace(request, least=1))
 

@@ -15,6 +15,7 @@ from climate.compute.context import Compute
 from climate.compute.host import Node, Service
 from climate.compute.server import is_id
 from climate.compute.store import cell_servers
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +60,7 @@ def servers_by_node(compute: Compute, nodes: Sequence[Node]) -> Mapping[str, Seq
     if not compute.cells.is_api:
         there = lending.servers_by_node(compute, nodes)
         return {node.uuid: there[node.id] for node in nodes}
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         known = cell_servers.by_place(conn)
     return {node.uuid: known.get(_place(node), ()) for node in nodes}
 

@@ -42,6 +42,7 @@ from climate.compute.server import (
 )
 from climate.compute.store import flavors, images
 from climate.compute.store.images import ImageQuery
+from climate.connections import reading
 
 Args = Mapping[str, Any]
 Method = Callable[[Compute, str, Args, By], Any]
@@ -89,7 +90,7 @@ def _reset_state(compute: Compute, server_id: str, args: Args, by: By) -> None:
 
 
 def _resize(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         flavor = find_flavor(conn, args["flavor_id"], args["flavor_name"])
     resizing.resize(compute, server_id, flavor, by=by)
 
@@ -111,7 +112,7 @@ def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
 
 
 def _rebuild(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         image_id = find_image(conn, by["project_id"], args["image_id"], args["image_name"])
     wanted = Rebuilt(image_id, args["name"], args["metadata"], args["description"])
     rebuilding.rebuild(compute, server_id, wanted, by=by)

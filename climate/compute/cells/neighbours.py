@@ -16,6 +16,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store import cells as rows
 from climate.compute.store.cells import Row
+from climate.connections import reading
 from climate.vault import Unreadable
 
 log = structlog.get_logger(__name__)
@@ -66,13 +67,13 @@ def links(compute: Compute, conn: Connection) -> Links:
 
 def listed(compute: Compute) -> list[Cell]:
     """Return all neighbours by name, without their secrets."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return [row.cell for row in rows.listed(conn)]
 
 
 def get(compute: Compute, name: str) -> Cell:
     """Return a neighbour without its secrets; CellNotFound."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return _found(rows.named(conn, [name]), name).cell
 
 

@@ -16,6 +16,7 @@ from climate.compute.cells.transport import QUEUES, CellTransport, TransportErro
 from climate.compute.context import Compute
 from climate.compute.store import cell_handover, cell_messages, cells
 from climate.compute.store.cell_messages import Sent
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +26,7 @@ BATCH = 100
 
 def due(compute: Compute) -> list[str]:
     """Return the names of the neighbours that messages are due to."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return cell_messages.waiting(conn, compute.now(conn))
 
 
@@ -74,7 +75,7 @@ def confirm(compute: Compute, transport: CellTransport, cell: Cell, deliveries: 
 
 def flush(compute: Compute, parents: Sequence[str], now: datetime) -> None:
     """Wait until all that was received is on the disk, and note that these parents have sent some of it."""
-    with compute.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+    with reading(compute.engine) as conn:
         if parents:
             cells.seen(conn, parents, now)
         cell_handover.flush(conn)

@@ -37,6 +37,7 @@ from climate.compute.server import (
 )
 from climate.compute.store import cell_servers, images, projects, wishes
 from climate.compute.upkeep import ADMIN, OWNER, Changed
+from climate.connections import reading
 
 Check = Callable[[Server], None]
 
@@ -64,7 +65,7 @@ class Command:
 
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
     """Return the server; NotFound when no cell has it, or it is another project's.  None: any project's."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return _own(cell_servers.get(conn, server_id), server_id, project_id)
 
 

@@ -21,6 +21,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store import cell_builds, cell_resources, cells
 from climate.compute.store.failures import DATABASE_ERRORS
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -42,12 +43,12 @@ def run_here(compute: Compute, build: Build) -> Sequence[str]:
 
     Raises CellError for a flavor, image or network that is not here, and what `boot` raises.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         request = build_request.boot_request(conn, build)
     made = boot.boot_from_cell(compute, request, build.build_id, build.server_ids)
     if made:
         return [server.id for server in made]
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return cell_resources.known_servers(conn, build.server_ids)
 
 
@@ -151,7 +152,7 @@ def _candidates(context: CellContext) -> list[Candidate]:
     if not context.children and not compute.cells.is_api:
         return [_alone(compute)]
     # What is read needs not be of one moment.
-    with compute.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+    with reading(compute.engine) as conn:
         return candidates_of(compute, conn)
 
 

@@ -19,6 +19,7 @@ from climate.compute.cells.errors import CellNotFound, CellRoutingInconsistency
 from climate.compute.cells.messages import DOWN, UP, Message
 from climate.compute.context import Compute
 from climate.compute.store import cell_resources, cells
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -84,13 +85,13 @@ def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, Any
     """
     if name is not None and name != compute.cells.name:
         return neighbours.get(compute, name).capacities
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return total(compute, conn).capacities
 
 
 def capabilities_of(compute: Compute) -> Mapping[str, tuple[str, ...]]:
     """Return the capabilities of this cell and all below it."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return total(compute, conn).capabilities
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from climate.compute.cells import neighbours
 from climate.compute.cells.neighbours import Links
 from climate.compute.context import Compute
+from climate.connections import reading
 
 KEPT_SECONDS = 5.0
 """Seconds after which the neighbours are read again although nobody said that they have changed."""
@@ -63,7 +64,7 @@ class Surroundings:
 
     def _read(self) -> _Read:
         forgotten, begun = self._forgotten, monotonic()
-        with self.compute.engine.connect() as conn:
+        with reading(self.compute.engine) as conn:
             found = _Read(read(self.compute, conn), begun)
         with self._lock:
             # What was read before a change must not stay.

@@ -9,6 +9,7 @@ from climate.compute.network import floating
 from climate.compute.store import floating_pools, network_hosts
 from climate.compute.store import lent_addresses as rows
 from climate.compute.store.lent_addresses import Outside
+from climate.connections import reading
 
 MARK = "blazar"
 """A tag of all addresses that are lent, in the peer's words (reservation.md 1.5 P3)."""
@@ -17,7 +18,7 @@ MARK = "blazar"
 def find(compute: Compute, network: str) -> tuple[Outside, Sequence[tuple[str, str]]] | None:
     """The network outside of that id or name, and the ranges of addresses there that are for the cloud itself."""
     own = [(str(address), str(address)) for address in sorted(compute.network.own)]
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = rows.outside(conn, network)
         return (found, [*floating_pools.ranges(conn).get(found.id, ()), *own]) if found else None
 

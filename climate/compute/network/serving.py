@@ -23,6 +23,7 @@ from climate.compute.network.model import Network
 from climate.compute.store import addresses, network_hosts
 from climate.compute.store import floating as floating_rows
 from climate.compute.store import networks as rows
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -140,7 +141,7 @@ def _leave(driver: NetworkDriver, keep: Collection[str]) -> None:
 
 def _wanted(compute: Compute) -> Wanted:
     host = compute.network_host
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         own = rows.own(conn, host)
         found = addresses.entries(conn, host)
         floating = floating_rows.on_host(conn, host)
@@ -213,7 +214,7 @@ def _between(compute: Compute, networks: Sequence[Network], nat: Nat) -> tuple[f
 
 def _release(compute: Compute, driver: NetworkDriver, networks: Mapping[str, Network]) -> None:
     """Have DHCP forget the addresses of servers that are gone, and free those that no client held."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         waiting = [one for one in addresses.waiting(conn, compute.network_host) if one.network_id in networks]
         seen = compute.now(conn)
     trouble: dict[tuple[str, IPv4Address], str] = {}

@@ -9,6 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, text
 
+from climate.connections import reading
+
 CHANNEL = "climate_cells"
 """LISTEN for it: INBOX and the type of a message or OUTBOX and the name of a neighbour, when a message waits there;
 NEIGHBOURS when one was added, changed or deleted, or its broker is away or back."""
@@ -229,7 +231,7 @@ def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Respon
     Without `enough` the first response is.
     """
     until = monotonic() + seconds
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+    with reading(engine) as conn:
         conn.exec_driver_sql(f"LISTEN {ANSWERS}")
         try:
             while not enough(found := fetch(conn, uuid)) and (left := until - monotonic()) > 0:

@@ -1,10 +1,11 @@
 """How the tables of the bundled cloud are spelled: their metadata, and columns of the usual kinds."""
 
-from typing import Any
-
 from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, func, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID
-from sqlalchemy.types import UserDefinedType
+
+from climate.transaction_ids import changed
+
+__all__ = ["changed", "count", "json", "metadata", "taken", "time", "uuid"]
 
 metadata = MetaData(
     naming_convention={
@@ -46,17 +47,3 @@ def count(name: str) -> Column[int]:
 
 def taken(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=False, server_default="0")
-
-
-class Xid8(UserDefinedType[int]):
-    """The number of a transaction, which never comes again."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        return "xid8"
-
-
-def changed() -> Column[int]:
-    """The transaction that has last written the row: what a snapshot is brought up to date by."""
-    return Column("changed", Xid8(), nullable=False, index=True, server_default=func.pg_current_xact_id())

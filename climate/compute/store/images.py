@@ -14,12 +14,17 @@ from climate.compute.image import Content, Image
 _COLUMNS = """id::text, name, project_id, status, visibility, disk_format, container_format, size, sha512, properties,
               server_id::text, created_at, updated_at, min_disk_gb, min_ram_mb, protected, hidden, tags"""
 
+# The id is written down for good first: whatever an id once stood for, no other content ever comes under it.
 _INSERT = text(f"""
+    WITH fresh AS (
+        INSERT INTO compute_image_ids (id) VALUES (CAST(:id AS uuid)) ON CONFLICT DO NOTHING RETURNING id)
     INSERT INTO compute_images (id, name, project_id, status, visibility, disk_format, container_format, size, sha512,
                                 properties, server_id, min_disk_gb, min_ram_mb, protected, hidden, tags)
-    VALUES (CAST(:id AS uuid), :name, :project_id, :status, :visibility, :disk_format, :container_format, :size,
-            :sha512, CAST(:properties AS jsonb), CAST(:server_id AS uuid), :min_disk_gb, :min_ram_mb, :protected,
-            :hidden, CAST(:tags AS text[]))
+    SELECT id, :name, :project_id, :status, :visibility, :disk_format, :container_format, CAST(:size AS bigint),
+           :sha512, CAST(:properties AS jsonb), CAST(:server_id AS uuid), CAST(:min_disk_gb AS integer),
+           CAST(:min_ram_mb AS integer), CAST(:protected AS boolean), CAST(:hidden AS boolean),
+           CAST(:tags AS text[])
+    FROM fresh
     ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
 """)
 
@@ -98,7 +103,21 @@ _SNAPSHOT_OF = text(f"""
 _SETTLE = text("""
     UPDATE compute_images SET status = :status, size = :size, sha512 = :sha512,
         disk_format = coalesce(:disk_format, disk_format), updated_at = :now
-    WHERE id = CAST(:id AS uuid)
+    WHERE id = CAST(:id AS uuid) AND status IN ('queued', 'saving')
+    RETURNING id
+""")
+
+_MOVE = text("""
+    UPDATE compute_images SET status = :after, updated_at = :now
+    WHERE id = CAST(:id AS uuid) AND status = :before
+    RETURNING id
+""")
+
+# A snapshot that is under way has its server to see it through.
+_SAVING = text("""
+    SELECT id::text FROM compute_images i
+    WHERE status = 'saving' AND updated_at < :before
+      AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.task_image = i.id)
 """)
 
 _EDIT = text("""
@@ -146,7 +165,7 @@ class ImageQuery:
 
 
 def insert(conn: Connection, image: Image) -> Image | None:
-    """Write an image down; None when this snapshot exists already."""
+    """Write an image down; None when this snapshot exists already, or there was ever an image of this id."""
     return _image(conn.execute(_INSERT, _row(image)).mappings().one_or_none())
 
 
@@ -195,10 +214,24 @@ def listed(conn: Connection, query: ImageQuery) -> list[Image]:
     return [Image(**{**row, "tags": tuple(row["tags"])}) for row in rows]
 
 
-def settle(conn: Connection, image_id: str, status: str, now: datetime, content: Content | None = None) -> None:
-    """Record what became of the content; None: there is none."""
+def move(conn: Connection, image_id: str, before: str, after: str, now: datetime) -> bool:
+    """Change the status of an image from one to another; False when it has a different one, or is gone."""
+    given = {"id": image_id, "before": before, "after": after, "now": now}
+    return conn.execute(_MOVE, given).first() is not None
+
+
+def saving(conn: Connection, before: datetime) -> set[str]:
+    """The ids of images whose upload began before that moment, and has neither ended nor broken off."""
+    return set(conn.execute(_SAVING, {"before": before}).scalars())
+
+
+def settle(conn: Connection, image_id: str, status: str, now: datetime, content: Content | None = None) -> bool:
+    """Record what became of the content (None: there is none), once; False when that is settled, or the image gone.
+
+    The row stays locked until the transaction ends.
+    """
     known = content._asdict() if content else {"size": None, "sha512": None, "disk_format": None}
-    conn.execute(_SETTLE, {"id": image_id, "status": status, "now": now, **known})
+    return conn.execute(_SETTLE, {"id": image_id, "status": status, "now": now, **known}).first() is not None
 
 
 def edit(conn: Connection, image: Image, now: datetime) -> None:

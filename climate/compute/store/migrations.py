@@ -4,7 +4,7 @@ Whatever changes here changes with the row of the server, which the caller has l
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -103,6 +103,22 @@ _UNCONFIRMED = text("""
     SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
     WHERE n.service_host = :host AND s.status = 'VERIFY_RESIZE' AND s.task IS NULL
       AND s.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
+    ORDER BY s.id LIMIT 100
+""")
+
+# One server of a node at a time, so that what is moved is down for no longer than it takes.
+_LEAVING = text("""
+    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
+    WHERE n.service_host = :host AND n.pool = ANY(CAST(:pools AS text[])) AND n.present
+      AND s.status IN ('ACTIVE', 'SHUTOFF') AND s.task IS NULL
+      AND NOT EXISTS (SELECT FROM compute_servers o JOIN compute_migrations m ON m.id = o.migration_id
+                      WHERE m.source_node_id = n.id)
+    ORDER BY n.id, s.created_at, s.id LIMIT 100
+""")
+
+_MOVED_BY = text("""
+    SELECT s.id::text FROM compute_servers s JOIN compute_migrations m ON m.id = s.migration_id
+    WHERE m.source_host = :host AND m.user_id = :user_id AND s.status = 'VERIFY_RESIZE' AND s.task IS NULL
     ORDER BY s.id LIMIT 100
 """)
 
@@ -254,6 +270,16 @@ def whereabouts(conn: Connection, ids: Sequence[str]) -> list[Whereabouts]:
 def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:
     """Servers of a service that have waited for so long to be confirmed."""
     return list(conn.execute(_UNCONFIRMED, {"host": host, "now": now, "seconds": seconds}).scalars())
+
+
+def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
+    """Servers of a service that could leave nodes in these pools, from which no other one is under way."""
+    return list(conn.execute(_LEAVING, {"host": host, "pools": sorted(pools)}).scalars())
+
+
+def moved_by(conn: Connection, host: str, user_id: str) -> list[str]:
+    """Servers that this user had moved away from a service, and that wait to be confirmed."""
+    return list(conn.execute(_MOVED_BY, {"host": host, "user_id": user_id}).scalars())
 
 
 def forget(conn: Connection, now: datetime, seconds: float) -> None:

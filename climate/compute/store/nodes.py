@@ -29,6 +29,7 @@ _SERVERS = text("""
 _OFFERED = text("""
     SELECT DISTINCT lower(w) FROM compute_nodes n, jsonb_array_elements(n.supported) AS t,
                                   jsonb_array_elements_text(t) AS w
+    UNION SELECT lower(hypervisor_type) FROM compute_nodes
 """)
 
 

@@ -66,9 +66,10 @@ _LENT_FROM_OUTSIDE = text(f"""
         WHERE name = :pool AND kind = 'pool' AND fence = 0 AND metadata ->> '{OWNER}' = :project_id)
 """)
 
+# A server that may come back is one too: its migration is not confirmed yet.
 _SERVERS_ON = text("""
-    SELECT count(*) FROM compute_servers s
-    WHERE s.node_id = ANY(CAST(:ids AS int[]))
+    SELECT count(*) FROM compute_servers s LEFT JOIN compute_migrations m ON m.id = s.migration_id
+    WHERE (s.node_id = ANY(CAST(:ids AS int[])) OR m.held_node_id = ANY(CAST(:ids AS int[])))
       AND NOT (CAST(:granted AS boolean) AND s.granted IS NOT NULL AND EXISTS (
           SELECT FROM compute_grant_slots g WHERE g.node_id = s.node_id AND g.pool = s.granted))
 """)

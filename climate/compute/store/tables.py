@@ -21,6 +21,7 @@ from climate.compute.store import (
     cell_tables,
     grant_tables,
     loan_tables,
+    member_tables,
     migration_tables,
     network_tables,
     node_tables,
@@ -36,6 +37,7 @@ __all__ = [
     "cell_tables",
     "grant_tables",
     "loan_tables",
+    "member_tables",
     "metadata",
     "migration_tables",
     "network_tables",
@@ -89,6 +91,9 @@ images = Table(
     CheckConstraint("status IN ('queued', 'saving', 'active', 'killed')", name="status"),
     CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
 )
+
+image_ids = Table("compute_image_ids", metadata, uuid("id", key=True))
+"""The ids of all images that there ever were: none is given to another image."""
 
 # A server has one image of a name and an occasion at most, so that a repeated snapshot finds the first one.
 Index(

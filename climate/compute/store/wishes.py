@@ -58,7 +58,14 @@ _DELETE = text("DELETE FROM compute_servers WHERE id = CAST(:id AS uuid)")
 
 _FORGET = text("DELETE FROM compute_actions WHERE server_id = CAST(:id AS uuid)")
 
+# Orders to the services of members of clusters are rung for in the same statement: pollers look often.
 _UNFINISHED = text("""
+    WITH orders AS (
+        UPDATE compute_member_orders SET rung_at = :now
+        WHERE begun_at IS NULL AND until > :now
+          AND (rung_at IS NULL OR rung_at < CAST(:now AS timestamptz) - make_interval(secs => :again))
+        RETURNING service_host, id::text),
+    served AS (
     UPDATE compute_servers s SET rung_at = :now
     FROM compute_nodes n
     WHERE n.id = s.node_id AND s.id IN (
@@ -67,7 +74,8 @@ _UNFINISHED = text("""
           AND task_at < CAST(:now AS timestamptz) - make_interval(secs => :wait)
           AND (rung_at IS NULL OR rung_at < CAST(:now AS timestamptz) - make_interval(secs => :again))
         ORDER BY task_at LIMIT 500 FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING n.service_host, s.id::text
+    RETURNING n.service_host, s.id::text)
+    SELECT * FROM served UNION ALL SELECT * FROM orders
 """)
 
 _ACTION = text("""
@@ -142,7 +150,7 @@ def delete(conn: Connection, server_id: str) -> None:
 
 
 def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> list[tuple[str, str]]:
-    """(service host, server id) of work that nobody is at, rung for at most every `again` seconds."""
+    """(service host, id of a server or an order) of work that nobody is at, rung for at most every `again` seconds."""
     given = {"now": now, "wait": wait, "again": again}
     return [(host, server_id) for host, server_id in conn.execute(_UNFINISHED, given)]
 

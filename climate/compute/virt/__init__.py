@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from climate.compute.host import NodeSpec
+from climate.compute.virt.kinds import Kind
 from climate.compute.virt.volumes import Attached
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ class VirtDriver(Protocol):
     def trouble(self) -> str | None:
         """Why no guest can be made on this machine; None: they can."""
 
+    def kinds(self) -> tuple[Kind, ...]:
+        """What servers it runs on this machine: images may ask for one of them."""
+
     def wiring(self, node: str) -> Wiring:
         """How guests of this node are connected to networks."""
 
@@ -143,7 +147,10 @@ class VirtDriver(Protocol):
         """The driver's part in live migrations from and to this node; None: it cannot move running guests."""
 
     def tidy(self) -> None:
-        """Keep what guests print within bounds; asked for now and then."""
+        """Keep house: what guests print stays within bounds, and a cluster looks after its members.
+
+        It is asked for now and then, and before `states`.
+        """
 
     def console(self, guest: Guest, lines: int | None) -> str:
         """The last lines of what the guest printed; None: all of it, up to 100 KiB."""

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import structlog
 
+from climate.compute.cluster_spec import CLUSTER, MemberSpec
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
-from climate.compute.virt.kinds import completed
+from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
+from climate.compute.virt.kinds import Kind, completed
 from climate.compute.virt.live import LiveMigrator
 
 log = structlog.get_logger("climate.compute.virt")
@@ -26,18 +28,42 @@ class ClusterDriver:
 
     def nodes(self) -> Sequence[NodeSpec]:
         """The nodes whose drivers can work here; of each other one a warning says why, once."""
-        specs = self.read_nodes()
+        specs = [spec for spec in self.read_nodes() if spec.joins is None]
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
-        left_out = {spec.name: reason for spec in specs if (reason := reasons[spec.driver]) is not None}
+        refused = {spec.name: reasons[spec.driver] or self._refusal(spec) for spec in specs}
+        left_out = {name: reason for name, reason in refused.items() if reason is not None}
         for name, reason in left_out.items():
             if self.told.get(name) != reason:
                 log.warning("a node is left out", node=name, reason=reason)
         self.told.clear()
         self.told.update(left_out)
-        return [completed(spec) for spec in specs if spec.name not in left_out]
+        summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
+        there = [spec for spec in specs if spec.name not in left_out]
+        return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
+
+    def offers(self) -> list[tuple[str, MemberSpec]]:
+        """Return what this service offers to clusters of others, (cluster, member); those that work, and stand alone.
+
+        A guest whose interfaces are real is connected on one machine, and cannot be another one's.
+        """
+        joining = [spec for spec in self.read_nodes() if spec.joins is not None]
+        reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in joining}}
+        return [
+            (spec.joins, MemberSpec(spec.name, spec.driver, spec.vcpus, spec.memory_mb, spec.local_gb))
+            for spec in joining
+            if spec.joins is not None and reasons[spec.driver] is None and self.wiring(spec.name) is Wiring.NONE
+        ]
+
+    def member_of(self, guest: Guest) -> str | None:
+        """Return the member of a cluster that a server is on, for administrators; None when its node is no cluster."""
+        summing = self.members.get(CLUSTER)
+        return summing.member_of(guest) if isinstance(summing, HypervisorClusterDriver) else None
 
     def trouble(self) -> str | None:
         return None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(dict.fromkeys(kind for member in self.members.values() for kind in member.kinds()))
 
     def wiring(self, node: str) -> Wiring:
         spec = self._spec(node)
@@ -106,6 +132,13 @@ class ClusterDriver:
     def _spec(self, node: str) -> NodeSpec | None:
         found = (spec for spec in self.read_nodes() if spec.name == node)
         return next((spec for spec in found if spec.driver in self.members), None)
+
+    def _refusal(self, spec: NodeSpec) -> str | None:
+        """Why the members of a cluster can be none; None: they can, or there are none."""
+        kinds = sorted(set(self.members) - {CLUSTER})
+        named = {one.driver for one in spec.cluster.members if one.service is None} if spec.cluster else set()
+        unknown = sorted(named - set(kinds))
+        return f"there is no driver {unknown[0]!r} for its members, only {', '.join(kinds)}" if unknown else None
 
     def _reason(self, driver: str) -> str | None:
         member = self.members.get(driver)

@@ -22,6 +22,7 @@ from climate.compute import netns, pids
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, archive, bind, dhcp_client
 from climate.compute.virt.homes import Homes, image_of, marks
+from climate.compute.virt.kinds import Kind, of_programs
 from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
 from climate.compute.virt.volumes import FOLDER
 
@@ -57,6 +58,9 @@ while :; do read -r _; done
 @dataclass(frozen=True)
 class Bubble:
     """The body of a guest behind walls; its process is the first one behind them."""
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_programs("container", "lxc")
 
     def trouble(self) -> str | None:
         program = shutil.which(PROGRAM)

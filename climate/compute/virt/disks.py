@@ -1,9 +1,11 @@
 """Disks of virtual machines: made from images that nobody need trust, grown and copied with qemu-img."""
 
+import os
 import struct
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from climate.compute.errors import VirtError
 from climate.compute.virt.homes import marks
@@ -25,13 +27,15 @@ def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: fl
     if image is None:
         create(program, draft, (size_gb or 1) * GB)
     else:
-        kind, size = _kind_and_size(image)
-        room = size_gb or ROOM_GB
-        if size > room * GB:
-            raise VirtError(f"the image needs a disk of {-(-size // GB)} GB, and there are {room} GB")
-        # Marked as the guest's: it lives on when its worker is killed, and is ended before another draft is begun.
-        words = (program, "convert", "-f", kind, "-O", "qcow2", str(image), str(draft))
-        _run(seconds, *words, mark=marks(disk.parent))
+        with image.open("rb") as file:
+            kind, size = _kind_and_size(file)
+            room = size_gb or ROOM_GB
+            if size > room * GB:
+                raise VirtError(f"the image needs a disk of {-(-size // GB)} GB, and there are {room} GB")
+            # The file that was looked at is handed on, and not its name, which may stand for another one by now.
+            words = (program, "convert", "-f", kind, "-O", "qcow2", f"/dev/fd/{file.fileno()}", str(draft))
+            # Marked as the guest's: it lives on when its worker is killed, and is ended before another draft is begun.
+            _run(seconds, *words, mark=marks(disk.parent), file=file.fileno())
         grow(program, draft, size_gb)
     draft.replace(disk)
 
@@ -43,7 +47,7 @@ def create(program: str, disk: Path, size: int) -> None:
 
 def grow(program: str, disk: Path, size_gb: int) -> None:
     """See to it that a disk is at least so large; one that is larger stays as it is."""
-    if _kind_and_size(disk)[1] < size_gb * GB:
+    if size_of(disk) < size_gb * GB:
         _run(60.0, program, "resize", "-q", "-f", "qcow2", str(disk), str(size_gb * GB))
 
 
@@ -54,18 +58,18 @@ def copy(program: str, disk: Path, target: Path, seconds: float) -> None:
 
 def size_of(disk: Path) -> int:
     """How large the guest sees a disk, in bytes."""
-    return _kind_and_size(disk)[1]
+    with disk.open("rb") as file:
+        return _kind_and_size(file)[1]
 
 
-def _kind_and_size(image: Path) -> tuple[str, int]:
+def _kind_and_size(file: BinaryIO) -> tuple[str, int]:
     """qcow2 or raw, by what the file says and by nothing else, and the size of the disk in it, in bytes.
 
     An image is whatever its owner likes: one that names other files must not be opened.
     """
-    with image.open("rb") as file:
-        head = file.read(_FEATURES_AT + _FEATURES.size)
+    head = file.read(_FEATURES_AT + _FEATURES.size)
     if not head.startswith(_MAGIC):
-        return "raw", image.stat().st_size
+        return "raw", os.fstat(file.fileno()).st_size
     if len(head) < _FEATURES_AT + _FEATURES.size:
         raise VirtError("the image is a damaged qcow2")
     _, version, elsewhere, _, _, size = _HEADER.unpack_from(head)
@@ -75,7 +79,7 @@ def _kind_and_size(image: Path) -> tuple[str, int]:
     return "qcow2", size
 
 
-def _run(seconds: float, *command: str, mark: Mapping[str, str] | None = None) -> None:
+def _run(seconds: float, *command: str, mark: Mapping[str, str] | None = None, file: int | None = None) -> None:
     try:
         done = subprocess.run(  # noqa: S603  (paths of ours, formats that were checked)
             command,
@@ -84,6 +88,7 @@ def _run(seconds: float, *command: str, mark: Mapping[str, str] | None = None) -
             capture_output=True,
             text=True,
             timeout=seconds,
+            pass_fds=() if file is None else (file,),
             check=False,
         )
     except subprocess.TimeoutExpired:

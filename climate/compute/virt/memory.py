@@ -7,6 +7,7 @@ from pathlib import Path
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, Wiring
+from climate.compute.virt.kinds import Kind, of_programs
 from climate.compute.virt.live import LiveMigrator
 
 
@@ -26,6 +27,9 @@ class MemoryDriver:
 
     def trouble(self) -> str | None:
         return None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_programs("fake")
 
     def wiring(self, node: str) -> Wiring:
         return self.wires

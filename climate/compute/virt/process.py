@@ -18,6 +18,7 @@ from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, archive, dhcp_client, volumes
 from climate.compute.virt.homes import CONSOLE, PID, Homes, as_virt_error, image_of, marks
+from climate.compute.virt.kinds import Kind, of_programs
 from climate.compute.virt.live import LiveMigrator
 
 PAUSE_SECONDS = 5.0
@@ -41,6 +42,9 @@ while :; do read -r _; done
 
 class Body(Protocol):
     """What the process of a guest is made of."""
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """What servers it is, for images that ask for one kind."""
 
     def trouble(self) -> str | None:
         """Why no guest can be made here; None: they can."""
@@ -68,13 +72,20 @@ class Body(Protocol):
 class Plain:
     """A shell that prints what it is and waits, with no walls around it; sizes are not kept to."""
 
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_programs("process")
+
     def trouble(self) -> str | None:
         return None
 
     def build(self, disk: Path, guest: Guest) -> None:
         image = image_of(guest)
-        if image is not None and archive.is_archive(image):
-            archive.unpack(image, disk, guest.disk_gb)
+        if image is None:
+            return
+        with image.open("rb") as file:
+            content = Path(f"/dev/fd/{file.fileno()}")
+            if archive.is_archive(content):
+                archive.unpack(content, disk, guest.disk_gb)
 
     def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
         argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]
@@ -119,6 +130,9 @@ class ProcessDriver:
 
     def trouble(self) -> str | None:
         return self.body.trouble() or (dhcp_client.trouble() if self.wired else None)
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return self.body.kinds()
 
     def wiring(self, node: str) -> Wiring:
         return Wiring.NETNS if self.wired else Wiring.NONE

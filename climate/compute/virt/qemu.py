@@ -20,11 +20,13 @@ from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, backup, cables, disks, qmp, volumes
 from climate.compute.virt.homes import CONSOLE, Homes, as_virt_error, image_of, marks
+from climate.compute.virt.kinds import Kind, of_machines
 from climate.compute.virt.live import LiveMigrator
 from climate.compute.virt.machine import (
     AUTO,
     DISK,
     DISK_PROGRAM,
+    KVM,
     PACKAGES,
     PROGRAM,
     Machine,
@@ -87,6 +89,9 @@ class QemuDriver:
     def trouble(self) -> str | None:
         missing = [name for name in PACKAGES if shutil.which(name) is None]
         return f"{missing[0]} is not installed (Debian: {PACKAGES[missing[0]]})" if missing else None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_machines("qemu", KVM) if accelerator(self.accel) == KVM else of_machines("qemu")
 
     def wiring(self, node: str) -> Wiring:
         return Wiring.TAP if self.wired else Wiring.NONE

@@ -18,10 +18,10 @@ from climate.compute.errors import Conflict, NotFound
 from climate.compute.request import BootRequest, spec_of
 from climate.compute.store import child_zones, zone_news, zone_offers, zone_servers
 from climate.compute.store import zone_builds as rows
-from climate.compute.store.connections import reading
 from climate.compute.store.zone_builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones import request_spec
 from climate.compute.zones.models import NO_PARTS, Parts
+from climate.connections import reading
 
 AGAIN_SECONDS = 5.0
 """A build that nobody is at is rung for again after so long."""
@@ -123,26 +123,26 @@ def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str,
 
 def get(compute: Compute, reservation_id: str, project_id: str | None = None) -> BuildState:
     """The build with that reservation id; NotFound when there is none, or it is another project's."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = _known(rows.of_reservation(conn, reservation_id, project_id), reservation_id)
         return BuildState(found, tuple(rows.of(conn, found.id)))
 
 
 def listed(compute: Compute, project_id: str | None = None) -> list[BuildState]:
     """The latest builds of a project, or of all projects; without their servers."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return [BuildState(found, ()) for found in rows.listed(conn, project_id, MOST_LISTED)]
 
 
 def zone_names(compute: Compute) -> Mapping[int, str]:
     """Child zones by their ids, as users know them."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return {zone.id: zone.name or f"zone {zone.id}" for zone in child_zones.listed(conn)}
 
 
 def in_child(compute: Compute, server_id: str) -> InChild | None:
     """The child that this zone placed a server in; None when it placed none."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         placed = zone_servers.get(conn, server_id)
         if placed is None:
             return None
@@ -151,7 +151,7 @@ def in_child(compute: Compute, server_id: str) -> InChild | None:
 
 def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:
     """The servers that this zone made of a build of a parent, for its account here, and whose they are there."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return zone_offers.of_build(conn, project_id, build_id)
 
 

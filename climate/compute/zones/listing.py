@@ -10,6 +10,7 @@ from climate.compute.store.zone_servers import PlacedServer
 from climate.compute.zones import answers, routing
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
+from climate.connections import reading
 
 PRECOOKED = "_is_precooked"
 """Marks a server that another zone has described."""
@@ -43,7 +44,7 @@ def gather(compute: Compute, request: ChildRequest, wanted: Wanted) -> Gathered:
     """
     if compute.zones.client is None or not compute.zones.routing:
         return Gathered()
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         placed = zone_servers.listed(conn, project_id=wanted.project_id, build_id=wanted.build_id)
     if wanted.project_id is not None and not placed:
         return Gathered()

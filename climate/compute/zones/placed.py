@@ -11,6 +11,7 @@ from climate.compute.store import zone_servers
 from climate.compute.zones import routing
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
+from climate.connections import reading
 
 MOST_PAGES = 50
 MOST_CHECKED = 100
@@ -28,7 +29,7 @@ def forget_gone(compute: Compute, zones: Sequence[ChildZone]) -> list[str]:
     A server that is missing from the list of the account is looked for by its
     id before it is forgotten: the account may have changed.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         known = zone_servers.listed(conn)
     there = {zone.id: [one.server_id for one in known if one.zone_id == zone.id] for zone in zones}
     concerned = [zone for zone in zones if there[zone.id]]

@@ -25,6 +25,7 @@ from climate.compute.zones.build_plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, not_sent, outcome, request_for
 from climate.compute.zones.models import ChildZone, Parts, ZoneChain
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +61,7 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
     A repeated order finds its server.  Raises InvalidBlob, NoValidHost when the
     place is gone, ZoneUnavailable when a child does not answer, and what booting raises.
     """
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         now = compute.now(conn)
         if not order.build_id:
             item_id = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now).item_id
@@ -99,7 +100,7 @@ def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[Loca
 
 def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
     """The server that a request in the same moment has made for the same order; else InvalidBlob."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         found = zone_offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if found is None or found.server_id is None:
         raise InvalidBlob("it was used for another server")

@@ -28,6 +28,7 @@ from climate.compute.zones.forwarding import Built, Order, Outcome, Refused, Unk
 from climate.compute.zones.models import ChildZone, Parts
 from climate.compute.zones.placing import Placed
 from climate.compute.zones.selection import Selection, Wanted
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -102,7 +103,7 @@ def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
 
 def _repeat(work: _Work) -> None:
     """Send orders again whose answers are not known."""
-    with work.compute.engine.connect() as conn:
+    with reading(work.compute.engine) as conn:
         sent = [item for item in rows.of(conn, work.build.id) if item.state == SENT]
         zones = {zone.id: zone for zone in child_zones.listed(conn)}
     lost = [item.launch_index for item in sent if item.zone_id not in zones]
@@ -122,7 +123,7 @@ def _repeat(work: _Work) -> None:
 
 def _place_open(work: _Work) -> None:
     """Place the servers for which no zone has been chosen, and that were not given up."""
-    with work.compute.engine.connect() as conn:
+    with reading(work.compute.engine) as conn:
         known = {item.launch_index for item in rows.of(conn, work.build.id)}
     given_up = set(work.build.report.get("given_up", ()))
     open_ones = [number for number in range(work.build.requested) if number not in known | given_up]
@@ -178,7 +179,7 @@ def _at_once(queue: Sequence[T], zone_of: Callable[[T], int | None]) -> tuple[li
 
 def _together(work: _Work, batch: Sequence[Assigned]) -> dict[int, Outcome]:
     """Children and this zone make their servers at the same time."""
-    with work.compute.engine.connect() as conn:
+    with reading(work.compute.engine) as conn:
         zones = {zone.id: zone for zone in child_zones.listed(conn)}
     orders = [
         (number, zones[item.child_zone], item.child_blob)

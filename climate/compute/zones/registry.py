@@ -9,6 +9,7 @@ from climate.compute.errors import Conflict, NotFound
 from climate.compute.store import child_zones, service_capabilities, zone_builds, zone_news
 from climate.compute.zones import capabilities
 from climate.compute.zones.models import ChildZone
+from climate.connections import reading
 
 CONTACT = frozenset({"api_url", "username", "password"})
 """Fields after whose change the polls begin anew."""
@@ -27,13 +28,13 @@ UNPOLLED: Mapping[str, Any] = {
 
 def listed(compute: Compute) -> list[ChildZone]:
     """All children, oldest first; their passwords stay sealed."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return child_zones.listed(conn)
 
 
 def get(compute: Compute, zone_id: int) -> ChildZone:
     """One child with its password sealed; NotFound."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return _known(child_zones.get(conn, zone_id), zone_id)
 
 
@@ -92,7 +93,7 @@ def opened(compute: Compute, zone: ChildZone) -> ChildZone:
 
 def info(compute: Compute) -> dict[str, str]:
     """This zone as its parent may see it: its name, static capabilities, and (min, max) of reported numbers."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         now = compute.now(conn)
         reports = service_capabilities.listed(conn)
     numbers = capabilities.aggregate(reports, now, compute.zones.report_seconds)

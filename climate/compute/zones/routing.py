@@ -9,11 +9,11 @@ import structlog
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
 from climate.compute.store import child_zones, zone_routes, zone_servers
-from climate.compute.store.connections import reading
 from climate.compute.store.zone_servers import PlacedServer
 from climate.compute.zones import answers, loops, registry
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import FROM_USER, MOST_HOPS, SHARE, ChildZone
+from climate.connections import reading
 
 Outcome = ChildAnswer | ChildError
 
@@ -53,7 +53,7 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
 
 def children(compute: Compute) -> Children:
     """The children now, with passwords to call them."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         now = compute.now(conn)
         known = child_zones.listed(conn)
     return _opened(compute, known, now)

@@ -18,6 +18,7 @@ from climate.compute.zones import builds, provisioning, request_spec, routing
 from climate.compute.zones.builds import BuildState
 from climate.compute.zones.client import ChildRequest
 from climate.compute.zones.models import FROM_USER, NO_PARTS, Parts, ZoneChain
+from climate.connections import reading
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +83,7 @@ def _booted_here(compute: Compute, request: BootRequest, parts: Parts) -> list[S
 
 def _may_leave(compute: Compute, chain: ZoneChain) -> bool:
     """Return whether there are child zones; a request of a parent without an offer stays here."""
-    with compute.engine.connect() as conn:
+    with reading(compute.engine) as conn:
         return chain == FROM_USER and bool(child_zones.listed(conn))
 
 

@@ -1,23 +1,43 @@
 """Failed attempts to sign in, as rows."""
 
 from datetime import timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
 
 from climate.identity.store.tables import failures as table
 
 WINDOW = timedelta(minutes=1)
+LONG_WINDOW = timedelta(minutes=10)
 
 
-def recent(conn: Connection, login: str, address: str) -> tuple[int, int]:
-    """How often an address has failed within the last minute: with this login, and with any."""
-    window = (table.c.address == address) & (table.c.at > func.clock_timestamp() - WINDOW)
-    question = select(func.count().filter(table.c.login == login), func.count()).where(window)
-    with_login, with_any = conn.execute(question).one()
-    return with_login, with_any
+class Recent(NamedTuple):
+    """How often an address has failed lately, and how often a login from anywhere."""
+
+    with_login: int
+    """From the address with the login, within WINDOW."""
+    with_any: int
+    """From the address with any login, within WINDOW."""
+    with_login_long: int
+    """From the address with the login, within LONG_WINDOW."""
+    from_anywhere: int
+    """With the login from any address, within LONG_WINDOW."""
+
+
+def recent(conn: Connection, login: str, address: str) -> Recent:
+    """The failures that count."""
+    mine, named = table.c.address == address, table.c.login == login
+    lately = table.c.at > func.clock_timestamp() - WINDOW
+    question = select(
+        func.count().filter(mine & named & lately),
+        func.count().filter(mine & lately),
+        func.count().filter(mine & named),
+        func.count().filter(named),
+    ).where(mine | named, table.c.at > func.clock_timestamp() - LONG_WINDOW)
+    return Recent(*conn.execute(question).one())
 
 
 def add(conn: Connection, login: str, address: str) -> None:
     """One more failure; those that no longer count are forgotten."""
-    conn.execute(delete(table).where(table.c.at < func.clock_timestamp() - 2 * WINDOW))
+    conn.execute(delete(table).where(table.c.at < func.clock_timestamp() - 2 * LONG_WINDOW))
     conn.execute(insert(table).values(login=login, address=address))

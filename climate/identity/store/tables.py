@@ -16,6 +16,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 
+from climate.transaction_ids import changed
+
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -85,9 +87,14 @@ revocations = Table(
     Column("subject", Text, nullable=False),
     Column("issued_before", Time, nullable=False, server_default=NOW),
     Column("expires_at", Time, nullable=False, index=True),
+    Column("owner", Text, index=True),
+    changed(),
     CheckConstraint("kind IN ('token', 'user', 'project', 'credential')", name="kind_known"),
 )
-"""Tokens that name the subject and were issued before that moment are not believed; kept until they have expired."""
+"""Tokens that name the subject and were issued before that moment are not believed; kept until they have expired.
+
+`owner`: the user whose token or credential the subject is.
+"""
 
 failures = Table(
     "identity_failures",
@@ -97,5 +104,7 @@ failures = Table(
     Column("address", Text, nullable=False),
     Column("at", Time, nullable=False, server_default=NOW),
     Index("ix_identity_failures_address_at", "address", "at"),
+    Index("ix_identity_failures_login_at", "login", "at"),
+    Index("ix_identity_failures_at", "at"),
 )
-"""Failed attempts to sign in, kept for a minute or two."""
+"""Failed attempts to sign in, kept for some minutes."""

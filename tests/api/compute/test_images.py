@@ -5,6 +5,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from climate.compute import images
 from climate.settings import Settings
 from tests.api.compute.world import Person, World, done, message
 from tests.api.reservation.face import Deployment, Doorkeeper
@@ -216,6 +217,24 @@ def test_an_upload_is_measured_limited_and_deleted_with_its_image(there: World, 
     patch(member, image, ("replace", "/disk_format", "raw"), status=403)
     assert member("DELETE", path).status_code == 204
     assert list(folder.iterdir()) == []
+
+
+def test_only_the_content_of_an_active_image_is_served(there: World, member: Person) -> None:
+    image = make(member)
+    path = f"{IMAGES}/{image['id']}"
+    images.place(there.here.compute, image["id"]).write_bytes(b"unfinished")
+    assert (member("GET", f"{path}/file").status_code, member("GET", f"{path}/file").data) == (204, b"")
+    fill(member, image, b"content")
+    assert member("GET", f"{path}/file").data == b"content"
+    again = member("PUT", f"{path}/file", data=b"other", headers=OCTETS)
+    assert (again.status_code, member("GET", f"{path}/file").data) == (409, b"content")
+
+
+def test_the_id_of_a_deleted_image_is_nobodys(member: Person, stranger: Person) -> None:
+    image = make(member)
+    assert member("DELETE", f"{IMAGES}/{image['id']}").status_code == 204
+    for who in (member, stranger):
+        make(who, status=409, id=image["id"])
 
 
 def test_a_server_is_as_large_as_its_image_needs(there: World, member: Person) -> None:

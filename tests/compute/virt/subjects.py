@@ -13,10 +13,13 @@ import psutil
 import pytest
 
 from climate.compute import pids
+from climate.compute.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
+from climate.compute.host import NodeSpec
 from climate.compute.virt import Guest, Interface, State, VirtDriver
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.container import Bubble
 from climate.compute.virt.homes import MARK, Homes
+from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu import QemuDriver
@@ -165,6 +168,36 @@ def cluster_of_processes(folder: Path) -> Subject:
     return clustered(process(folder))
 
 
+def summed(member: Subject, folder: Path) -> Subject:
+    """Guests of a node that is a cluster of two members."""
+    sizes = {"driver": "it", "vcpus": 8, "memory_mb": 8192, "local_gb": 100}
+    members = (MemberSpec("left", **sizes), MemberSpec("right", **sizes))  # type: ignore[arg-type]
+
+    def make(driver: VirtDriver) -> ClusterDriver:
+        specs = [NodeSpec("n1", 0, 0, 0, driver=CLUSTER, cluster=ClusterSpec(members))]
+        drivers = {"it": driver}
+        summing = HypervisorClusterDriver(lambda: specs, drivers, folder)
+        return ClusterDriver(lambda: specs, {**drivers, CLUSTER: summing})
+
+    return Subject(make(member.driver), lambda: make(member.again()), member.homes, member.image, member.ticks)
+
+
+def one_node_of_memory(folder: Path) -> Subject:
+    return summed(memory(folder), folder)
+
+
+def one_node_of_processes(folder: Path) -> Subject:
+    return summed(process(folder), folder)
+
+
+def one_node_of_machines(folder: Path) -> Subject:
+    return summed(qemu(folder), folder)
+
+
+def one_node_of_containers(folder: Path) -> Subject:
+    return summed(container(folder), folder)
+
+
 def qemu(folder: Path) -> Subject:
     image = folder / "boot-sector"
     image.write_bytes(boot_sector.image())
@@ -183,7 +216,10 @@ def container(folder: Path) -> Subject:
     return Subject(make(), make, make().homes)
 
 
-MAKERS = (memory, process, cluster_of_memory, cluster_of_processes, qemu, container)
+MAKERS = (
+    *(memory, process, cluster_of_memory, cluster_of_processes, qemu, container),
+    *(one_node_of_memory, one_node_of_processes, one_node_of_machines, one_node_of_containers),
+)
 SUBJECTS = {one.__name__: one for one in MAKERS}
 
 

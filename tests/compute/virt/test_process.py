@@ -124,20 +124,25 @@ LAST_THREAD = """
 import ctypes, fcntl, sys, threading, time
 lock = open(sys.argv[1], "w")
 fcntl.flock(lock, fcntl.LOCK_EX)
-threading.Thread(target=time.sleep, args=(0.5,)).start()
 print("locked", flush=True)
+sys.stdin.readline()
+threading.Thread(target=time.sleep, args=(0.5,)).start()
 ctypes.CDLL(None).pthread_exit(None)
 """
 
 
 def test_a_process_is_gone_once_its_last_thread_has_let_go_of_its_files(tmp_path: Path) -> None:
     """The first thread of a QEMU may have ended while another one still has the disk locked."""
-    with subprocess.Popen([sys.executable, "-c", LAST_THREAD, str(tmp_path / "lock")], stdout=subprocess.PIPE) as begun:
+    command = [sys.executable, "-c", LAST_THREAD, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as begun:
+        assert begun.stdin is not None
         assert begun.stdout is not None
         assert begun.stdout.readline() == b"locked\n"
         started = psutil.Process(begun.pid)
         pid = pids.of(begun.pid)
         assert pid is not None
+        begun.stdin.write(b"end\n")
+        begun.stdin.flush()
         until(lambda: started.status() == psutil.STATUS_ZOMBIE, "its first thread goes on")
         assert pids.wait_gone(pid, 10)
         with (tmp_path / "lock").open() as lock:

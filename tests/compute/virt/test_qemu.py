@@ -179,6 +179,19 @@ def test_an_image_that_names_another_file_is_refused(qemu: Subject, tmp_path: Pa
         assert not (folder(qemu, guest) / "disk.qcow2").exists()
 
 
+def test_the_file_that_was_looked_at_is_the_one_that_is_read(qemu: Subject, tmp_path: Path) -> None:
+    """Whoever replaces an image between the look and the copy gains nothing."""
+    image, program = tmp_path / "image", tmp_path / "program"
+    image.write_bytes(b"harmless".ljust(512, b"\0"))
+    qcow2(tmp_path / "backed", "-b", "/etc/passwd", "-F", "raw")
+    program.write_text(f'#!/bin/sh\nmv -f {tmp_path}/backed {image} 2>/dev/null\nexec qemu-img "$@"\n')
+    program.chmod(0o755)
+    disks.make(str(program), image, tmp_path / "disk", 0, PATIENCE)
+    subprocess.run(["qemu-img", "convert", "-O", "raw", str(tmp_path / "disk"), str(tmp_path / "raw")], check=True)
+    assert not (tmp_path / "backed").exists()
+    assert (tmp_path / "raw").read_bytes().startswith(b"harmless")
+
+
 def test_what_looks_like_a_description_is_only_bytes(qemu: Subject, tmp_path: Path) -> None:
     """A VMDK may name files as well: whatever is no qcow2 is the disk itself."""
     text = b'# Disk DescriptorFile\nversion=1\ncreateType="monolithicFlat"\nRW 8 FLAT "/etc/passwd" 0\n'

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from climate.compute.request import Spec
+from climate.compute.scheduler import slots
 from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
 from climate.compute.scheduler.rules import Again, Filter, Options
 
@@ -33,15 +34,21 @@ def least(hosts: Hosts, key: str, otherwise: Numbers) -> Numbers:
 
 
 def ram_filter(name: str, ratio: Ratio) -> Filter:
-    """Memory enough; one server never gets more than the node has, whatever the ratio."""
+    """Memory enough; one server never gets more than the node has, whatever the ratio.
+
+    Of a node that is a cluster, one of the members has room for the server in one piece.
+    """
 
     def usable(hosts: Hosts) -> Numbers:
         return hosts.ram_mb * ratio(hosts) - hosts.used_ram_mb
 
     def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-        return (hosts.ram_mb >= spec.ram_mb) & (usable(hosts) >= spec.ram_mb)
+        enough = (hosts.ram_mb >= spec.ram_mb) & (usable(hosts) >= spec.ram_mb)
+        return enough & slots.in_one_piece(hosts, spec)
 
     def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+        if not slots.in_one_piece(hosts.row(place), spec)[0]:
+            return slots.why_not(hosts, spec, place)
         if hosts.ram_mb[place] < spec.ram_mb:
             return f"does not have {spec.ram_mb} MB usable ram before overcommit, it only has {hosts.ram_mb[place]} MB."
         only = usable(hosts.row(place))[0]

@@ -41,6 +41,9 @@ KINDS = (
 )
 """In the order in which a node says them: what it is, the properties of an image that ask for it, what is known."""
 
+_HYPERVISOR = 1
+"""The place of the hypervisor type."""
+
 VERSION = ("hypervisor_version_requires", "img_hv_requested_version")
 
 
@@ -81,7 +84,9 @@ def wanted(hosts: Hosts, spec: Spec) -> Wanted:
 
 
 def _offered(hosts: Hosts, place: int, what: str) -> set[str]:
-    return {canonical(what, triple[place]) for profile in hosts.profile.values for triple in profile.supported}
+    said = {triple[place] for profile in hosts.profile.values for triple in profile.supported}
+    own = {profile.hypervisor_type for profile in hosts.profile.values} if place == _HYPERVISOR else set()
+    return {canonical(what, word) for word in said | own}
 
 
 def image_fits(hosts: Hosts, spec: Spec, options: Options) -> Mask:
@@ -91,16 +96,19 @@ def image_fits(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         return everywhere(hosts)
 
     def fits(profile: Profile) -> bool:
-        return any(_runs(triple, asked.words) for triple in profile.supported) and (
+        return any(_runs(profile, triple, asked.words) for triple in profile.supported) and (
             not profile.hypervisor_version or versions.within(profile.hypervisor_version, asked.bounds)
         )
 
     return hosts.profile.where(fits)
 
 
-def _runs(triple: tuple[str, str, str], words: tuple[str | None, ...]) -> bool:
-    named = zip(words, triple, KINDS, strict=True)
-    return all(word is None or word == canonical(kind[0], offered) for word, offered, kind in named)
+def _runs(profile: Profile, triple: tuple[str, str, str], words: tuple[str | None, ...]) -> bool:
+    """Whether servers of this kind are what is asked for; they are of the node's own hypervisor type too."""
+    offered = [{word} for word in triple]
+    offered[_HYPERVISOR].add(profile.hypervisor_type)
+    named = zip(words, offered, KINDS, strict=True)
+    return all(word is None or word in {canonical(kind[0], one) for one in said} for word, said, kind in named)
 
 
 def isolated(hosts: Hosts, spec: Spec, options: Options) -> Mask:

@@ -1,0 +1,242 @@
+"""The worker of the web server: a request takes a thread when it is there, and not while it arrives.
+
+It is gunicorn's threaded worker, with a loop before the threads that reads
+requests without waiting for any. A connection that sends slowly, half a
+request, or nothing, costs its bytes until its time is over. Requests with long
+bodies are served by threads of their own, and so is /healthz.
+"""
+
+import errno
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
+
+from api.framing import Arrival, Framing
+
+HEAD_SECONDS = 20.0
+"""Time for a head to arrive after its first byte, in seconds."""
+
+BODY_SECONDS = 60.0
+"""Time for a body of up to `framing.LONGEST_BODY` bytes to arrive after its head, in seconds."""
+
+SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
+"""A longer body that comes slower than that after so many seconds is given up."""
+
+WAIT_SECONDS = 60.0
+"""Longest time that a thread waits for a client to take or to send anything, in seconds."""
+
+LINGER_SECONDS = 2.0
+"""Time for a client to take the last answer before its connection is closed, in seconds."""
+
+STREAMS = 2
+"""Requests with long bodies that a process serves at once, beside its threads."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Bytes of unfinished requests that a process keeps; beyond them, the connection that has waited longest is closed."""
+
+_PIECE = 64 * 1024
+_HEALTH = b"GET /healthz "
+_REFUSALS = {
+    408: b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+    431: b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+class PatientSocket(socket.socket):
+    """A client's socket on which no thread waits for ever."""
+
+    _begun = 0.0
+    _received: int | None = None
+
+    def setblocking(self, flag: bool, /) -> None:
+        """Return to the loop with False, or to a thread with True; how much was sent counts anew."""
+        self._received = None
+        self.settimeout(WAIT_SECONDS if flag else 0.0)
+
+    def hurry(self) -> None:
+        """From now on the client has to send at least so much."""
+        self._begun, self._received = time.monotonic(), 0
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """As for any socket; ConnectionResetError when the client is too slow."""
+        try:
+            data = super().recv(size, flags)
+        except TimeoutError:
+            raise ConnectionResetError(errno.ECONNRESET, "the client sends nothing") from None
+        if self._received is not None:
+            self._received += len(data)
+            seconds = time.monotonic() - self._begun
+            if seconds > SLOW_SECONDS and self._received < seconds * LEAST_BYTES_PER_SECOND:
+                raise ConnectionResetError(errno.ECONNRESET, "the client sends too slowly")
+        return data
+
+    def sendall(self, data: Any, flags: int = 0, /) -> None:
+        try:
+            super().sendall(data, flags)
+        except TimeoutError:
+            raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing") from None
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A connection that is waited for, up to a moment of the steady clock."""
+
+    conn: Any
+    until: float
+    framing: Framing = field(default_factory=Framing)
+    closing: bool = False
+    """Its last answer is out: what it still sends is thrown away."""
+
+
+class BufferingWorker(ThreadWorker):  # type: ignore[misc]
+    """Gives to a thread only what has arrived."""
+
+    head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._waiting: dict[Any, Waiting] = {}
+        """By connection; those that have waited longest come first."""
+        self._kept_bytes = 0
+        self._looked = 0.0
+        self._streams = ThreadPoolExecutor(STREAMS, "stream")
+        self._health = ThreadPoolExecutor(1, "health")
+
+    def accept(self, listener: socket.socket) -> None:
+        """Begin to read from a new client."""
+        try:
+            accepted, address = listener.accept()
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
+                return
+            raise
+        client = PatientSocket(fileno=accepted.detach())
+        self.nr_conns += 1
+        self._begin(TConn(self.cfg, client, address, listener.getsockname()))
+        if self.nr_conns >= self.worker_connections:
+            self._drop_oldest()
+
+    def on_client_socket_readable(self, conn: Any, client: Any) -> None:
+        """Begin to read the next request of a connection that was kept."""
+        self.poller.unregister(client)
+        self.keepalived_conns.remove(conn)
+        self._begin(conn)
+
+    def enqueue_req(self, conn: Any) -> None:
+        """Go on with what a client has sent together with the request before."""
+        self._begin(conn, conn.parser.unreader.take_buffered())
+
+    def finish_request(self, conn: Any, fs: "Future[Any]") -> None:
+        """Keep the connection, or close it once the client has taken the answer; nothing is waited for here."""
+        kept = not fs.cancelled() and fs.exception() is None and fs.result()
+        if kept:
+            super().finish_request(conn, fs)
+            return
+        with suppress(OSError):
+            conn.sock.shutdown(socket.SHUT_WR)
+            conn.sock.setblocking(False)
+            self._register(Waiting(conn, time.monotonic() + LINGER_SECONDS, closing=True))
+            return
+        self._close(conn)
+
+    def murder_pending(self) -> None:
+        """Close what has not arrived in its time; a worker that stops waits for little."""
+        now = time.monotonic()
+        if now - self._looked < 0.5:
+            return
+        self._looked = now
+        for waiting in list(self._waiting.values()):
+            if not self.alive:
+                waiting.until = min(waiting.until, now + LINGER_SECONDS)
+            if waiting.until <= now:
+                self._give_up(waiting, 408 if waiting.framing.data else None)
+
+    def _begin(self, conn: Any, data: bytes = b"") -> None:
+        conn.sock.setblocking(False)
+        waiting = Waiting(conn, time.monotonic() + self.cfg.keepalive)
+        self._register(waiting)
+        if data:
+            self._arrived(waiting, data)
+        else:
+            self._read(waiting, conn.sock)
+
+    def _read(self, waiting: Waiting, client: Any) -> None:
+        try:
+            data = client.recv(_PIECE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._forget(waiting)
+            self._close(waiting.conn)
+        elif not waiting.closing:
+            self._arrived(waiting, data)
+
+    def _arrived(self, waiting: Waiting, data: bytes) -> None:
+        if not waiting.framing.data:
+            waiting.until = time.monotonic() + self.head_seconds
+        self._kept_bytes += len(data)
+        in_head = waiting.framing.in_head
+        arrival = waiting.framing.feed(data)
+        if arrival is Arrival.BODY and in_head:
+            waiting.until = time.monotonic() + self.body_seconds
+        if arrival is Arrival.ENDLESS:
+            self._give_up(waiting, 431)
+        elif arrival in (Arrival.WHOLE, Arrival.LONG):
+            self._serve(waiting, arrival)
+        while self._kept_bytes > MOST_BYTES:
+            self._drop_oldest()
+
+    def _serve(self, waiting: Waiting, arrival: Arrival) -> None:
+        self._forget(waiting)
+        data = bytes(waiting.framing.data)
+        pool = self.tpool
+        if arrival is Arrival.LONG:
+            pool = self._streams
+        elif data.startswith(_HEALTH):
+            pool = self._health
+        done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG)
+        done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
+
+    def _handle(self, conn: Any, data: bytes, *, slow: bool) -> Any:
+        conn.data_ready = True
+        conn.init()
+        conn.parser.unreader.unread(data)
+        if slow:
+            conn.sock.hurry()
+        return self.handle(conn)
+
+    def _drop_oldest(self) -> None:
+        oldest = next((one for one in self._waiting.values()), None)
+        if oldest is not None:
+            self._give_up(oldest, None)
+
+    def _give_up(self, waiting: Waiting, status: int | None) -> None:
+        self._forget(waiting)
+        if status is not None and not waiting.closing:
+            with suppress(OSError):
+                waiting.conn.sock.send(_REFUSALS[status])
+        self._close(waiting.conn)
+
+    def _register(self, waiting: Waiting) -> None:
+        self._waiting[waiting.conn] = waiting
+        read: Callable[[Any], None] = partial(self._read, waiting)
+        self.poller.register(waiting.conn.sock, selectors.EVENT_READ, read)
+
+    def _forget(self, waiting: Waiting) -> None:
+        del self._waiting[waiting.conn]
+        self._kept_bytes -= len(waiting.framing.data)
+        self.poller.unregister(waiting.conn.sock)
+
+    def _close(self, conn: Any) -> None:
+        self.nr_conns -= 1
+        conn.close()

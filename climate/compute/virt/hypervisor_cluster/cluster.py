@@ -1,0 +1,180 @@
+"""One cluster: what its members have together, and on which of them a server is, or is put.
+
+Room is taken in the ledger under its lock before a member hears of a server, so
+that two processes never promise the same room.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from climate.compute.cluster_spec import ClusterSpec
+from climate.compute.errors import VirtError
+from climate.compute.host import NodeDefaults, NodeSpec
+from climate.compute.virt import Guest, State
+from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, Place, size_of
+from climate.compute.virt.hypervisor_cluster.member import Member
+from climate.compute.virt.hypervisor_cluster.rooms import Limits, Room, Size, choose
+from climate.compute.virt.hypervisor_cluster.rooms import size_of as size_of_member
+
+STATS = "cluster"
+"""The statistic of a node that is a cluster, as climate.compute.scheduler.slots reads it; and how many members work."""
+
+log = structlog.get_logger("climate.compute.virt")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster at one moment: its entry, the members that it names, and its ledger."""
+
+    spec: NodeSpec
+    members: Mapping[str, Member]
+    ledger: Ledger
+    limits: Limits
+    reasons: dict[str, str | None] = field(default_factory=dict)
+    """Machine -> why its members do not work, as far as it was asked for at this moment."""
+
+    @property
+    def terms(self) -> ClusterSpec:
+        """The rules by which it moves servers."""
+        return self.spec.cluster or ClusterSpec(())
+
+    def open_members(self) -> list[Member]:
+        """The members that servers can be put on: they work, and are not in maintenance."""
+        return [one for one in self.members.values() if not one.spec.maintenance and self.trouble(one) is None]
+
+    def trouble(self, member: Member) -> str | None:
+        """Return why a member does not work now; each machine is asked once."""
+        if member.machine not in self.reasons:
+            self.reasons[member.machine] = member.trouble()
+        return self.reasons[member.machine]
+
+    def rooms(self, entries: Mapping[str, Entry] | None = None) -> list[Room]:
+        """Return the room of the members that servers can be put on, in the order of their entries."""
+        found = self.ledger.entries() if entries is None else entries
+        taken: dict[str, Size] = {}
+        for entry in found.values():
+            taken[entry.place.member] = taken.get(entry.place.member, Size()) + entry.size
+        sizes = [(one.spec.name, size_of_member(one.spec)) for one in self.open_members()]
+        return [Room(name, has, self.limits.promised(has), taken.get(name, Size())) for name, has in sizes]
+
+    def described(self, defaults: NodeDefaults) -> NodeSpec:
+        """Return the node that the cluster is: the sum of its members, and what is free on each."""
+        entries = self.ledger.entries()
+        rooms = self.rooms(entries)
+        has = sum((room.has for room in rooms), start=Size())
+        limits, members = self.limits, len(rooms)
+        reserved = limits.reserved_ram_mb * members
+        told = {
+            "members": members,
+            "taken_ram_mb": sum(entry.size.ram_mb for entry in entries.values()) + reserved,
+            "slots": [[room.free.vcpus, room.free.ram_mb, room.free.disk_gb] for room in rooms],
+        }
+        return replace(
+            self.spec,
+            vcpus=has.vcpus,
+            memory_mb=has.ram_mb,
+            local_gb=has.disk_gb,
+            ram_ratio=limits.ram_ratio,
+            cpu_ratio=limits.cpu_ratio,
+            disk_ratio=limits.disk_ratio,
+            reserved_ram_mb=reserved,
+            reserved_disk_mb=limits.reserved_disk_mb * members,
+            stats={**self.spec.stats, STATS: told},
+        )
+
+    def host(self, entry: Entry) -> Member:
+        """Return the member that a server is on; VirtError when it is on none that the cluster can reach."""
+        member = self.at(entry.place)
+        reason = "it has left the cluster" if member is None else self.trouble(member)
+        if member is None or reason is not None:
+            raise VirtError(f"the member of the cluster that has server {entry.guest.id} is not there: {reason}")
+        return member
+
+    def at(self, place: Place) -> Member | None:
+        """Return the member of a place; of one that has left the cluster, another one on its machine."""
+        own = self.members.get(place.member)
+        if own is not None and own.machine == place.machine:
+            return own
+        return next((one for one in self.members.values() if one.machine == place.machine), None)
+
+    def works(self, place: Place) -> bool:
+        """Whether what is at a place can be reached there."""
+        member = self.at(place)
+        return member is not None and self.trouble(member) is None
+
+    def takes(self, guest: Guest) -> Entry:
+        """Return the entry of a server about to be prepared or started, on a member that has room for it.
+
+        It stays where it is when its member works and has room; the caller holds its lock.
+        VirtError when no member has room, or it may still run on a member that failed.
+        """
+        with self.ledger.locked():
+            entries = self.ledger.entries()
+            before = entries.pop(guest.id, None)
+            entry = self._placed(guest, before, self.rooms(entries))
+            self.ledger.put(entry)
+        return self.arrived(entry)
+
+    def moved(self, entry: Entry, *, within: str | None = None) -> Entry | None:
+        """Return the entry of a server on another member, where room is taken for it; None when none has room.
+
+        It is not ended where it was: see `arrived`.  `within`: on this machine only.
+        """
+        with self.ledger.locked():
+            entries = self.ledger.entries()
+            entries.pop(entry.guest.id, None)
+            own = entry.place
+            rooms = [room for room in self.rooms(entries) if room.member != own.member]
+            there = [room for room in rooms if within in (None, self.members[room.member].machine)]
+            room = choose(there, entry.size)
+            if room is None:
+                return None
+            starts = not self.works(own)
+            target = replace(entry, place=self._place(room), leaves=entry.leaves or own, starts=starts)
+            self.ledger.put(target)
+        return target
+
+    def arrived(self, entry: Entry) -> Entry:
+        """Return the entry once the server certainly runs nowhere but at its place; the caller holds its lock.
+
+        VirtError while that is unsure: then nothing of it is started anywhere.
+        """
+        if entry.leaves is None:
+            return entry
+        if entry.leaves.machine != entry.place.machine or not self.works(entry.leaves):
+            source = self.at(entry.leaves)
+            if source is None:
+                raise VirtError(f"server {entry.guest.id} may still run on a member that the cluster has lost")
+            source.fence(replace(entry.guest, node=entry.leaves.member))
+        settled = replace(entry, leaves=None)
+        self.ledger.put(settled)
+        return settled
+
+    def _placed(self, guest: Guest, before: Entry | None, rooms: Sequence[Room]) -> Entry:
+        """Return the entry that a server gets."""
+        own = None if before is None else before.place
+        size = size_of(guest)
+        stays = next((room for room in rooms if own is not None and room.member == own.member), None)
+        if (
+            before is not None
+            and own is not None
+            and (stays.free.holds(size) if stays is not None else self.works(own) and before.size == size)
+        ):
+            return replace(before, guest=guest)
+        if before is not None and not self.works(before.place) and before.state is not State.PREPARED:
+            self.host(before)  # its disk is there, and nowhere else
+        bound = own.machine if own is not None and self.works(own) else None
+        room = choose([one for one in rooms if bound in (None, self.members[one.member].machine)], size)
+        if room is None:
+            raise VirtError(
+                f"no member of the cluster has {guest.ram_mb} MB of memory, {guest.vcpus} VCPUs and "
+                f"{guest.disk_gb} GB of disk free in one piece"
+            )
+        if before is None:
+            return Entry(guest, self._place(room), State.DEAD)
+        return replace(before, guest=guest, place=self._place(room), leaves=before.leaves or own)
+
+    def _place(self, room: Room) -> Place:
+        return Place(room.member, self.members[room.member].machine)

@@ -1,0 +1,216 @@
+"""The driver of nodes that are clusters: each verb goes to the member that has the server.
+
+The scheduler, the API and the compute service see one node.  On which member a
+server is, only the ledger says, and who asks for diagnostics.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from climate.compute.cluster_spec import CLUSTER, MemberSpec
+from climate.compute.errors import VirtError
+from climate.compute.host import DEFAULTS, NodeDefaults, NodeSpec
+from climate.compute.virt import Guest, State, VirtDriver, Wiring
+from climate.compute.virt.homes import as_virt_error
+from climate.compute.virt.hypervisor_cluster import care
+from climate.compute.virt.hypervisor_cluster.cluster import Cluster
+from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger
+from climate.compute.virt.hypervisor_cluster.member import LocalMember, Member
+from climate.compute.virt.hypervisor_cluster.rooms import Limits
+from climate.compute.virt.kinds import Kind, completed
+from climate.compute.virt.live import LiveMigrator
+
+Find = Callable[[NodeSpec, MemberSpec], Member | None]
+"""The member of a cluster that an entry names; None while it cannot be found."""
+
+
+def nowhere(cluster: NodeSpec, member: MemberSpec) -> Member | None:
+    """Find no members behind other services: what a process does that carries no work out."""
+    return None
+
+
+@dataclass(frozen=True)
+class HypervisorClusterDriver:
+    """Nodes with `driver: cluster`.  `drivers`: those that members on this machine may name."""
+
+    read_nodes: Callable[[], Sequence[NodeSpec]]
+    drivers: Mapping[str, VirtDriver]
+    home: Path
+    defaults: NodeDefaults = DEFAULTS
+    find_elsewhere: Find = nowhere
+    """Finds the members that are behind other compute services."""
+    told: dict[str, str] = field(default_factory=dict)
+    """What was last logged of a member or server, so that it is logged once."""
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        """Return each cluster as the node that it is now: the sum of the members that work."""
+        return [self._described(cluster) for cluster in self._clusters()]
+
+    def trouble(self) -> str | None:
+        return None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return ()
+
+    def live(self, node: str) -> LiveMigrator | None:
+        """Return None: the scheduler cannot move a running guest off a cluster, whose members move by themselves."""
+        return None
+
+    def wiring(self, node: str) -> Wiring:
+        cluster = self._cluster(node)
+        found = [] if cluster is None else [one.driver.wiring(one.spec.name) for one in cluster.members.values()]
+        return found[0] if found else Wiring.NONE
+
+    def host_netns(self, node: str) -> str | None:
+        cluster = self._cluster(node)
+        return None if cluster is None else cluster.spec.netns
+
+    def remembers(self, node: str) -> bool:
+        cluster = self._cluster(node)
+        if cluster is None or not cluster.members:
+            return False
+        return all(one.driver.remembers(one.spec.name) for one in cluster.members.values())
+
+    def member_of(self, guest: Guest) -> str | None:
+        """Return the name of the member that a server is on; None when it is on none, or on no cluster."""
+        cluster = self._cluster(guest.node)
+        entry = None if cluster is None else cluster.ledger.get(guest.id)
+        return None if entry is None else entry.place.member
+
+    def prepare(self, guest: Guest) -> None:
+        with self._taken(guest) as (member, asked):
+            member.driver.prepare(asked)
+
+    def run(self, guest: Guest) -> None:
+        with self._taken(guest) as (member, asked):
+            member.driver.run(asked)
+
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
+        if self._entry(guest) is not None:
+            self._ask(guest, lambda driver, asked: driver.stop(asked, kindly=kindly))
+
+    def pause(self, guest: Guest) -> None:
+        self._ask(guest, lambda driver, asked: driver.pause(asked))
+
+    def unpause(self, guest: Guest) -> None:
+        self._ask(guest, lambda driver, asked: driver.unpause(asked))
+
+    def suspend(self, guest: Guest) -> None:
+        self._ask(guest, lambda driver, asked: driver.suspend(asked))
+
+    def resume(self, guest: Guest) -> None:
+        self._ask(guest, lambda driver, asked: driver.resume(asked))
+
+    def rewire(self, guest: Guest) -> None:
+        if self._entry(guest) is not None:
+            self._ask(guest, lambda driver, asked: driver.rewire(asked))
+
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        self._ask(guest, lambda driver, asked: driver.snapshot(asked, target))
+
+    @as_virt_error
+    def delete(self, server_id: str) -> None:
+        for cluster in self._clusters():
+            with cluster.ledger.holding(server_id):
+                entry = cluster.ledger.get(server_id)
+                if entry is not None:
+                    _delete(cluster, entry)
+
+    @as_virt_error
+    def states(self) -> Mapping[str, State]:
+        return {server_id: state for one in self._clusters() for server_id, state in care.states(one).items()}
+
+    @as_virt_error
+    def tidy(self) -> None:
+        """Look after the servers of all clusters: restart those of failed members, and move others for balance."""
+        for cluster in self._clusters():
+            care.tend(cluster, self.told)
+
+    @as_virt_error
+    def console(self, guest: Guest, lines: int | None) -> str:
+        cluster = self._known(guest)
+        entry = cluster.ledger.get(guest.id)
+        if entry is None:
+            return ""
+        return cluster.host(entry).driver.console(replace(guest, node=entry.place.member), lines)
+
+    @contextmanager
+    def _taken(self, guest: Guest) -> Iterator[tuple[Member, Guest]]:
+        """Hold a server that is prepared or started, on a member with room for it, and write down what it is then."""
+        cluster = self._known(guest)
+        with cluster.ledger.holding(guest.id):
+            entry = cluster.takes(guest)
+            member = cluster.host(entry)
+            try:
+                yield member, replace(guest, node=member.spec.name)
+            finally:
+                self._look(cluster, entry, member)
+
+    @as_virt_error
+    def _ask(self, guest: Guest, verb: Callable[[VirtDriver, Guest], None]) -> None:
+        cluster = self._known(guest)
+        with cluster.ledger.holding(guest.id):
+            entry = cluster.ledger.get(guest.id)
+            if entry is None:
+                raise VirtError(f"there is nothing of server {guest.id} on the cluster, so it is not running")
+            entry = cluster.arrived(entry)
+            member = cluster.host(entry)
+            try:
+                verb(member.driver, replace(guest, node=member.spec.name))
+            finally:
+                self._look(cluster, replace(entry, guest=guest), member)
+
+    def _look(self, cluster: Cluster, entry: Entry, member: Member) -> None:
+        """Write down what a verb has made of a server, also where it has failed."""
+        with suppress(VirtError):
+            found = care.state_on(member, entry)
+            cluster.ledger.put(replace(entry, state=found, starts=False))
+
+    def _entry(self, guest: Guest) -> Entry | None:
+        return self._known(guest).ledger.get(guest.id)
+
+    def _known(self, guest: Guest) -> Cluster:
+        cluster = self._cluster(guest.node)
+        if cluster is None:
+            raise VirtError(f"The resource {guest.node} does not exist")
+        return cluster
+
+    def _cluster(self, node: str) -> Cluster | None:
+        return next((self._made(spec) for spec in self._specs() if spec.name == node), None)
+
+    def _clusters(self) -> list[Cluster]:
+        return [self._made(spec) for spec in self._specs()]
+
+    def _specs(self) -> list[NodeSpec]:
+        return [spec for spec in self.read_nodes() if spec.driver == CLUSTER and spec.cluster is not None]
+
+    def _made(self, spec: NodeSpec) -> Cluster:
+        named = spec.cluster.members if spec.cluster else ()
+        found = {one.name: member for one in named if (member := self._member(spec, one)) is not None}
+        kind = next((one.spec.driver for one in found.values()), "")
+        found = {name: one for name, one in found.items() if one.spec.driver == kind}
+        return Cluster(spec, found, Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults))
+
+    def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:
+        if member.service is not None:
+            return self.find_elsewhere(spec, member)
+        driver = self.drivers.get(member.driver)
+        return None if driver is None else LocalMember(member, driver)
+
+    def _described(self, cluster: Cluster) -> NodeSpec:
+        kind = next((one.spec.driver for one in cluster.members.values()), "")
+        kinds = self.drivers[kind].kinds() if kind in self.drivers else ()
+        return completed(cluster.described(self.defaults), kinds)
+
+
+def _delete(cluster: Cluster, entry: Entry) -> None:
+    """Leave nothing of a server on its member or the one that it has left; VirtError while one cannot be reached."""
+    for place in dict.fromkeys(one for one in (entry.leaves, entry.place) if one is not None):
+        member = cluster.at(place)
+        reason = "it has left the cluster" if member is None else cluster.trouble(member)
+        if member is None or reason is not None:
+            raise VirtError(f"a member of the cluster that has server {entry.guest.id} cannot be reached: {reason}")
+        member.driver.delete(entry.guest.id)
+    cluster.ledger.drop(entry.guest.id)

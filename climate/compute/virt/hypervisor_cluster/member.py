@@ -1,0 +1,47 @@
+"""A member of a cluster, as the cluster sees it: what it has, whether it works, and the driver of its servers."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from climate.compute.cluster_spec import MemberSpec
+from climate.compute.virt import Guest, VirtDriver
+
+HERE = "here"
+"""The machine of the cluster's own compute service."""
+
+
+class Member(Protocol):
+    """A member of a cluster: another driver's node."""
+
+    @property
+    def spec(self) -> MemberSpec:
+        """Its name and its sizes."""
+
+    @property
+    def driver(self) -> VirtDriver:
+        """Who works on its servers; the guest that is handed over names the member as its node."""
+
+    @property
+    def machine(self) -> str:
+        """Where its servers and their disks are: between members of one machine nothing has to be carried."""
+
+    def trouble(self) -> str | None:
+        """Why it does not work now; None: it does."""
+
+    def fence(self, guest: Guest) -> None:
+        """See to it that a server does not run on this member, though it has failed; VirtError while that is unsure."""
+
+
+@dataclass(frozen=True)
+class LocalMember:
+    """A member on the machine of the cluster's own compute service, which can end its servers itself."""
+
+    spec: MemberSpec
+    driver: VirtDriver
+    machine: str = HERE
+
+    def trouble(self) -> str | None:
+        return self.driver.trouble()
+
+    def fence(self, guest: Guest) -> None:
+        self.driver.stop(guest, kindly=False)

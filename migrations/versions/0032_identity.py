@@ -1,0 +1,13 @@
+"""Revocations that are read by what has changed, and failures that are counted by login."""
+
+from alembic import op
+
+from migrations.scripts import statements
+
+revision = "0032"
+down_revision = "0031"
+
+
+def upgrade() -> None:
+    for statement in statements("0032_identity.sql"):
+        op.execute(statement)

@@ -1,0 +1,222 @@
+"""A cluster with a member behind another compute service: servers are placed and worked on there, and restarted."""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from climate.compute import Compute, asking, drivers, images, lifecycle, reconcile, services
+from climate.compute.errors import VirtError
+from climate.compute.flavor import Flavor
+from climate.compute.host import NodeDefaults
+from climate.compute.members_elsewhere import Elsewhere, RemoteDriver
+from climate.compute.pids import carrying
+from climate.compute.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF, START, STOP, UNPAUSE
+from climate.compute.virt import Guest, State
+from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.homes import MARK
+from tests.compute.place import SERVICE, Place, place
+
+RACK = "rack-7"
+SMALL = Flavor("s", "small", 1, 512, 1)
+WIDE = Flavor("w", "wide", 1, 3000, 1)
+CLUSTER = """
+- name: sum
+  driver: cluster
+  members:
+    - {name: near, driver: process, vcpus: 4, memory_mb: 4096, local_gb: 40}
+    - {name: far, service: rack-7}
+"""
+FAR = "- {name: far, cluster: sum, driver: process, vcpus: 4, memory_mb: 4096, local_gb: 40}\n"
+PLENTY = NodeDefaults(ram_ratio=1.0, reserved_ram_mb=0)
+
+
+@dataclass
+class Pair:
+    """The service of a cluster, and that of one of its members, over one database."""
+
+    here: Place
+    rack: Compute
+    answers: bool = True
+    """Whether the member's service carries out what it is asked."""
+
+    @property
+    def driver(self) -> ClusterDriver:
+        driver = self.here.driver
+        assert isinstance(driver, ClusterDriver)
+        return driver
+
+    def ring(self) -> None:
+        for host, order in lifecycle.unfinished(self.rack, wait=0):
+            if host == RACK and self.answers:
+                lifecycle.carry_out(self.rack, order)
+
+    def tend(self) -> None:
+        """A round of each service that is there."""
+        for compute in [self.rack, self.here.compute] if self.answers else [self.here.compute]:
+            services.refresh(compute)
+            reconcile.put_right(compute)
+        self.here.settle()
+
+    def fails(self) -> None:
+        """The member's service dies, and its servers go on."""
+        self.answers = False
+        with self.here.compute.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_services SET beat_at = '2001-01-01' WHERE host = :host"), {"host": RACK})
+
+    def member(self, server_id: str) -> str | None:
+        return self.driver.member_of(Guest(server_id, "", "sum"))
+
+    def status(self, server_id: str) -> str:
+        return self.here.look(server_id).status
+
+
+def processes(server_id: str) -> int:
+    return len(list(carrying(MARK, server_id)))
+
+
+@pytest.fixture
+def pair(scratch: str, tmp_path: Path) -> Iterator[Pair]:
+    homes = tmp_path / "here", tmp_path / RACK
+    for home, entries in zip(homes, (CLUSTER, FAR), strict=True):
+        home.mkdir()
+        (home / "nodes.yaml").write_text(entries)
+    (homes[0] / "images").mkdir()
+    (homes[1] / "images").symlink_to(homes[0] / "images")
+    with place(scratch, homes[0], [], drivers(homes[0])) as here:
+        made = Pair(here, replace(here.compute, home=homes[1], service_host=RACK, driver=drivers(homes[1])))
+        far = Elsewhere(here.compute.engine, homes[0], SERVICE, lambda: made.ring(), 60.0, answer_seconds=0.5)
+        here.driver = drivers(homes[0], defaults=PLENTY, find_elsewhere=far.find)
+        here.compute = replace(here.compute, driver=here.driver)
+        services.refresh(made.rack)
+        services.refresh(here.compute)
+        yield made
+        for compute in (here.compute, made.rack):
+            for server_id in compute.driver.members["process"].states():  # type: ignore[attr-defined]
+                compute.driver.members["process"].delete(server_id)  # type: ignore[attr-defined]
+
+
+def booted(pair: Pair, member: str, flavor: Flavor = SMALL) -> str:
+    """A new server, which the cluster put on this member."""
+    for _ in range(4):
+        server = pair.here.boot_one(flavor)
+        assert server.status == ACTIVE, server.fault
+        if pair.member(server.id) == member:
+            return server.id
+    raise AssertionError(f"nothing was put on {member}")
+
+
+def do(pair: Pair, server_id: str, *tasks: str) -> str:
+    for task in tasks:
+        asking.ask(pair.here.compute, server_id, task)
+        pair.here.settle()
+    return pair.status(server_id)
+
+
+def test_a_member_behind_another_service_is_part_of_the_node_and_no_node_of_its_own(pair: Pair) -> None:
+    assert [(spec.name, spec.memory_mb) for spec in pair.driver.nodes()] == [("sum", 8192)]
+    assert list(pair.rack.driver.nodes()) == []
+    assert pair.here.count("compute_nodes") == 1
+
+
+def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp_path: Path) -> None:
+    server_id = booted(pair, "far")
+    assert (tmp_path / RACK / "servers" / server_id).is_dir()
+    assert not (tmp_path / "here" / "servers" / server_id).exists()
+    assert do(pair, server_id, PAUSE) == PAUSED
+    assert do(pair, server_id, UNPAUSE, STOP) == SHUTOFF
+    assert do(pair, server_id, START) == ACTIVE
+    pair.tend()
+    assert pair.status(server_id) == ACTIVE
+    image_id = asking.snapshot(pair.here.compute, server_id, "copy")
+    pair.here.settle()
+    assert images.place(pair.here.compute, image_id).stat().st_size > 0
+    assert "boot finished" in pair.driver.console(Guest(server_id, "", "sum"), None)
+    asking.ask(pair.here.compute, server_id, DELETE)
+    pair.here.settle()
+    assert not (tmp_path / RACK / "servers" / server_id).exists()
+    assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
+
+
+def test_a_process_that_died_on_the_member_is_noticed(pair: Pair) -> None:
+    server_id = booted(pair, "far")
+    os.kill(next(iter(carrying(MARK, server_id))).number, signal.SIGKILL)
+    pair.tend()
+    assert pair.status(server_id) == SHUTOFF
+    assert do(pair, server_id, START) == ACTIVE
+
+
+def test_servers_of_a_service_that_dies_run_once_on_another_member(pair: Pair, tmp_path: Path) -> None:
+    server_id = booted(pair, "far")
+    before = next(iter(carrying(MARK, server_id)))
+    pair.fails()
+    pair.tend()
+    assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
+    assert next(iter(carrying(MARK, server_id))) != before
+    assert [spec.memory_mb for spec in pair.driver.nodes()] == [4096]
+    pair.answers = True
+    pair.tend()
+    pair.tend()
+    assert not (tmp_path / RACK / "servers" / server_id).exists()
+    assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
+    assert [spec.memory_mb for spec in pair.driver.nodes()] == [8192]
+
+
+def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path: Path) -> None:
+    done = tmp_path / "fenced"
+    entry = "{name: far, service: rack-7, fence: [/bin/sh, -c, 'test -e " + str(done) + "']}"
+    (tmp_path / "here" / "nodes.yaml").write_text(CLUSTER.replace("{name: far, service: rack-7}", entry))
+    server_id = booted(pair, "far")
+    pair.fails()
+    pair.tend()
+    assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("far", ACTIVE, 1)
+    done.touch()
+    for pid in carrying(MARK, server_id):
+        os.kill(pid.number, signal.SIGKILL)
+    pair.tend()
+    assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
+
+
+def test_a_service_that_does_not_answer_is_told_nothing_later(pair: Pair) -> None:
+    pair.answers = False
+    placed = [pair.here.boot_one(SMALL) for _ in range(2)]
+    lost = [server for server in placed if server.status == ERROR]
+    assert len(lost) == 1
+    assert lost[0].fault is not None
+    assert RACK not in str(lost[0].fault)
+    assert pair.here.count("compute_member_orders", "verb = 'run'") == 0
+    pair.answers = True
+    pair.ring()
+    assert processes(lost[0].id) == 0
+
+
+def test_an_order_for_a_server_that_is_elsewhere_by_now_is_refused(pair: Pair) -> None:
+    server_id = booted(pair, "near")
+    cluster = pair.driver.read_nodes()[0].cluster
+    assert cluster is not None
+    far = Elsewhere(pair.here.compute.engine, pair.here.compute.home, "another", pair.ring, 60.0)
+    with pytest.raises(VirtError, match="is not on the cluster any more"):
+        RemoteDriver(far, cluster.members[1], "sum").run(Guest(server_id, "s", "far"))
+    assert processes(server_id) == 1
+
+
+def test_what_fits_no_member_is_refused_by_the_scheduler(pair: Pair) -> None:
+    for _ in range(2):
+        assert pair.here.boot_one(Flavor("m", "m", 1, 2000, 1)).status == ACTIVE
+    services.refresh(pair.here.compute)
+    refused = pair.here.boot_one(WIDE)
+    assert refused.status == ERROR
+    assert refused.node is None
+    assert pair.driver.states().get(refused.id) is None
+
+
+def test_a_restart_of_the_service_adopts_what_runs_everywhere(pair: Pair) -> None:
+    near, far = booted(pair, "near"), booted(pair, "far")
+    far_elsewhere = Elsewhere(pair.here.compute.engine, pair.here.compute.home, SERVICE, pair.ring, 60.0)
+    anew = drivers(pair.here.compute.home, defaults=PLENTY, find_elsewhere=far_elsewhere.find)
+    assert {near: State.RUNNING, far: State.RUNNING}.items() <= dict(anew.states()).items()
+    assert [anew.member_of(Guest(one, "", "sum")) for one in (near, far)] == ["near", "far"]

@@ -1,0 +1,73 @@
+"""Nodes that are to become empty move their servers away, one after the other; others keep theirs."""
+
+from dataclasses import replace
+
+import pytest
+
+from climate.compute import asking, lending, migrating, moving_out
+from climate.compute.errors import NoValidHost
+from climate.compute.server import ACTIVE, PAUSE, VERIFY_RESIZE, Server
+from tests.compute.place import Place
+
+
+def on_n1(here: Place, count: int) -> list[Server]:
+    return [here.boot_one(zone="nova::n1", admin=True) for _ in range(count)]
+
+
+def tended(here: Place, *pools: str) -> None:
+    moving_out.tend(replace(here.compute, leaving_pools=frozenset(pools)))
+    here.settle()
+
+
+def test_a_draining_node_moves_its_servers_one_after_the_other(here: Place) -> None:
+    made = on_n1(here, 2)
+    lending.place(here.compute, "n1", "draining", 1)
+    tended(here, "draining")
+    statuses = [here.look(server.id).status for server in made]
+    assert sorted(statuses) == [ACTIVE, VERIFY_RESIZE]
+    for _ in range(2):
+        tended(here, "draining")
+    after = [here.look(server.id) for server in made]
+    assert [server.status for server in after] == [ACTIVE, ACTIVE]
+    assert "n1" not in {server.node for server in after}
+    assert here.used("n1") == (0, 0, 0)
+    assert here.drift() == []
+
+
+def test_nothing_is_moved_that_nobody_asked_for(here: Place) -> None:
+    (server,) = on_n1(here, 1)
+    lending.place(here.compute, "n1", "draining", 1)
+    tended(here)
+    tended(here, "recycling")
+    assert here.look(server.id) == server
+
+
+def test_one_that_cannot_go_does_not_keep_the_others(here: Place) -> None:
+    stays, goes = on_n1(here, 2)
+    asking.ask(here.compute, stays.id, PAUSE)
+    here.settle()
+    lending.place(here.compute, "n1", "maintenance", 1)
+    tended(here, "maintenance")
+    assert here.look(stays.id).node == "n1"
+    assert here.look(goes.id).status == VERIFY_RESIZE
+
+
+def test_what_an_owner_is_asked_about_is_not_confirmed_for_him(here: Place) -> None:
+    (server,) = on_n1(here, 1)
+    migrating.migrate(here.compute, server.id, by={"project_id": "demo", "user_id": "dora", "request_id": "req-1"})
+    here.settle()
+    tended(here, "draining")
+    assert here.look(server.id).status == VERIFY_RESIZE
+
+
+def test_the_server_of_a_lease_stays_on_hosts_of_its_lease(here: Place) -> None:
+    for name in ("n1", "n2"):
+        lending.enrol(here.compute, name)
+    lending.lend(here.compute, "r1", "demo", ["n1", "n2"], 1)
+    server = here.boot_one(hints={"reservation": "r1"})
+    migrating.migrate(here.compute, server.id)
+    here.settle()
+    assert {server.node, here.look(server.id).node} == {"n1", "n2"}
+    ordinary = here.boot_one()
+    with pytest.raises(NoValidHost):
+        migrating.migrate(here.compute, ordinary.id, "n2")

@@ -1,0 +1,125 @@
+"""A cluster whose members are machines that fail, come back, and are fenced, as a test wants it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from uuid import uuid4
+
+from climate.compute.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
+from climate.compute.errors import VirtError
+from climate.compute.host import NodeSpec
+from climate.compute.virt import Guest, State
+from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
+from climate.compute.virt.hypervisor_cluster.member import HERE
+from climate.compute.virt.memory import MemoryDriver
+
+LIMITS = {"ram_ratio": 1.0, "cpu_ratio": 4.0, "disk_ratio": 1.0, "reserved_ram_mb": 0, "reserved_disk_mb": 0}
+
+
+@dataclass
+class Machine(MemoryDriver):
+    """The driver of one machine, whose servers go on while nobody can reach it."""
+
+    up: bool = True
+    broken_off: str | None = None
+    """The verb at which whoever asks for it dies, once it is done."""
+
+    def remembers(self, node: str) -> bool:
+        return True
+
+    def states(self) -> Mapping[str, State]:
+        self._reached()
+        return dict(self.guests)
+
+    def delete(self, server_id: str) -> None:
+        self._reached()
+        super().delete(server_id)
+
+    def _set(self, verb: str, guest: Guest, state: State) -> None:
+        self._reached()
+        super()._set(verb, guest, state)
+        if self.broken_off == verb:
+            self.broken_off = None
+            raise KeyboardInterrupt
+
+    def _reached(self) -> None:
+        if not self.up:
+            raise VirtError("the machine does not answer")
+
+
+@dataclass
+class Fenced:
+    """A member behind another service."""
+
+    spec: MemberSpec
+    driver: Machine
+    can_fence: bool = True
+
+    @property
+    def machine(self) -> str:
+        return self.spec.name
+
+    def trouble(self) -> str | None:
+        return None if self.driver.up else "its service is down"
+
+    def fence(self, guest: Guest) -> None:
+        if not self.can_fence:
+            raise VirtError("it cannot be fenced")
+        if self.driver.guests.get(guest.id) in (State.RUNNING, State.PAUSED):
+            self.driver.guests[guest.id] = State.DEAD
+
+
+@dataclass
+class Lab:
+    """A cluster `c` of members here, and of members on machines of their own."""
+
+    home: Path
+    here: dict[str, MemberSpec] = field(default_factory=dict)
+    machines: dict[str, Fenced] = field(default_factory=dict)
+    terms: ClusterSpec = field(default_factory=lambda: ClusterSpec(()))
+    local: Machine = field(default_factory=Machine)
+
+    @property
+    def driver(self) -> HypervisorClusterDriver:
+        """The driver, as after a restart of the service."""
+        return HypervisorClusterDriver(
+            self.read, {"memory": self.local}, self.home, find_elsewhere=lambda _, one: self.machines.get(one.name)
+        )
+
+    def read(self) -> list[NodeSpec]:
+        members = (*self.here.values(), *(replace(one.spec, service=name) for name, one in self.machines.items()))
+        cluster = replace(self.terms, members=members)
+        return [NodeSpec("c", 0, 0, 0, driver=CLUSTER, cluster=cluster, **LIMITS)]  # type: ignore[arg-type]
+
+    @property
+    def node(self) -> NodeSpec:
+        """The cluster, as it is reported."""
+        return self.driver.nodes()[0]
+
+    def member(self, name: str, memory_mb: int = 4096, *, here: bool = True) -> None:
+        """Add a member, or change its size."""
+        spec = MemberSpec(name, "memory", 4, memory_mb, 40)
+        if here:
+            self.here[name] = spec
+        elif name in self.machines:
+            self.machines[name].spec = spec
+        else:
+            self.machines[name] = Fenced(spec, Machine())
+
+    def guest(self, ram_mb: int = 1024, **wanted: object) -> Guest:
+        return replace(Guest(str(uuid4()), "web", "c", ram_mb=ram_mb), **wanted)  # type: ignore[arg-type]
+
+    def run(self, ram_mb: int = 1024) -> Guest:
+        """A new server that runs."""
+        guest = self.guest(ram_mb)
+        self.driver.run(guest)
+        return guest
+
+    def where(self, guest: Guest) -> str | None:
+        return self.driver.member_of(guest)
+
+    def copies(self, guest: Guest) -> list[str]:
+        """The machines on which a server runs, whether or not they can be reached."""
+        drivers = {HERE: self.local, **{name: one.driver for name, one in self.machines.items()}}
+        alive = (State.RUNNING, State.PAUSED)
+        return [name for name, driver in drivers.items() if driver.guests.get(guest.id) in alive]
