@@ -22,7 +22,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.migration import CANCELLED, COMPLETED, POST_MIGRATING, PREPARING, RUNNING, Migration
 from climate.compute.server import LIVE_MIGRATE, SHUTOFF, Server
-from climate.compute.store import live_steps, servers, wishes
+from climate.compute.store import live_steps, retries, servers, wishes
 from climate.compute.store import migrations as rows
 from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress
 from climate.compute.work import Work
@@ -81,7 +81,9 @@ def _send(work: Work, migration: Migration) -> None:
     migrator = _migrator(work.compute, work.server)
     moving.tell(work.compute, migration, RUNNING)
     work.check()
-    migrator.send(work.guest, arrangement, LIMITS, Watcher(work, migration))
+    watcher = Watcher(work, migration)
+    migrator.send(work.guest, arrangement, LIMITS, watcher)
+    watcher.write()
     moving.tell(work.compute, migration, POST_MIGRATING)
     # From here on the guest is the destination's: whatever fails here, it is not taken back.
     with suppress(VirtError):
@@ -112,20 +114,26 @@ class Watcher:
     migration: Migration
     last: float = field(default=float("-inf"))
     order: Order = Order.GO_ON
+    figures: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, progress: Progress) -> Order:
         """Return the order; the database is asked every LOOK_SECONDS."""
+        self.figures |= _figures(progress)
         now = time.monotonic()
         if now - self.last < LOOK_SECONDS:
             return self.order
         self.last = now
         self.work.check()
+        self.write()
+        with self.work.compute.engine.connect() as conn:
+            self.order = _ordered(live_steps.details(conn, self.work.server.id))
+        return self.order
+
+    def write(self) -> None:
+        """Write down how far it is."""
         compute = self.work.compute
         with compute.engine.begin() as conn:
-            rows.set_progress(conn, self.migration.id, _figures(progress), compute.now(conn))
-            details = live_steps.details(conn, self.work.server.id)
-        self.order = _ordered(details)
-        return self.order
+            rows.set_progress(conn, self.migration.id, self.figures, compute.now(conn))
 
 
 def done(compute: Compute, server: Server, worker: str) -> bool:
@@ -152,8 +160,11 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
             wishes.let_go(conn, server.id, worker, compute.now(conn))  # what waits there must not stay
         return True
     with compute.engine.begin() as conn:
-        live_steps.note(conn, server.id, {FAILED: reason})
         now = compute.now(conn)
+        wanted = retries.hold(conn, server.id, worker, now, moving.HOLD_SECONDS)
+        if wanted != LIVE_MIGRATE:
+            return wanted is None
+        live_steps.note(conn, server.id, {FAILED: reason})
         if migration is not None:
             rows.fail(conn, migration.id, reason, now)
     if migration is not None and not arrived and ARRANGEMENT in details:
@@ -254,11 +265,15 @@ def _ordered(details: Mapping[str, Any] | None) -> Order:
 
 
 def _figures(progress: Progress) -> dict[str, int]:
-    return {
+    """The figures of what is being moved: nothing is known of the rest."""
+    memory = {
         "memory_total_bytes": progress.memory_total,
         "memory_processed_bytes": progress.memory_processed,
         "memory_remaining_bytes": progress.memory_remaining,
+    }
+    disk = {
         "disk_total_bytes": progress.disk_total,
         "disk_processed_bytes": progress.disk_processed,
         "disk_remaining_bytes": progress.disk_remaining,
     }
+    return (memory if progress.memory_total else {}) | (disk if progress.disk_total else {})

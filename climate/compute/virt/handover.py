@@ -113,6 +113,7 @@ class Handover:
         if status in _FAILED:
             raise VirtError(found.get("error-desc", f"QEMU says {status}"))
         if status == "completed":
+            watch(_progress(found.get("ram", {}), disk))
             return True
         self._obey(watch(_progress(found.get("ram", {}), disk)))
         return False
