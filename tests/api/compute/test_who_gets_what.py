@@ -59,6 +59,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", NOTES): FOR_THE_PROJECT,
     ("GET", f"{NOTES}/<request_id>"): FOR_THE_PROJECT,
     ("GET", f"{SERVER}/scheduling"): (*FOR_ADMINS, 200),
+    ("GET", f"{SERVER}/diagnostics"): (*FOR_ADMINS, 200),
     ("POST", f"{SERVER}/action"): (401, 404, 403, 403, 202, 202),
     ("POST", f"{SERVER}/remote-consoles"): (401, 404, 403, 501, 501, 501),
     ("GET", "/flavors"): FOR_ALL,
