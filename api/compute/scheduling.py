@@ -1,4 +1,4 @@
-"""Why a server is where it is, or nowhere: the scheduler's decisions about it."""
+"""Why a server is where it is, or nowhere: the scheduler's decisions about it, and the member of a cluster it is on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from api.compute import asked
 from api.compute.blueprint import compute_blueprint
 from api.compute.servers import find
 from api.current import compute
-from climate.compute import decisions
+from climate.compute import decisions, diagnostics
 from climate.compute.decisions import Decision
 from climate.compute.server import Server
 from climate.compute.zones import builds
@@ -34,6 +34,18 @@ def scheduling(server_id: str) -> Body:
     server = find(server_id)
     told = [_told(server, decision) for decision in decisions.of(compute(), server.id)]
     return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": told}}
+
+
+@blueprint.get("/servers/<server_id>/diagnostics")
+def server_diagnostics(server_id: str) -> Body:
+    """Where a server runs (administrator): its node, and the member when the node is a cluster.
+
+    Nova leaves the keys to the driver before 2.48; these are told in every version.
+    """
+    asked.may_administer()
+    server = find(server_id)
+    member = diagnostics.member_of(compute(), server)
+    return {"state": server.status.lower(), "host": server.service_host, "node": server.node, "member": member}
 
 
 def _of_child(server_id: str, placed: InChild) -> Body:

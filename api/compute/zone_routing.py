@@ -15,8 +15,8 @@ from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildRequest
 
 SERVERS = "/compute/v2.1/servers/"
 NOT_FOUND = 404
-HERE_ALONE = "scheduling"
-"""Part of a path that is answered here or not at all: it tells of hosts."""
+HERE_ALONE = ("/scheduling", "/diagnostics")
+"""Ends of paths that are answered here or not at all: they tell of hosts."""
 
 
 def answer(error: Exception) -> Response:
@@ -62,7 +62,7 @@ def passed_on(found: ChildAnswer) -> Response:
 def _server_id() -> str | None:
     """The server that the path is about, when a child zone may have it."""
     text = (request.view_args or {}).get("server_id", "")
-    if not request.path.startswith(f"{SERVERS}{text}") or request.path.endswith(f"/{HERE_ALONE}"):
+    if not request.path.startswith(f"{SERVERS}{text}") or request.path.endswith(HERE_ALONE):
         return None
     try:
         return str(UUID(text)) if len(text) == 36 else None

@@ -125,7 +125,7 @@ class Watcher:
         self.last = now
         self.work.check()
         self.write()
-        with self.work.compute.engine.connect() as conn:
+        with reading(self.work.compute.engine) as conn:
             self.order = _ordered(live_steps.details(conn, self.work.server.id))
         return self.order
 

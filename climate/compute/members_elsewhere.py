@@ -4,6 +4,7 @@ Each verb is an order in the database: the poller rings the other service for it
 and the answer is awaited.  An order that nobody has begun in time is taken back.
 """
 
+import math
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,9 @@ from climate.connections import reading
 
 FENCE_SECONDS = 60.0
 """Longest time for the command that fences a member."""
+
+STATES_SECONDS = 5.0
+"""So long a service is awaited that is asked what runs there: a round must not wait for one that is just failing."""
 
 LOOK_SECONDS = 0.05
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -61,19 +65,23 @@ class Elsewhere:
         spec = replace(found.spec, maintenance=member.maintenance, fence=member.fence)
         return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), found.machine, found.up)
 
-    def ask(self, service: str, verb: str, said: Mapping[str, Any]) -> Any:
-        """Have a service carry out an order, and return its answer.  VirtError when it fails, or does not answer."""
+    def ask(self, service: str, verb: str, said: Mapping[str, Any], most: float = math.inf) -> Any:
+        """Have a service carry out an order, and return its answer, which is awaited for `most` seconds at most.
+
+        VirtError when it fails, or does not answer.
+        """
+        seconds = min(self.answer_seconds, most)
         with self.engine.begin() as conn:
-            order = rows.ask(conn, service, verb, said, self.now(conn), self.answer_seconds)
+            order = rows.ask(conn, service, verb, said, self.now(conn), seconds)
         self.ring()
-        deadline = time.monotonic() + self.answer_seconds
+        deadline = time.monotonic() + seconds
         while True:
             with reading(self.engine) as conn:
                 begun, done, answer, error = rows.look(conn, order)
             if done:
                 break
             if time.monotonic() > deadline and (begun or self._withdraw(order)):
-                raise VirtError(f"a member of the cluster did not answer within {self.answer_seconds:g} s")
+                raise VirtError(f"a member of the cluster did not answer within {seconds:g} s")
             time.sleep(LOOK_SECONDS)
         with self.engine.begin() as conn:
             rows.drop(conn, order, self.now(conn))
@@ -175,7 +183,7 @@ class RemoteDriver:
         self.elsewhere.ask(self._service, "delete", {"server_id": server_id})
 
     def states(self) -> Mapping[str, State]:
-        found = self.elsewhere.ask(self._service, "states", {})
+        found = self.elsewhere.ask(self._service, "states", {}, STATES_SECONDS)
         return {server_id: State(state) for server_id, state in found.items()}
 
     def tidy(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, drivers, images, lifecycle, reconcile, services
+from climate.compute import Compute, asking, diagnostics, drivers, images, lifecycle, reconcile, services
 from climate.compute.errors import VirtError
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeDefaults
@@ -140,6 +140,14 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     pair.here.settle()
     assert not (tmp_path / RACK / "servers" / server_id).exists()
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
+
+
+def test_administrators_are_told_the_member(pair: Pair) -> None:
+    for member in ("near", "far"):
+        server = pair.here.look(booted(pair, member))
+        assert diagnostics.member_of(pair.here.compute, server) == member
+    assert diagnostics.member_of(pair.here.compute, replace(server, node="gpu-1")) is None
+    assert diagnostics.member_of(pair.here.compute, replace(server, node=None)) is None
 
 
 def test_a_process_that_died_on_the_member_is_noticed(pair: Pair) -> None:

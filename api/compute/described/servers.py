@@ -167,4 +167,5 @@ OPERATIONS = {
     ),
     ("GET", f"{ACTIONS}/<request_id>"): Operation({200: answer("instanceAction")}),
     ("GET", f"{ONE}/scheduling"): Operation({200: answer("scheduling")}),
+    ("GET", f"{ONE}/diagnostics"): Operation({200: {"type": "object", "required": ["state", "node", "member"]}}),
 }

@@ -90,12 +90,20 @@ def test_after_a_failure_the_retry_is_told_and_its_reason_names_no_node_to_the_o
     assert retried["trail"]["refused"] == "RetryFilter"
 
 
+@pytest.mark.parametrize("what", ["scheduling", "diagnostics"])
 @pytest.mark.parametrize("kind", ["member", "reader", "stranger"])
-def test_only_administrators_are_told(there: World, member: Person, kind: str) -> None:
+def test_only_administrators_are_told(there: World, member: Person, kind: str, what: str) -> None:
     made = member.booted()
     for server_id in (made, str(uuid4())):
-        refusal = message(Person(there.app, kind)("GET", f"{SERVERS}/{server_id}/scheduling"), 403, "forbidden")
+        refusal = message(Person(there.app, kind)("GET", f"{SERVERS}/{server_id}/{what}"), 403, "forbidden")
         assert not [name for name in NAMES if name in refusal]
+
+
+def test_diagnostics_tell_the_node_and_the_member_of_a_cluster(there: World, admin: Person, member: Person) -> None:
+    made = member.booted()
+    told = admin.get(f"{SERVERS}/{made}/diagnostics")
+    server = there.here.look(made)
+    assert told == {"state": server.status.lower(), "host": SERVICE, "node": server.node, "member": None}
 
 
 def test_of_a_server_that_there_is_not_nothing_is_told(there: World, admin: Person) -> None:

@@ -65,6 +65,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{SERVER}/migrations/<migration_id>"): (*FOR_ADMINS, 404),
     ("DELETE", f"{SERVER}/migrations/<migration_id>"): (*FOR_ADMINS, 404),
     ("POST", f"{SERVER}/migrations/<migration_id>/action"): (*FOR_ADMINS, 404),
+    ("GET", f"{SERVER}/diagnostics"): (*FOR_ADMINS, 200),
     ("POST", f"{SERVER}/action"): (401, 404, 403, 403, 202, 202),
     ("POST", f"{SERVER}/remote-consoles"): (401, 404, 403, 501, 501, 501),
     ("GET", "/flavors"): FOR_ALL,

@@ -47,20 +47,23 @@ def tend(cluster: Cluster, told: dict[str, str]) -> None:
     """Look after the servers of a cluster once; what goes wrong with one of them is logged, once."""
     found = _found(cluster)
     for server_id in cluster.ledger.entries():
-        with cluster.ledger.holding(server_id, wait=False) as held:
-            entry = cluster.ledger.get(server_id) if held else None
-            if entry is None:
-                continue
-            try:
-                _settle(cluster, entry, found)
-                told.pop(server_id, None)
-            except VirtError as error:
-                if told.get(server_id) != str(error):
-                    told[server_id] = str(error)
-                    log.warning("a server of a cluster waits", server=server_id, reason=str(error))
+        try:
+            _tend_one(cluster, server_id, found)
+            told.pop(server_id, None)
+        except VirtError as error:
+            if told.get(server_id) != str(error):
+                told[server_id] = str(error)
+                log.warning("a server of a cluster waits", server=server_id, reason=str(error))
     _clear(cluster, found)
     for move in _moves(cluster):
         _move(cluster, move)
+
+
+def _tend_one(cluster: Cluster, server_id: str, found: Mapping[str, Mapping[str, State]]) -> None:
+    with cluster.ledger.holding(server_id, wait=False) as held:
+        entry = cluster.ledger.get(server_id) if held else None
+        if entry is not None:
+            _settle(cluster, entry, found)
 
 
 def _found(cluster: Cluster) -> dict[str, Mapping[str, State]]:
@@ -166,14 +169,16 @@ def _clear(cluster: Cluster, found: Mapping[str, Mapping[str, State]]) -> None:
     for machine, there in found.items():
         member = next(one for one in cluster.members.values() if one.machine == machine)
         for server_id in there:
-            with cluster.ledger.holding(server_id, wait=False) as held:
-                entry = cluster.ledger.get(server_id) if held else None
-                if entry is None or entry.leaves is not None:
-                    continue
-                if entry.place.machine != machine:
-                    with suppress(VirtError):
-                        member.driver.delete(server_id)
-                        log.info("what a member had left of a server is gone", server=server_id)
+            with suppress(VirtError):
+                _clear_one(cluster, member, server_id)
+
+
+def _clear_one(cluster: Cluster, member: Member, server_id: str) -> None:
+    with cluster.ledger.holding(server_id, wait=False) as held:
+        entry = cluster.ledger.get(server_id) if held else None
+        if entry is not None and entry.leaves is None and entry.place.machine != member.machine:
+            member.driver.delete(server_id)
+            log.info("what a member had left of a server is gone", server=server_id)
 
 
 def _moves(cluster: Cluster) -> Iterator[Move]:

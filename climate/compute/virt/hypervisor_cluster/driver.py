@@ -80,11 +80,11 @@ class HypervisorClusterDriver:
         return None if entry is None else entry.place.member
 
     def prepare(self, guest: Guest) -> None:
-        with self._taken(guest) as (member, asked):
+        with self._taken(guest, State.PREPARED) as (member, asked):
             member.driver.prepare(asked)
 
     def run(self, guest: Guest) -> None:
-        with self._taken(guest) as (member, asked):
+        with self._taken(guest, State.RUNNING) as (member, asked):
             member.driver.run(asked)
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
@@ -137,7 +137,7 @@ class HypervisorClusterDriver:
         return cluster.host(entry).driver.console(replace(guest, node=entry.place.member), lines)
 
     @contextmanager
-    def _taken(self, guest: Guest) -> Iterator[tuple[Member, Guest]]:
+    def _taken(self, guest: Guest, becomes: State) -> Iterator[tuple[Member, Guest]]:
         """Hold a server that is prepared or started, on a member with room for it, and write down what it is then."""
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
@@ -145,6 +145,8 @@ class HypervisorClusterDriver:
             member = cluster.host(entry)
             try:
                 yield member, replace(guest, node=member.spec.name)
+                entry = replace(entry, state=becomes, starts=False)
+                cluster.ledger.put(entry)
             finally:
                 self._look(cluster, entry, member)
 
