@@ -131,6 +131,16 @@ def test_apart_means_a_node_each_and_no_more(here: Place) -> None:
     assert sorted(str(server.node) for server in built) == ["n1", "n2", "n3", "n4"]
 
 
+@pytest.mark.parametrize(("policy", "kept", "refused"), [(ANTI_AFFINITY, "n2", "n1"), (AFFINITY, "n1", "n2")])
+def test_the_policy_is_kept_of_a_server_that_is_forced_to_a_node(
+    here: Place, policy: str, kept: str, refused: str
+) -> None:
+    made = group(here, policy)
+    assert boot(here, made, zone="nova::n1", admin=True) == "n1"
+    assert boot(here, made, zone=f"nova::{refused}", admin=True) is None
+    assert boot(here, made, zone=f"nova::{kept}", admin=True) == kept
+
+
 def test_together_means_one_node(here: Place) -> None:
     """FS-16; and where it is full, nothing more."""
     together = group(here, AFFINITY)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from climate.compute.errors import ComputeHostMetricNotFound
 from climate.compute.request import Spec
 from climate.compute.scheduler import host_filters, lines, trail
 from climate.compute.scheduler.costs import normalised, total
@@ -42,9 +43,15 @@ class Priced:
     """For the log: what the filters left, and each node that fell out since."""
 
     def pick(self) -> None:
-        """Take the cheapest node, the first of equals, and count a server on it."""
+        """Take the cheapest node, the first of equals, and count a server on it.
+
+        ComputeHostMetricNotFound when the cost of a node in question is no number.
+        """
         among = np.flatnonzero(self.mask)
         raw = [column[among] for column in self.raw]
+        for cost, column in zip(self.rules.costs, raw, strict=True):
+            if not np.isfinite(column).all():
+                raise ComputeHostMetricNotFound(f"The cost '{cost.name}' is no number for a host.")
         columns = [normalised(column) for column in raw]
         costs = total(self.rules.costs, columns)
 

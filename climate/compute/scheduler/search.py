@@ -8,6 +8,7 @@ import numpy as np
 
 from climate.compute.request import Spec
 from climate.compute.scheduler import lines, trail
+from climate.compute.scheduler.filters.neighbours import APART, TOGETHER
 from climate.compute.scheduler.filters.place import forced, in_question
 from climate.compute.scheduler.filters.reservation import RESERVATION
 from climate.compute.scheduler.hosts import Hosts, Mask
@@ -62,7 +63,10 @@ class Search:
 
     @property
     def _filters(self) -> tuple[Filter, ...]:
-        return (RESERVATION,) if self.spec.forced else self.rules.filters
+        if not self.spec.forced:
+            return self.rules.filters
+        # Nova checks the policy of a group on the node itself, also of a server that was forced there.
+        return (RESERVATION, *(rule for rule in (APART, TOGETHER) if self.spec.group is not None))
 
     def _sift(self) -> bool:
         """Ask all filters about all nodes; whether any is left."""

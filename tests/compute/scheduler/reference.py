@@ -243,6 +243,9 @@ class Answer:
     refused: str | None = None
 
 
+GROUPS = ["ServerGroupAntiAffinityFilter", "ServerGroupAffinityFilter"]
+
+
 def considered(nodes: list[Node], spec: Spec) -> list[Node]:
     left = [node for node in nodes if node.row["service_host"] not in spec.ignore_hosts]
     host, _, name = (spec.destination or "").partition(":")
@@ -256,6 +259,13 @@ def considered(nodes: list[Node], spec: Spec) -> list[Node]:
     return left
 
 
+def asked(spec: Spec, filters: list[str]) -> list[str]:
+    """The filters that are asked: of a forced host the reservation's, and those that keep a group's policy."""
+    if not spec.forced:
+        return filters
+    return ["ReservationFilter"] + GROUPS * (spec.group is not None)
+
+
 def place(rows: list[dict[str, Any]], request: Request, count: int, filters: list[str], weighers: list[str]) -> Answer:
     """`count` servers, one after the other."""
     answer = Answer([])
@@ -264,7 +274,7 @@ def place(rows: list[dict[str, Any]], request: Request, count: int, filters: lis
     if not left:
         return Answer([], "hosts")
     for number in range(count):
-        for name in ["ReservationFilter"] if request.spec.forced else filters:
+        for name in asked(request.spec, filters):
             asks, once = TESTS[name]
             if number and once:
                 continue

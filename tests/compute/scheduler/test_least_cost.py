@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.compute.errors import BadRequest, NoValidHost
+from climate.compute.errors import BadRequest, ComputeHostMetricNotFound, NoValidHost
 from climate.compute.flavor import Flavor
 from climate.compute.request import Spec
 from climate.compute.scheduler.costs import NOOP, compute_fill_first_cost_fn, normalised, total
@@ -33,6 +33,18 @@ def taken(plan: Plan) -> list[tuple[str, float]]:
 
 def test_what_is_chosen_is_counted_so_that_a_full_node_falls_out() -> None:
     assert taken(select(gibibytes(1, 2, 3), SPEC, 4, BASE)) == [("n1", 1), ("n1", 1), ("n2", 1), ("n2", 1)]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_a_cost_that_is_no_number_refuses_the_request(odd: float) -> None:
+    def strange(table: Hosts, spec: Spec) -> Numbers:
+        return np.where(table.ram_mb > 2048, odd, 1.0)
+
+    rules = Rules(STANDING, (), Options(), (Cost("strange", strange),))
+    with pytest.raises(ComputeHostMetricNotFound, match="The cost 'strange' is no number for a host"):
+        least_cost(gibibytes(1, 2, 3), SPEC, 1, rules)
+    (pick,) = least_cost(gibibytes(1, 2), SPEC, 1, rules).picks
+    assert pick.node == "n1"
 
 
 def test_the_plan_is_sorted_by_cost() -> None:
