@@ -28,8 +28,18 @@ ORDER = ("GET", "PUT", "POST", "DELETE")
 ALL_ROUTES = sorted(OPERATIONS, key=lambda route: (ORDER.index(route[0]), route[1]))
 ROUTES = length(ALL_ROUTES[::2], ALL_ROUTES)
 
-NEVER_SERVED = {("POST", "/servers/<server_id>/remote-consoles"), ("DELETE", "/os-services/<service_id>")}
-"""There are no consoles, and the one service is up."""
+CERTIFICATES = "/os-cloudpipe/<project_id>/certificates"
+NEVER_SERVED = {
+    ("POST", "/servers/<server_id>/remote-consoles"),
+    ("DELETE", "/os-services/<service_id>"),
+    ("POST", "/os-cloudpipe"),
+    ("PUT", "/os-cloudpipe/configure-project"),
+    ("DELETE", "/os-cloudpipe/<project_id>"),
+    ("GET", CERTIFICATES),
+    ("POST", CERTIFICATES),
+    ("DELETE", f"{CERTIFICATES}/<serial>"),
+}
+"""There are no consoles, the one service is up, and there is no image of cloudpipes."""
 
 STATES: Mapping[str, tuple[tuple[str, Any], ...]] = {
     "ACTIVE": (),
