@@ -28,12 +28,19 @@ ORDER = ("GET", "PUT", "POST", "DELETE")
 ALL_ROUTES = sorted(OPERATIONS, key=lambda route: (ORDER.index(route[0]), route[1]))
 ROUTES = length(ALL_ROUTES[::2], ALL_ROUTES)
 
+CERTIFICATES = "/os-cloudpipe/<project_id>/certificates"
 NEVER_SERVED = {
     ("POST", "/servers/<server_id>/remote-consoles"),
     ("DELETE", "/os-services/<service_id>"),
     ("GET", "/servers/<server_id>/migrations/<migration_id>"),
+    ("POST", "/os-cloudpipe"),
+    ("PUT", "/os-cloudpipe/configure-project"),
+    ("DELETE", "/os-cloudpipe/<project_id>"),
+    ("GET", CERTIFICATES),
+    ("POST", CERTIFICATES),
+    ("DELETE", f"{CERTIFICATES}/<serial>"),
 }
-"""There are no consoles, the one service is up, and no live migration is under way."""
+"""There are no consoles, the one service is up, no live migration is under way, and cloudpipes have no image."""
 
 STATES: Mapping[str, tuple[tuple[str, Any], ...]] = {
     "ACTIVE": (),
