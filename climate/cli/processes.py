@@ -75,7 +75,7 @@ def web() -> None:
     """Run the web process: all APIs on one port."""
     settings = _settings()
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
-    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "api.buffering.BufferingWorker"]
+    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web_worker.BufferingWorker"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
     # Longer than clients and proxies keep an idle connection: else they send on one that is just being closed.
     arguments += ["--keep-alive", "75"]
