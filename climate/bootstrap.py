@@ -28,6 +28,7 @@ from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute, nodes, services
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeDefaults
+from climate.compute.image_room import ImageLimits
 from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.store import cell_changes
 from climate.compute.virt.cluster import ClusterDriver
@@ -139,6 +140,9 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
         zones=zoning.options(settings, engine, vault),
+        image_limits=ImageLimits(
+            settings.images_per_project, settings.image_mb_per_project, settings.image_disk_free_mb
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 from climate.compute.cells.options import CellOptions
 from climate.compute.flavor import Flavor
 from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
+from climate.compute.image_room import ImageLimits
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.wires import Wires
 from climate.compute.scheduler.filters import FILTERS
@@ -70,6 +71,9 @@ class Compute:
     """The network namespace in which that one serves; None: this one."""
     zones: Zones = field(default_factory=Zones)
     """The name of this zone, and the client that talks to its children."""
+
+    image_limits: ImageLimits = field(default_factory=ImageLimits)
+    """What a project may have of images, and what stays free on their disk."""
 
     cells: CellOptions = field(default_factory=CellOptions)
     """This deployment as a cell in a tree of several."""
