@@ -5,9 +5,9 @@ import os
 from flask import Flask
 
 from api import create_app
-from api.buffering import STREAMS
 from climate import bootstrap, logs
 from climate.settings import Settings
+from climate.web_worker import STREAMS
 
 
 def application() -> Flask:

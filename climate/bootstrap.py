@@ -28,6 +28,7 @@ from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute, moving_out, nodes, services
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeDefaults
+from climate.compute.image_room import ImageLimits
 from climate.compute.members_elsewhere import Elsewhere
 from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.store import cell_changes
@@ -145,6 +146,9 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         network_queue=networking.queue(settings),
         zones=zoning.options(settings, engine, vault),
         vault=vault,
+        image_limits=ImageLimits(
+            settings.images_per_project, settings.image_mb_per_project, settings.image_disk_free_mb
+        ),
     )
 
 

@@ -354,6 +354,9 @@ class Settings:
     cells_mute_weight_multiplier: float = _setting(-10.0, "Weight of mute cells; below zero they come last.", -(10**6))
     cells_mute_weight_value: float = _setting(1000.0, "Value of a mute cell, which that weight is multiplied with.")
     max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
+    images_per_project: int = _setting(500, "Images that a project may have; -1: any number.", -1)
+    image_mb_per_project: int = _setting(102400, "MB of images that a project may have; -1: any number.", -1)
+    image_disk_free_mb: int = _setting(1024, "MB that images leave free on their disk.", 0)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)
     trusted_proxies: int = _setting(

@@ -65,6 +65,7 @@ NOUNS = (
 STATUS: dict[type[Exception], int] = {
     errors.BadRequest: 400,
     errors.QuotaExceeded: 403,
+    errors.NoImageRoom: 413,
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,

@@ -14,7 +14,7 @@ from api.image import image_body, image_query
 from api.image.image_view import view
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
-from climate.compute import images
+from climate.compute import image_room, images
 from climate.compute.image import ACTIVE, Image
 from climate.compute.store import images as store
 from climate.connections import reading
@@ -50,10 +50,26 @@ def create() -> tuple[Body, int]:
     image = image_body.new(read_object())
     with compute().engine.begin() as conn:
         images.check_words(conn, image)
+        image_room.check_count(conn, compute().image_limits, image.project_id)
         made = store.insert(conn, image)
     if made is None:
         raise Conflict(f"Image ID {image.id} already exists!")
     return view(made), 201
+
+
+@blueprint.get("/info/usage")
+def usage() -> Body:
+    """What the caller's project has of images, and may have: sizes in MiB, -1 for as much as it likes."""
+    asked.may_read()
+    limits = compute().image_limits
+    with reading(compute().engine) as conn:
+        used = image_room.used(conn, caller().project_id)
+    figures = {
+        "image_count_total": (limits.count, used.images),
+        "image_size_total": (limits.size_mb, -(-used.size // _MB)),
+        "image_count_uploading": (-1, used.saving),
+    }
+    return {"usage": {name: {"limit": limit, "usage": number} for name, (limit, number) in figures.items()}}
 
 
 @blueprint.get("/images/<image_id>")
@@ -118,7 +134,7 @@ def upload(image_id: str) -> tuple[str, int]:
     if request.mimetype not in (OCTETS, ""):
         raise UnsupportedMediaType(f"Content-Type must be {OCTETS}")
     request.max_content_length = deployment().settings.max_image_mb * _MB
-    images.upload(compute(), image.id, _blocks())
+    images.upload(compute(), image.id, _blocks(), request.content_length or 0)
     return "", 204
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from climate.compute import images
+from climate.compute import image_room, images
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
 from climate.compute.network import fixed
@@ -122,10 +122,12 @@ def create_image(
     project_id: str | None,
     by: By,
 ) -> str:
-    """Make an image of a server with these properties; its id.  Raises NotFound, Conflict, Busy."""
+    """Make an image of a server with these properties; its id.  Raises NotFound, Conflict, Busy, NoImageRoom."""
     with compute.engine.begin() as conn:
         server = locked(conn, server_id, project_id)
         idle(server, SNAPSHOT)
+        image_room.check_count(conn, compute.image_limits, server.project_id, lock=False)
+        image_room.check_size(conn, compute.image_limits, server.project_id, 1, lock=False)
         made = images.begin(conn, server, name, metadata=metadata)
         record(conn, compute, server, Asked(SNAPSHOT, made.id), by)
     compute.cast(server.service_host or "", server_id)

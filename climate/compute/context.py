@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 from climate.compute.cells.options import CellOptions
 from climate.compute.flavor import Flavor
 from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
+from climate.compute.image_room import ImageLimits
 from climate.compute.network.allocation_queue import AllocationQueue
 from climate.compute.network.options import NetworkOptions
 from climate.compute.network.telling import TellNetwork, silent_network
@@ -83,6 +84,8 @@ class Compute:
 
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Seals the private keys of VPNs."""
+    image_limits: ImageLimits = field(default_factory=ImageLimits)
+    """What a project may have of images, and what stays free on their disk."""
 
     cells: CellOptions = field(default_factory=CellOptions)
     """This deployment as a cell in a tree of several."""

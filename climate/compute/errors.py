@@ -90,6 +90,10 @@ class QuotaExceeded(ComputeError):
     """The quota of the project does not allow this."""
 
 
+class NoImageRoom(ComputeError):
+    """There is no room for this image."""
+
+
 class StaleToken(ComputeError):
     """A later claim has already worked on this."""
 

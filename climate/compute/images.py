@@ -1,15 +1,17 @@
 """Images: snapshots of servers, and contents that were uploaded."""
 
+import errno
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
 from sqlalchemy import Connection
 
+from climate.compute import image_room
 from climate.compute.context import Compute
-from climate.compute.errors import BadRequest, Conflict
+from climate.compute.errors import BadRequest, Conflict, NoImageRoom, VirtError
 from climate.compute.heartbeat import Check
 from climate.compute.image import ACTIVE, KILLED, QUEUED, SAVING, Content, Image
 from climate.compute.scheduler.filters.images import KINDS, canonical
@@ -124,6 +126,7 @@ def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
         return
     draft = _draft(place(compute, image_id))
     try:
+        _check_disk(compute, draft.parent)
         compute.driver.snapshot(guest, draft)
         measured = measure(draft)._replace(disk_format=_format(draft))
         check()
@@ -140,11 +143,19 @@ def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
     target = place(compute, name)
     draft = _draft(target)
     try:
+        _check_disk(compute, draft.parent)
         compute.driver.snapshot(guest, draft)
         check()
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _check_disk(compute: Compute, folder: Path) -> None:
+    try:
+        image_room.check_disk(compute.image_limits, folder)
+    except NoImageRoom as error:
+        raise VirtError(str(error)) from None
 
 
 def is_made(compute: Compute, image_id: str) -> bool:
@@ -174,43 +185,63 @@ def place(compute: Compute, image_id: str) -> Path:
     return compute.images / image_id
 
 
-def upload(compute: Compute, image_id: str, blocks: Iterable[bytes]) -> None:
-    """Fill a queued image, once and for all.
+def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
+    """Fill a queued image, once and for all; `size`: how many bytes are announced, 0 where that is not known.
 
     The image is `saving` before the first block is read, so that there is one upload of it at a time, and `queued`
-    again when the upload breaks off.  Raises Conflict for an image that is not queued, or was deleted meanwhile.
+    again when the upload breaks off.  Raises Conflict for an image that is not queued, or was deleted meanwhile,
+    NoImageRoom when it is too much for the project or for the disk.
     """
-    _take_up(compute, image_id)
+    project_id = _take_up(compute, image_id, size)
     draft = _draft(place(compute, image_id))
     try:
+        image_room.check_disk(compute.image_limits, draft.parent, size)
         with draft.open("xb") as file:
-            for block in blocks:
+            for block in image_room.checked(compute.image_limits, draft.parent, blocks):
                 file.write(block)
-        if not _publish(compute, image_id, draft, measure(draft)):
+        measured = measure(draft)
+
+        def fits(conn: Connection) -> None:
+            image_room.check_size(conn, compute.image_limits, project_id, measured.size)
+
+        if not _publish(compute, image_id, draft, measured, fits):
             raise Conflict(f"Image {image_id} was deleted while its content was uploaded.")
-    except BaseException:
+    except BaseException as error:
         with compute.engine.begin() as conn:
             images.move(conn, image_id, SAVING, QUEUED, compute.now(conn))
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoImageRoom(image_room.FULL) from None
         raise
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _take_up(compute: Compute, image_id: str) -> None:
+def _take_up(compute: Compute, image_id: str, size: int) -> str | None:
+    """Begin an upload; the project whose image it is."""
     with compute.engine.begin() as conn:
-        if images.move(conn, image_id, QUEUED, SAVING, compute.now(conn)):
-            return
+        image = images.get(conn, image_id)
+        if image is not None:
+            image_room.check_size(conn, compute.image_limits, image.project_id, size, lock=False)
+        if image is not None and images.move(conn, image_id, QUEUED, SAVING, compute.now(conn)):
+            return image.project_id
         image = images.get(conn, image_id)
     status = image.status if image else "deleted"
     raise Conflict(f"Image status transition from {status} to saving is not allowed")
 
 
-def _publish(compute: Compute, image_id: str, draft: Path, content: Content) -> bool:
+def _publish(
+    compute: Compute,
+    image_id: str,
+    draft: Path,
+    content: Content,
+    check: Callable[[Connection], None] = lambda conn: None,
+) -> bool:
     """Make a draft the content of an image that has none; False when it has one, was given up, or is gone.
 
     The row is locked while the file is put in its place: the content of an ACTIVE image never changes.
     """
     with compute.engine.begin() as conn:
+        check(conn)
         settled = images.settle(conn, image_id, ACTIVE, compute.now(conn), content)
         if settled:
             draft.replace(place(compute, image_id))

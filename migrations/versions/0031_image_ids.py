@@ -1,4 +1,4 @@
-"""The ids of all images that there ever were, so that none comes to stand for another content."""
+"""What is never forgotten: ids of images, lest one stands for another content, and the tokens of grants."""
 
 from alembic import op
 

@@ -9,3 +9,5 @@ INSERT INTO compute_image_ids (id)
 
 UPDATE compute_images SET status = 'saving'
     WHERE status = 'queued' AND id IN (SELECT task_image FROM compute_servers);
+
+CREATE INDEX ix_compute_grants_group_id ON compute_grants (group_id) WHERE group_id IS NOT NULL;

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from api.buffering import BufferingWorker
+from climate.web_worker import BufferingWorker
 
 
 class ImpatientWorker(BufferingWorker):

@@ -13,6 +13,7 @@ from climate.compute import asking, boot, flavors, granting, groups, lending, re
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, NoValidHost, QuotaExceeded, StaleToken
 from climate.compute.flavor import RESERVATION, Flavor
 from climate.compute.granting import Grant
+from climate.compute.network import lending_addresses
 from climate.compute.request import Spec
 from climate.compute.scheduler.filters import reservation
 from climate.compute.server import ACTIVE, ERROR, RESIZE, SHELVED_OFFLOADED
@@ -353,12 +354,16 @@ def test_a_request_with_an_ordinary_flavor_knows_nothing_of_slots() -> None:
     assert not reservation.RESERVATION.changes(Spec("demo", 1, 1, 1))
 
 
-def test_what_is_over_is_forgotten_after_a_while(here: Place) -> None:
-    grant(here, {"n1": 1})
-    granting.revoke(here.compute, POOL, 2)
-    granting.revoke(here.compute, "other", 2)
-    assert here.count("compute_grants") == 2
+def test_who_is_late_by_days_is_refused_as_well(here: Place) -> None:
+    grant(here, {"n1": 1}, token=5)
+    granting.revoke(here.compute, POOL, 6)
+    lending_addresses.take_back(here.compute, POOL, 6)
     with here.compute.engine.begin() as conn:
-        conn.execute(text("UPDATE compute_grants SET updated_at = updated_at - interval '25 hours'"))
-    granting.revoke(here.compute, "third", 3)
-    assert here.count("compute_grants") == 1
+        for table in ("compute_grants", "compute_address_loans"):
+            conn.execute(text(f"UPDATE {table} SET updated_at = updated_at - interval '40 days'"))
+    granting.revoke(here.compute, "another", 7)
+    lending_addresses.take_back(here.compute, "another", 7)
+    with pytest.raises(StaleToken):
+        grant(here, {"n1": 1}, token=5)
+    with pytest.raises(StaleToken):
+        lending_addresses.take_back(here.compute, POOL, 5)

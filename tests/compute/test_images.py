@@ -1,5 +1,6 @@
 """Images at the end of a lease: made before the server goes, also when making them fails at first."""
 
+import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from sqlalchemy import text
 from climate.cloud import NotYet
 from climate.cloud.bundled import BundledCloud
 from climate.compute import asking, images
-from climate.compute.errors import Conflict, VirtError
+from climate.compute.errors import Conflict, NoImageRoom, VirtError
 from climate.compute.image import Image
 from climate.compute.store import images as store
 from climate.compute.virt import Guest
@@ -157,6 +158,18 @@ def test_an_upload_into_an_image_that_is_deleted_meanwhile_leaves_nothing(full: 
     with pytest.raises(Conflict, match="deleted"):
         images.upload(full.compute, image_id, slow())
     assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "gone")
+
+
+def test_a_disk_that_fills_up_under_an_upload_is_called_full(full: Place) -> None:
+    image_id = queued(full)
+
+    def filling() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(NoImageRoom, match="disk of images"):
+        images.upload(full.compute, image_id, filling())
+    assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
 
 
 def test_a_snapshot_under_way_takes_no_upload(full: Place) -> None:

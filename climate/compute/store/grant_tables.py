@@ -1,6 +1,6 @@
 """Tables of room that is granted to projects on nodes that they share.  All names begin with compute_."""
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Integer, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, text
 
 from climate.compute.store.columns import count, metadata, time, uuid
 
@@ -12,11 +12,13 @@ grants = Table(
     Column("project_id", Text, nullable=False),
     uuid("group_id"),
     Column("closed", Boolean, nullable=False, server_default=text("false")),
-    # It is over; the row stays for a while, as late workers are told so by its token.
+    # It is over; the row stays, as late workers are told so by its token.
     Column("revoked", Boolean, nullable=False, server_default=text("false")),
     Column("fence", BigInteger, nullable=False),
     time("updated_at"),
 )
+
+Index("ix_compute_grants_group_id", grants.c.group_id, postgresql_where=grants.c.group_id.is_not(None))
 
 slots = Table(
     "compute_grant_slots",

@@ -7,9 +7,6 @@ from sqlalchemy import Connection, text
 
 from climate.compute.store.nodes import Held
 
-KEPT_FOR = "1 day"
-"""A grant that is over is remembered for so long; no worker is late by more."""
-
 # The nodes that have slots, or are to have some: whoever claims a slot holds the lock of its node.
 _LOCK = text("""
     SELECT id, name, pool, fence, outside FROM compute_nodes
@@ -41,11 +38,9 @@ _CLOSE = text("""
     WHERE pool = :pool AND fence <= :token RETURNING pool
 """)
 
+# The row stays for good: a worker may be late by any time, and is told so by its token.
 _REVOKE = text("""
-    WITH old AS (
-        DELETE FROM compute_grants
-        WHERE revoked AND pool <> :pool AND updated_at < clock_timestamp() - CAST(:kept_for AS interval)),
-    gone AS (DELETE FROM compute_grant_slots WHERE pool = :pool)
+    WITH gone AS (DELETE FROM compute_grant_slots WHERE pool = :pool)
     INSERT INTO compute_grants AS g (pool, project_id, fence, closed, revoked) VALUES (:pool, '', :token, true, true)
     ON CONFLICT (pool) DO UPDATE
     SET fence = excluded.fence, closed = true, revoked = true, group_id = NULL, updated_at = clock_timestamp()
@@ -115,7 +110,7 @@ def close(conn: Connection, pool: str, token: int) -> bool:
 
 def revoke(conn: Connection, pool: str, token: int) -> bool:
     """Drop a grant and remember its token, also of one that never was; False when a later claim has been at it."""
-    return conn.execute(_REVOKE, {"pool": pool, "token": token, "kept_for": KEPT_FOR}).first() is not None
+    return conn.execute(_REVOKE, {"pool": pool, "token": token}).first() is not None
 
 
 def servers(conn: Connection, pool: str) -> int:

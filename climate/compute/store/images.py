@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, RowMapping, TextClause, text
@@ -120,6 +120,11 @@ _SAVING = text("""
       AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.task_image = i.id)
 """)
 
+_USED = text("""
+    SELECT count(*), coalesce(sum(size), 0)::bigint, count(*) FILTER (WHERE status = 'saving')
+    FROM compute_images WHERE project_id = :project_id AND status <> 'killed'
+""")
+
 _EDIT = text("""
     UPDATE compute_images
     SET name = :name, visibility = :visibility, properties = CAST(:properties AS jsonb), disk_format = :disk_format,
@@ -162,6 +167,21 @@ class ImageQuery:
     direction: str = "desc"
     marker: str | None = None
     limit: int = 1000
+
+
+class Used(NamedTuple):
+    """What a project has of images."""
+
+    images: int
+    size: int
+    """Bytes of those that are filled."""
+    saving: int
+    """How many are being filled."""
+
+
+def used(conn: Connection, project_id: str) -> Used:
+    """What a project has of images; those that were given up are not counted."""
+    return Used(*conn.execute(_USED, {"project_id": project_id}).one())
 
 
 def insert(conn: Connection, image: Image) -> Image | None:

@@ -5,15 +5,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-KEPT_FOR = "1 day"
-"""A pool without addresses is remembered for so long; no worker is late by more."""
-
 # No row comes back when a later claim has been at it.  Whoever lends or takes back holds the row's lock meanwhile.
+# The row stays for good: a worker may be late by any time, and is told so by its token.
 _FENCE = text("""
-    WITH old AS (
-        DELETE FROM compute_address_loans l
-        WHERE pool <> :pool AND updated_at < clock_timestamp() - CAST(:kept_for AS interval)
-            AND NOT EXISTS (SELECT 1 FROM compute_floating_addresses a WHERE a.reservation = l.pool))
     INSERT INTO compute_address_loans AS l (pool, fence) VALUES (:pool, :token)
     ON CONFLICT (pool) DO UPDATE SET fence = excluded.fence, updated_at = clock_timestamp()
     WHERE l.fence <= excluded.fence
@@ -58,8 +52,7 @@ class Outside:
 
 def fence(conn: Connection, pool: str, token: int) -> bool:
     """Remember the token of a pool, and hold its row; False when a later claim has been at it."""
-    given = {"pool": pool, "token": token, "kept_for": KEPT_FOR}
-    return conn.execute(_FENCE, given).first() is not None
+    return conn.execute(_FENCE, {"pool": pool, "token": token}).first() is not None
 
 
 def outside(conn: Connection, network: str) -> Outside | None:

@@ -1,11 +1,15 @@
 """Images over the API: what is said of them, who sees them, and which a list shows."""
 
 import hashlib
+import io
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from climate.compute import images
+from climate.compute.image_room import ImageLimits
 from climate.settings import Settings
 from tests.api.compute.world import Person, World, done, message
 from tests.api.reservation.face import Deployment, Doorkeeper
@@ -164,6 +168,57 @@ def small(there: World) -> Person:
     settings = Settings(home=there.here.compute.home, public_url="http://here", max_image_mb=1)
     deployment = Deployment(settings, there.climate, Doorkeeper(), there.here.compute)
     return Person(app_of(deployment), "member")
+
+
+def limited(there: World, **limits: int) -> Person:
+    """A member before an app over the same cloud, in which these limits of images hold."""
+    compute = replace(there.here.compute, image_limits=ImageLimits(**limits))
+    settings = Settings(home=compute.home, public_url="http://here")
+    return Person(app_of(Deployment(settings, there.climate, Doorkeeper(), compute)), "member")
+
+
+def usage(who: Person) -> dict[str, tuple[int, int]]:
+    told = who.get("/image/v2/info/usage")["usage"]
+    return {name: (figures["usage"], figures["limit"]) for name, figures in told.items()}
+
+
+def test_a_project_has_so_many_images_and_no_more(there: World, stranger: Person) -> None:
+    who = limited(there, count=2)
+    made = [make(who) for _ in range(2)]
+    assert usage(who)["image_count_total"] == (2, 2)
+    assert "has 2 of 2" in who("POST", IMAGES, {"name": "third"}).get_data(as_text=True)
+    make(who, status=413)
+    server = who.booted()
+    there.settle()
+    assert who.act(server, "createImage", {"name": "snap"}).status_code == 413
+    make(stranger)
+    assert who("DELETE", f"{IMAGES}/{made[0]['id']}").status_code == 204
+    make(who)
+
+
+def test_images_of_a_project_have_so_many_bytes_and_no_more(there: World) -> None:
+    who, half = limited(there, size_mb=1), bytes(1 << 19)
+    fill(who, make(who), half)
+    assert usage(who)["image_size_total"] == (1, 1)
+    path = f"{IMAGES}/{make(who)['id']}"
+    refused = who("PUT", f"{path}/file", data=half + b"x", headers=OCTETS)
+    assert refused.status_code == 413
+    assert "uses 1 of 1 MB" in refused.get_data(as_text=True)
+    unannounced = {"wsgi.input_terminated": True, "CONTENT_LENGTH": "", "wsgi.input": io.BytesIO(half + b"x")}
+    assert who("PUT", f"{path}/file", headers=OCTETS, environ_overrides=unannounced).status_code == 413
+    assert (who.get(path)["status"], len(list(there.here.compute.images.iterdir()))) == ("queued", 1)
+    assert who("PUT", f"{path}/file", data=half, headers=OCTETS).status_code == 204
+    assert usage(who)["image_count_uploading"] == (0, -1)
+
+
+def test_images_leave_room_on_their_disk(there: World) -> None:
+    folder = images.place(there.here.compute, "x").parent
+    free_mb = shutil.disk_usage(folder).free >> 20
+    path = f"{IMAGES}/{make(limited(there))['id']}/file"
+    refused = limited(there, free_mb=2 * free_mb)("PUT", path, data=b"x", headers=OCTETS)
+    assert (refused.status_code, "not enough room on the disk" in refused.get_data(as_text=True)) == (413, True)
+    assert list(folder.iterdir()) == []
+    assert limited(there, free_mb=1)("PUT", path, data=b"x", headers=OCTETS).status_code == 204
 
 
 NO_IMAGES: list[Any] = [

@@ -14,6 +14,7 @@ FLOATING, QUOTA = f"{N}/floatingips/<floating_id>", f"{N}/quotas/<project_id>"
 GROUP, RULE = f"{N}/security-groups/<group_id>", f"{N}/security-group-rules/<rule_id>"
 FIGURES, AGENTS = f"{N}/network-ip-availabilities", f"{N}/agents"
 IMAGE = f"{IMAGES}/<image_id>"
+USAGE = "/image/v2/info/usage"
 TAG, FILE = f"{IMAGE}/tags/<tag>", f"{IMAGE}/file"
 
 FOR_ALL = (401, 200, 403, 200)
@@ -59,6 +60,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{N}/extensions"): OPEN,
     ("GET", f"{N}/extensions/<alias>"): OPEN,
     ("GET", IMAGES): FOR_ALL,
+    ("GET", USAGE): FOR_ALL,
     ("POST", IMAGES): TAKEN,
     ("GET", IMAGE): FOR_THE_PROJECT,
     ("PATCH", IMAGE): CHANGED,

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.framing import LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
+from climate.request_framing import LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
 
 ROOT = Path(__file__).parents[2]
 GET = b"GET /%s HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -36,7 +36,7 @@ def server(home: Path, worker: str) -> Iterator[int]:
     with (home / "log").open("wb") as log:
         child = subprocess.Popen(argv, cwd=ROOT, env={**os.environ, "HOLD": str(home / "hold")}, stderr=log)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while not _listens(port):
             assert child.poll() is None, (home / "log").read_text()
             assert time.monotonic() < deadline
@@ -56,7 +56,7 @@ def _listens(port: int) -> bool:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with server(tmp_path_factory.mktemp("server"), "api.buffering.BufferingWorker") as found:
+    with server(tmp_path_factory.mktemp("server"), "climate.web_worker.BufferingWorker") as found:
         yield found
 
 
@@ -113,7 +113,7 @@ def test_clients_that_do_not_hang_up_keep_nobody_waiting(port: int) -> None:
 
 
 def test_health_answers_while_all_threads_are_at_work(tmp_path: Path) -> None:
-    with server(tmp_path, "api.buffering.BufferingWorker") as port, ExitStack() as open_ones:
+    with server(tmp_path, "climate.web_worker.BufferingWorker") as port, ExitStack() as open_ones:
         with (tmp_path / "hold").open("rb") as hold:
             fcntl.flock(hold, fcntl.LOCK_EX)
             held = [open_ones.enter_context(client(port, CLOSE % b"hold/x")) for _ in range(3)]

@@ -19,13 +19,13 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
-from api.framing import Arrival, Framing
+from climate.request_framing import Arrival, Framing
 
 HEAD_SECONDS = 20.0
 """Time for a head to arrive after its first byte, in seconds."""
 
 BODY_SECONDS = 60.0
-"""Time for a body of up to `framing.LONGEST_BODY` bytes to arrive after its head, in seconds."""
+"""Time for a body of up to `request_framing.LONGEST_BODY` bytes to arrive after its head, in seconds."""
 
 SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
 """A longer body that comes slower than that after so many seconds is given up."""
@@ -92,6 +92,7 @@ class Waiting:
     conn: Any
     until: float
     framing: Framing = field(default_factory=Framing)
+    polled: bool = False
     closing: bool = False
     """Its last answer is out: what it still sends is thrown away."""
 
@@ -143,7 +144,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         with suppress(OSError):
             conn.sock.shutdown(socket.SHUT_WR)
             conn.sock.setblocking(False)
-            self._register(Waiting(conn, time.monotonic() + LINGER_SECONDS, closing=True))
+            self._waiting[conn] = Waiting(conn, time.monotonic() + LINGER_SECONDS, closing=True)
+            self._poll(self._waiting[conn])
             return
         self._close(conn)
 
@@ -161,12 +163,14 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _begin(self, conn: Any, data: bytes = b"") -> None:
         conn.sock.setblocking(False)
-        waiting = Waiting(conn, time.monotonic() + self.cfg.keepalive)
-        self._register(waiting)
+        self._waiting[conn] = waiting = Waiting(conn, time.monotonic() + self.cfg.keepalive)
         if data:
             self._arrived(waiting, data)
         else:
             self._read(waiting, conn.sock)
+        # Most requests are there by now, and need not be polled for.
+        if conn in self._waiting:
+            self._poll(waiting)
 
     def _read(self, waiting: Waiting, client: Any) -> None:
         try:
@@ -227,15 +231,16 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
                 waiting.conn.sock.send(_REFUSALS[status])
         self._close(waiting.conn)
 
-    def _register(self, waiting: Waiting) -> None:
-        self._waiting[waiting.conn] = waiting
+    def _poll(self, waiting: Waiting) -> None:
+        waiting.polled = True
         read: Callable[[Any], None] = partial(self._read, waiting)
         self.poller.register(waiting.conn.sock, selectors.EVENT_READ, read)
 
     def _forget(self, waiting: Waiting) -> None:
         del self._waiting[waiting.conn]
         self._kept_bytes -= len(waiting.framing.data)
-        self.poller.unregister(waiting.conn.sock)
+        if waiting.polled:
+            self.poller.unregister(waiting.conn.sock)
 
     def _close(self, conn: Any) -> None:
         self.nr_conns -= 1
