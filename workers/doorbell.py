@@ -11,7 +11,7 @@ import redis
 from celery import Celery
 from kombu.entity import Queue
 
-from climate.service.events import QUEUE, queue_of
+from climate.service.event_shares import QUEUE, queue_of
 from climate.settings import SettingError
 from workers import reading
 

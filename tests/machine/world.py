@@ -151,8 +151,8 @@ class World:
         taken = {
             hold.host
             for lease in self.leases()
-            if lease.hold_state is not HoldState.RELEASED
             for r in lease.reservations
+            if lease.hold_state_of(r) is not HoldState.RELEASED
             for hold in r.holds
             if hold.during.overlaps(period)
         }

@@ -41,7 +41,7 @@ def overruns(climate: Climate, known: list[Lease]) -> list[str]:
     holds: list[AmountHold] = []
     for lease in known:
         for one in lease.reservations:
-            holds += [hold for hold in one.amounts if lease.state_of(hold) is not HoldState.RELEASED]
+            holds += [hold for hold in one.amounts if lease.state_of(one, hold) is not HoldState.RELEASED]
     found = storage.listed(climate, ADMIN)
     return [
         f"{pool.name} at {moment}: {taken} of {pool.total} GB"
