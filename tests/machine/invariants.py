@@ -19,7 +19,8 @@ UNCLAIMED = """
     SELECT count(*) FROM events e FULL JOIN claims c ON c.event_id = e.id
     WHERE (e.status = 'IN_PROGRESS') <> (c.event_id IS NOT NULL)
     OR e.shares = '[]' AND e.token <> c.token
-    OR e.shares <> '[]' AND NOT e.shares @> jsonb_build_array(jsonb_build_object('token', c.token))
+    OR e.shares <> '[]' AND c.token IS NOT NULL
+        AND NOT e.shares @> jsonb_build_array(jsonb_build_object('token', c.token))
 """
 STATUSES = "SELECT id, status FROM leases"
 STATES = """

@@ -25,8 +25,8 @@ from tests.installed import installed_plugins
 
 HOSTS = ("h1", "h2", "h3", "h4")
 TABLES = (
-    "journal, leases, reservations, events, allocations, floating_allocations, claims, actions, idempotency_keys, "
-    "maintenance_windows, host_power, cleanings, pool_terms, limits, notices"
+    "journal, leases, reservations, events, allocations, floating_allocations, inventory_allocations, claims, actions, "
+    "idempotency_keys, maintenance_windows, host_power, cleanings, pool_terms, limits, notices"
 )
 
 
