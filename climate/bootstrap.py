@@ -201,7 +201,9 @@ def _node_defaults(settings: Settings) -> NodeDefaults:
 def _lender(settings: Settings, bundled: Compute) -> Cloud:
     """The cloud whose hosts are lent."""
     if settings.cloud == "openstack":
-        return openstack.of(settings.openstack_cloud, settings.openstack_config)
+        return openstack.of(
+            settings.openstack_cloud, settings.openstack_config, blazar_filter=settings.openstack_blazar_filter
+        )
     return BundledCloud(bundled)
 
 

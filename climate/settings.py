@@ -223,6 +223,9 @@ class Settings:
     )
     openstack_cloud: str = _setting("", "Entry of clouds.yaml for CLIMATE_CLOUD=openstack.")
     openstack_config: str = _setting("", "Path of that clouds.yaml.")
+    openstack_blazar_filter: bool = _setting(
+        False, "Whether that cloud has blazar-nova's BlazarFilter: lent pools get the zone and the keys that it reads."
+    )
     network_manager: str = _setting(
         "flat",
         "Of new networks: flat keeps books only, flat_dhcp serves one bridge, vlan one for each project.",

@@ -12,7 +12,7 @@ from celery import Celery
 from kombu.entity import Queue
 
 from climate.compute.network.allocation_queue import TASK
-from climate.service.events import QUEUE, queue_of
+from climate.service.event_shares import QUEUE, queue_of
 from climate.settings import SettingError
 from workers import reading
 

@@ -32,6 +32,7 @@ from climate.compute.store import zone_news
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
 from climate.service import boot, chores, events, lease_pools
+from climate.service.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
 from workers import doorbell, zone_polls
@@ -134,7 +135,7 @@ class Poller:
                 return
             while found := builds.to_ring(self.deployment.compute):
                 for build_id in found:
-                    doorbell.send(self.bell, doorbell.BUILD, [build_id], events.QUEUE)
+                    doorbell.send(self.bell, doorbell.BUILD, [build_id], QUEUE)
             look.again = builds.are_open(self.deployment.compute)
 
     def ring_for_beats(self) -> None:
@@ -178,7 +179,7 @@ class Poller:
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
             for task in (doorbell.TEND_POOLS, doorbell.TEND_OUTSIDE):
-                doorbell.send(self.bell, task, [], events.QUEUE, expires=seconds)
+                doorbell.send(self.bell, task, [], QUEUE, expires=seconds)
         except (BrokerError, RedisError, OSError) as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
 

@@ -83,7 +83,7 @@ def _reservation(lease: Lease, one: Reservation) -> Body:
     allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
     held = {"held_hosts": len(one.holds) + sum(part.counted for part in one.parts)} if lease.held else {}
     parts = {"parts": [_part(part) for part in one.parts]} if one.parts else {}
-    there = one.aggregate_id is not None and lease.reservation_status in HAVE_POOLS
+    there = one.aggregate_id is not None and lease.status_of(one) in HAVE_POOLS
     aggregate = {"aggregate_id": one.aggregate_id} if there else {}
     return {
         **codec.encode(one.spec),
@@ -95,7 +95,7 @@ def _reservation(lease: Lease, one: Reservation) -> Body:
         "lease_id": str(lease.id),
         "resource_id": one.resource_id or str(one.id),
         "resource_type": one.resource_type,
-        "status": lease.reservation_status,
+        "status": lease.status_of(one),
         "missing_resources": one.missing_resources,
         "resources_changed": one.resources_changed,
         "created_at": stamp(lease.created_at),

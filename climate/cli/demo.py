@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import httpx
 
-from climate.cli import demo_hosts, demo_setting, demo_steps, demo_tidy
+from climate.cli import demo_hosts, demo_setting, demo_steps, demo_storage, demo_tidy
 from climate.cli import lab as labs
 from climate.cli.demo_play import Play, Unseen, play_on
 from climate.cli.demo_screen import Screen, screen
@@ -55,6 +55,9 @@ STEPS: tuple[Step, ...] = (
     demo_steps.others_are_refused,
     demo_steps.no_hint_is_refused,
     demo_steps.sleeper_is_reserved,
+    demo_storage.storage_is_promised,
+    demo_storage.volume_is_attached,
+    demo_storage.storage_goes,
     demo_steps.sleeper_wakes,
     demo_steps.sleeper_goes,
     demo_hosts.host_is_up_in_time,

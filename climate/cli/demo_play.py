@@ -48,6 +48,8 @@ class Play:
     server: str = ""
     sleeper: str = ""
     sleeper_lease: dict[str, Any] = field(default_factory=dict)
+    storage: dict[str, Any] = field(default_factory=dict)
+    """The lease of storage."""
     night: dict[str, Any] = field(default_factory=dict)
     """The lease of the host that is switched off at first."""
     guest: str = ""

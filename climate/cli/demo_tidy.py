@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from climate.cli import demo_storage
 from climate.cli.demo_play import MARK, Play
 
 
@@ -18,6 +19,7 @@ def clear(play: Play) -> None:
     for host in admin.pages("reservation", "/power", "power"):
         if host["driver"] == "memory":
             admin.call("reservation", "DELETE", f"/os-hosts/{host['id']}/power", params={"force": "true"})
+    demo_storage.remove(play)
     _clear_sizes_and_people(play)
     for image_id in _ours(member.pages("image", "/v2/images", "images"), f"reserved_{MARK}"):
         member.call("image", "DELETE", f"/v2/images/{image_id}")

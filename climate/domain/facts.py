@@ -162,12 +162,55 @@ class KeptAmountsReleased:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimedShare:
+    """The work of an event for the reservations of one resource type, claimed under a token of its own."""
+
+    resource_type: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class EventClaimed:
-    """Its time has come, and a worker was rung for; only who knows the `token` may say how it went."""
+    """Its time has come, and a worker was rung for; only who knows the `token` may say how it went.
+
+    `shares` are there where the lease has several resource types: a worker of each type is rung for.
+    """
 
     event_id: UUID
     at: datetime
     token: int
+    shares: tuple[ClaimedShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventShareSettled:
+    """A share of an event will not be run again.
+
+    `outcome` is OK, or SKIPPED, FAILED, EXHAUSTED or MISSED for a `reason`.
+    """
+
+    event_id: UUID
+    at: datetime
+    resource_type: str
+    outcome: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventSharePutBack:
+    """A try of one share came to nothing; another one follows at `run_at`.
+
+    `spent` is false where it only waits.  `token` is that of its new claim, while other shares
+    are under way; 0 where none is, and the event as a whole is put back.
+    """
+
+    event_id: UUID
+    at: datetime
+    resource_type: str
+    run_at: datetime
+    reason: str
+    spent: bool
+    token: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +332,8 @@ Fact = (
     | ReservationChanged
     | KeptAmountsReleased
     | EventClaimed
+    | EventShareSettled
+    | EventSharePutBack
     | EventFinished
     | EventSkipped
     | EventPutBack

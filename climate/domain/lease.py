@@ -13,8 +13,9 @@ from functools import reduce
 from typing import Any
 from uuid import UUID
 
-from climate.domain import facts
+from climate.domain import event_share, facts
 from climate.domain.errors import NotFound
+from climate.domain.event_share import OK, Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.period import Period
 from climate.domain.status import (
@@ -131,6 +132,8 @@ class Event:
     updated_at: datetime | None = None
     name: str = ""
     """The client's type of an additional event."""
+    shares: tuple[Share, ...] = ()
+    """One for each resource type, once it was claimed, where the lease has several types."""
 
     @property
     def type(self) -> str:
@@ -146,6 +149,11 @@ class Event:
     def carried_out(self) -> bool:
         """Whether its work was done: an event that was cancelled or skipped is DONE too."""
         return self.status is DONE and self.outcome not in (CANCELLED, SKIPPED)
+
+    def is_done_for(self, resource_type: str) -> bool:
+        """Whether its work was done for the reservations of that type, be it under way for others still."""
+        settled = any((share.resource_type, share.outcome) == (resource_type, OK) for share in self.shares)
+        return settled or self.carried_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +223,23 @@ class Lease:
 
     @property
     def reservation_status(self) -> ReservationStatus:
-        """Of each reservation of the lease."""
+        """Of the reservations of the lease, but for those of which `status_of` knows more."""
         start, end = self._edges
         if self.gone or end is DONE:
             return ReservationStatus.DELETED
         return {DONE: ReservationStatus.ACTIVE, ERROR: ReservationStatus.ERROR}.get(start, ReservationStatus.PENDING)
+
+    def status_of(self, reservation: Reservation) -> ReservationStatus:
+        """Of one reservation, which may be ahead of those of other types."""
+        common, of_type = self.reservation_status, reservation.resource_type
+        if common is ReservationStatus.DELETED or self.event(EventKind.END).is_done_for(of_type):
+            return ReservationStatus.DELETED
+        return ReservationStatus.ACTIVE if self.event(EventKind.START).is_done_for(of_type) else common
+
+    @property
+    def resource_types(self) -> tuple[str, ...]:
+        """The types of its reservations, each once."""
+        return tuple(dict.fromkeys(reservation.resource_type for reservation in self.reservations))
 
     @property
     def hold_state(self) -> HoldState:
@@ -229,10 +249,15 @@ class Lease:
             return HoldState.RELEASED
         return HoldState.HELD if start is UNDONE and not self.touched else HoldState.ACTIVE
 
-    def state_of(self, hold: AmountHold) -> HoldState:
-        """Of an amount that it holds: one that is kept outlasts a lease that was handed over."""
-        kept = hold.kept and self.event(EventKind.START).carried_out
-        return HoldState.ACTIVE if kept else self.hold_state
+    def hold_state_of(self, reservation: Reservation) -> HoldState:
+        """Of what one reservation holds: it is given up once the end is done for its type."""
+        over = self.event(EventKind.END).is_done_for(reservation.resource_type)
+        return HoldState.RELEASED if over else self.hold_state
+
+    def state_of(self, reservation: Reservation, hold: AmountHold) -> HoldState:
+        """Of an amount that a reservation holds: one that is kept outlasts a lease that was handed over."""
+        kept = hold.kept and self.event(EventKind.START).is_done_for(reservation.resource_type)
+        return HoldState.ACTIVE if kept else self.hold_state_of(reservation)
 
     @property
     def touched(self) -> bool:
@@ -342,10 +367,13 @@ def _part_moved(lease: Lease, part_id: UUID, **changes: Any) -> Lease:
 
 def _event_moved(lease: Lease, fact: Fact) -> Lease:
     match fact:
-        case facts.EventClaimed(event_id, at, token):
+        case facts.EventClaimed(event_id, at, token, claimed):
             event = lease.event(event_id)
             tries, first = event.attempts + 1, event.first_claimed_at or at
-            return _with(lease, event_id, at, status=IN_PROGRESS, token=token, attempts=tries, first_claimed_at=first)
+            begun = {"status": IN_PROGRESS, "token": token, "attempts": tries, "first_claimed_at": first}
+            return _with(lease, event_id, at, **begun, shares=event_share.claimed(event.shares, claimed))
+        case facts.EventShareSettled() | facts.EventSharePutBack():
+            return _share_moved(lease, fact)
         case facts.EventFinished(event_id, at, outcome):
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=None)
         case facts.EventSkipped(event_id, at, outcome, reason):
@@ -361,8 +389,16 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             return _with(lease, event_id, at, status=UNDONE, run_at=run_at, reason=reason, attempts=attempts)
         case facts.EventRequeued(event_id, at):
             anew = {"attempts": 0, "first_claimed_at": None, "outcome": None, "reason": None}
-            return _with(lease, event_id, at, status=UNDONE, run_at=at, **anew)
+            done = tuple(share for share in lease.event(event_id).shares if share.outcome == OK)
+            return _with(lease, event_id, at, status=UNDONE, run_at=at, **anew, shares=done)
     raise ValueError(f"unknown fact {type(fact).__name__}")
+
+
+def _share_moved(lease: Lease, fact: facts.EventShareSettled | facts.EventSharePutBack) -> Lease:
+    """A share and, where it has trouble, the reason of its event."""
+    event = lease.event(fact.event_id)
+    shares, said = event_share.moved(event.shares, fact)
+    return _with(lease, event.id, fact.at, shares=shares, reason=said or event.reason)
 
 
 def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:

@@ -192,9 +192,24 @@ class Turn:
     token: int = 0
 
     def did(self, kind: EventKind) -> bool:
-        """Whether the work of that event has just been done."""
-        was, now = (next((e for e in lease.events if e.kind is kind), None) for lease in (self.before, self.after))
+        """Whether the work of that event has just been done, for all reservations."""
+        was, now = self._pair(kind)
         return now is not None and now.carried_out and not (was and was.status is DONE)
+
+    def did_for(self, kind: EventKind, resource_type: str) -> bool:
+        """Whether the work of that event has just been done for the reservations of a type."""
+        was, now = self._pair(kind)
+        before = was is not None and (was.status is DONE or was.is_done_for(resource_type))
+        return now is not None and now.is_done_for(resource_type) and not before
+
+    def did_for_some(self, kind: EventKind) -> bool:
+        """Whether the work of that event has just been done for the reservations of any type."""
+        return any(self.did_for(kind, resource_type) for resource_type in self.after.resource_types)
+
+    def _pair(self, kind: EventKind) -> tuple[Event | None, Event | None]:
+        """The event as it was and as it is."""
+        was, now = (next((e for e in lease.events if e.kind is kind), None) for lease in (self.before, self.after))
+        return was, now
 
     @property
     def additional(self) -> tuple[Event, ...]:
@@ -218,9 +233,10 @@ def follow(
     in its own time.
     """
     for reservation in turn.after.reservations:
-        if turn.did(EventKind.START) or turn.did(EventKind.ADJUST):
+        of_type = reservation.resource_type
+        if turn.did_for(EventKind.START, of_type) or turn.did_for(EventKind.ADJUST, of_type):
             yield from _lent(turn, reservation, places)
-        if turn.did(EventKind.END):
+        if turn.did_for(EventKind.END, of_type):
             yield from _returned(turn, reservation, places, cleaning, promised)
         yield from _dropped(turn, reservation, places)
 

@@ -1,7 +1,7 @@
 """Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -12,26 +12,27 @@ from structlog.contextvars import bound_contextvars
 from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.connections import reading
 from climate.context import Climate
-from climate.domain import pools, schedule
-from climate.domain.facts import Fact
-from climate.domain.lease import Event, Lease, Reservation
+from climate.domain import pools, schedule, shares
+from climate.domain.facts import ClaimedShare, Fact
+from climate.domain.lease import Event, Lease, Reservation, fold
 from climate.domain.policy import Caller, require
 from climate.domain.pools import LENT, HostPlace, Pool, Turn
 from climate.domain.schedule import AdditionalEvent, Verdict
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent, ResourcePlugin, not_loaded
 from climate.service import lease_parts, lifecycle, moves, notices, preparing, readiness, telling
+from climate.service.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.service.unit import work
 from climate.store import actions, claims, inventory_pools, leases, places
 from climate.store.claims import Limits, Message
+from climate.store.leases import Change
 
 log = structlog.get_logger(__name__)
 
 BATCH = 200
-QUEUE = "events"
 
 HANDS_OVER = (EventKind.START, EventKind.ADJUST)
 HOOKS: Mapping[str, str] = {
@@ -54,11 +55,17 @@ def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
             return 0
         found = leases.get_many(conn, {lease_id for lease_id, _ in due})
         ready = list(_most_urgent(found.values(), {event_id for _, event_id in due}, now))
-        tokens = claims.tokens(conn, len(ready))
-        author = system(by)
-        facts = [schedule.claim(lease, event, token, now) for (lease, event), token in zip(ready, tokens, strict=True)]
-        leases.record_many(conn, author, [(lease, [fact]) for (lease, _), fact in zip(ready, facts, strict=True)])
-        rung = [Message(f.event_id, f.token, _queue(lease)) for (lease, _), f in zip(ready, facts, strict=True)]
+        types = [shares.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
+        tokens = iter(claims.tokens(conn, sum(max(1, len(apart)) for apart in types)))
+        changes: list[Change] = []
+        rung: list[Message] = []
+        for (lease, event_id), apart in zip(ready, types, strict=True):
+            claimed = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in apart)
+            fact = schedule.claim(lease, event_id, claimed[0].token if claimed else next(tokens), now)
+            changes.append((lease, [replace(fact, shares=claimed)]))
+            rung += [Message(event_id, one.token, queue_of(one.resource_type)) for one in claimed]
+            rung += [] if claimed else [Message(event_id, fact.token, _queue(lease))]
+        leases.record_many(conn, system(by), changes)
         claims.open_many(conn, rung, by, now)
     return len(ready)
 
@@ -72,12 +79,9 @@ def _most_urgent(found: Iterable[Lease], may_run: Collection[UUID], now: datetim
 
 
 def _queue(lease: Lease) -> str:
-    """A queue per resource type, so that a slow plugin delays nobody else's events."""
-    return queue_of(lease.reservations[0].resource_type) if lease.reservations else QUEUE
-
-
-def queue_of(resource_type: str) -> str:
-    return f"{QUEUE}.{resource_type}"
+    """The queue of an event that is run as a whole: that of the lease's only type."""
+    types = lease.resource_types
+    return queue_of(types[0]) if len(types) == 1 else QUEUE
 
 
 def to_send(climate: Climate) -> list[Message]:
@@ -87,22 +91,41 @@ def to_send(climate: Climate) -> list[Message]:
 
 
 def rescue(climate: Climate, by: str) -> int:
-    """Put back what a worker began and did not finish in its time; how many that were."""
+    """Put back what a worker began and did not finish in its time; how many that were.
+
+    A share that no worker of its type has begun when its lease is over is given up: the end must not wait for it.
+    """
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        lost = [
-            (lease, event, token) for lease, event, token in claims.lost(conn, now) if claims.settle(conn, event, token)
-        ]
-        found = leases.get_many(conn, [lease_id for lease_id, _, _ in lost])
-        changes = [
-            (found[lease_id], [schedule.fall_short(found[lease_id], event_id, now, "worker lost", climate.chance())])
-            for lease_id, event_id, _ in lost
-        ]
-        leases.record_many(conn, system(by), changes)
-        if lost:
+        stranded = claims.stranded(conn, now)
+        if not stranded:
+            return 0
+        found = leases.get_many(conn, [one.lease_id for one in stranded])
+        happened: dict[UUID, list[Fact]] = {}
+        count = 0
+        for one in stranded:
+            lease = fold(happened.get(one.lease_id, []), found[one.lease_id])
+            outcome = _lost(climate, one.event_id) if one.is_begun else _not_begun(lease, one.event_id, now)
+            if outcome is not None and claims.settle(conn, one.event_id, one.token):
+                facts = facts_of(conn, lease, Message(one.event_id, one.token), by, outcome, now)
+                happened.setdefault(one.lease_id, []).extend(facts)
+                count += 1
+        leases.record_many(conn, system(by), [(found[lease_id], facts) for lease_id, facts in happened.items()])
+        if count:
             claims.wake_poller(conn)
-            log.warning("events rescued from lost workers", count=len(lost))
-    return len(lost)
+            log.warning("events rescued from lost workers", count=count)
+    return count
+
+
+def _lost(climate: Climate, event_id: UUID) -> Outcome:
+    return lambda lease, now: [schedule.fall_short(lease, event_id, now, "worker lost", climate.chance())]
+
+
+def _not_begun(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
+    """The outcome of a share that nobody has begun; None where it makes sense still."""
+    event = lease.event(event_id)
+    why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else schedule.verdict(lease, event, now)
+    return None if why is Verdict.RUN else lambda lease, now: [schedule.pass_over(lease, event_id, why, now)]
 
 
 def next_due(climate: Climate) -> timedelta | None:
@@ -128,6 +151,13 @@ class _Run:
     """Hosts that would be released, on which another lease counts."""
     backends: Mapping[int, str] = field(default_factory=dict)
     """What the cloud calls the places of inventories, by their numbers."""
+
+    @property
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Those that the run is for: all, or those of the type of its share."""
+        share = shares.under(self.event, self.token)
+        own = self.lease.reservations
+        return own if share is None else tuple(r for r in own if r.resource_type == share.resource_type)
 
 
 def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
@@ -172,9 +202,6 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | 
     return _Run(climate, lease, event, token, worker, now, held, promised, backends)
 
 
-Outcome = Callable[[Lease, datetime], Sequence[Fact]]
-
-
 def _act(begun: _Run, steps: Steps) -> Outcome:
     """Run the hook of every reservation, one's trouble not keeping the others from theirs.
 
@@ -185,7 +212,7 @@ def _act(begun: _Run, steps: Steps) -> Outcome:
     troubles: list[Exception] = []
     lacking: dict[UUID, list[HostPlace]] = {}
     # Nothing of a hold was asked of the cloud: its end is a matter of the rows alone.
-    for reservation in () if begun.event.kind is EventKind.EXPIRE else begun.lease.reservations:
+    for reservation in () if begun.event.kind is EventKind.EXPIRE else begun.reservations:
         try:
             lacking[reservation.id] = _hook(begun, steps, reservation)
             lease_parts.act(begun.climate, begun.event.kind, begun.lease, reservation)
@@ -230,7 +257,7 @@ def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) ->
 
 def _lent(begun: _Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:
     lease = begun.lease
-    started = lease.event(EventKind.START).carried_out
+    started = lease.event(EventKind.START).is_done_for(reservation.resource_type)
     cleaned = moves.cleaning_time(begun.climate.settings) is not None
     lent = [place for place in begun.places.values() if (place.pool, place.reservation_id) == (LENT, reservation.id)]
     return Lent(
@@ -284,7 +311,7 @@ def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outco
         return None
     actions.tick_off(conn, event.id, event.due_at, done)
     now = climate.now(conn)
-    facts = list(outcome(lease, now))
+    facts = facts_of(conn, lease, Message(event.id, begun.token), begun.worker, outcome, now)
     # These facts say what became of an event, and nothing that was read from rows: the journal is not folded for them.
     after = leases.record_many(conn, system(begun.worker), [(lease, facts)])[0]
     turn = Turn(lease, after, now, begun.token)
@@ -292,9 +319,17 @@ def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outco
     told = [*telling.of_lease(turn), *telling.of_hosts(moved), *lifecycle.of(climate.settings, lease, after)]
     notices.tell(conn, now, *told)
     wake_if_soon(climate, conn, after, now)
-    if after.hold_state is HoldState.RELEASED and any(r.holds or r.addresses or r.amounts for r in after.reservations):
+    if _gave_back(lease, after):
         claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
     return facts
+
+
+def _gave_back(before: Lease, after: Lease) -> bool:
+    """Whether something that others may be waiting for is no longer held."""
+    was, now = (
+        {r.id for r in lease.reservations if lease.hold_state_of(r) is HoldState.RELEASED} for lease in (before, after)
+    )
+    return any(r.id in now - was and (r.holds or r.addresses or r.amounts) for r in after.reservations)
 
 
 def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:

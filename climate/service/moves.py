@@ -30,7 +30,7 @@ def follow(climate: Climate, conn: Connection, author: Caller, turn: Turn) -> Se
     if not numbers or (before.events == after.events and before.reservations == after.reservations):
         return ()
     held = places.of(conn, numbers, lock=True)
-    promised = promised_on(conn, after) if turn.did(EventKind.END) else ()
+    promised = promised_on(conn, after) if turn.did_for_some(EventKind.END) else ()
     moves = list(pools.follow(turn, held, cleaning_time(climate.settings), promised))
     places.record(conn, author, [(place, [fact]) for place, fact in moves])
     cleaned = {place.host: fact.until for place, fact in moves if fact.pool == Pool.CLEANING and fact.until}

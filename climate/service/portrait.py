@@ -36,7 +36,7 @@ def _reservation(lease: Lease, one: Reservation, hosts: Mapping[int, Host] | Non
         "id": str(one.id),
         "resource_id": one.resource_id or str(one.id),
         "resource_type": one.resource_type,
-        "status": str(lease.reservation_status),
+        "status": str(lease.status_of(one)),
     }
     if hosts is None:
         return body

@@ -124,8 +124,10 @@ def _counts_on(lease: Lease, way: _Way) -> bool:
     assert way.running is not None
     if any(event.status is IN_PROGRESS for event in lease.events):
         return False
-    started = lease.event(EventKind.START).carried_out and not lease.event(EventKind.END).carried_out
-    return started and way.place.host in lease.reservation(way.running.reservation_id).hosts
+    reservation = lease.reservation(way.running.reservation_id)
+    of_type = reservation.resource_type
+    over = lease.event(EventKind.END).is_done_for(of_type)
+    return lease.event(EventKind.START).is_done_for(of_type) and not over and way.place.host in reservation.hosts
 
 
 def _home(climate: Climate, way: _Way, back: Return) -> bool:

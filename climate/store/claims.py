@@ -156,11 +156,12 @@ def tokens(conn: Connection, count: int) -> list[int]:
     return list(conn.scalars(select(token).select_from(series)))
 
 
-def open_many(conn: Connection, messages: Sequence[Message], by: str, now: datetime) -> None:
-    rows = [
-        {"event_id": m.event_id, "token": m.token, "queue": m.queue, "claimed_by": by, "claimed_at": now}
-        for m in messages
-    ]
+def open_many(
+    conn: Connection, messages: Sequence[Message], by: str, now: datetime, not_before: datetime | None = None
+) -> None:
+    """Open claims; nobody is rung for them before `not_before`."""
+    claimed = {"claimed_by": by, "claimed_at": now, "not_before": not_before}
+    rows = [{"event_id": m.event_id, "token": m.token, "queue": m.queue, **claimed} for m in messages]
     if rows:
         conn.execute(insert(claims), rows)
 
@@ -206,17 +207,36 @@ def settle(conn: Connection, event_id: UUID, token: int) -> bool:
     return conn.execute(_SETTLE, {"id": event_id, "held": token}).rowcount == 1
 
 
-def lost(conn: Connection, now: datetime, limit: int = 100) -> list[tuple[UUID, UUID, int]]:
-    """(lease, event, token) of claims whose worker has not been heard of; the lease rows are locked."""
+def others(conn: Connection, event_id: UUID) -> bool:
+    """Whether shares of the event are under way still.  The lease has to be locked: else there may be more soon."""
+    return bool(conn.scalar(_OTHERS, {"id": event_id}))
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """A claim that nobody works on."""
+
+    lease_id: UUID
+    event_id: UUID
+    token: int
+    is_begun: bool
+    """Whether a worker began and was not heard of since; else none came before the lease was over."""
+
+
+def stranded(conn: Connection, now: datetime, limit: int = 100) -> list[Stranded]:
+    """Claims whose worker has not been heard of, and shares without one whose lease is over; the leases are locked."""
+    begun = claims.c.started_at.is_not(None)
+    over = events.c.kind.not_in((EventKind.END, EventKind.EXPIRE)) & (leases.c.end_date <= now)
+    divided = func.jsonb_array_length(events.c.shares) > 0
     query = (
-        select(leases.c.id.label("lease_id"), claims.c.event_id, claims.c.token)
+        select(leases.c.id.label("lease_id"), claims.c.event_id, claims.c.token, begun.label("is_begun"))
         .join(events, events.c.id == claims.c.event_id)
         .join(leases, leases.c.id == events.c.lease_id)
-        .where(claims.c.started_at.is_not(None), claims.c.live_until < now)
+        .where((begun & (claims.c.live_until < now)) | (~begun & divided & over))
         .limit(limit)
         .with_for_update(of=[leases], key_share=True, skip_locked=True)
     )
-    return [(row.lease_id, row.event_id, row.token) for row in conn.execute(query)]
+    return [Stranded(*row) for row in conn.execute(query)]
 
 
 def next_due(conn: Connection, now: datetime) -> datetime | None:
@@ -248,8 +268,8 @@ def _ring() -> Any:
     waiting = select(func.count()).where(unstarted).scalar_subquery()
     seconds = func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6)) + SECONDS_EACH * waiting)
     silent = (
-        select(claims.c.event_id)
-        .where(unstarted)
+        select(claims.c.event_id, claims.c.token)
+        .where(unstarted, claims.c.not_before.is_(None) | (claims.c.not_before <= now))
         .where(
             claims.c.dispatched_at.is_(None)
             | (claims.c.dispatched_at < now - func.make_interval(0, 0, 0, 0, 0, 0, seconds))
@@ -258,7 +278,7 @@ def _ring() -> Any:
         .with_for_update(key_share=True, skip_locked=True)
         .cte("silent")
     )
-    ring = update(claims).where(claims.c.event_id == silent.c.event_id)
+    ring = update(claims).where(claims.c.event_id == silent.c.event_id, claims.c.token == silent.c.token)
     ring = ring.values(dispatched_at=now, dispatches=claims.c.dispatches + 1)
     return ring.returning(claims.c.event_id, claims.c.token, claims.c.queue)
 
@@ -279,3 +299,4 @@ _START = (
     )
 )
 _SETTLE = delete(claims).where(_MINE)
+_OTHERS = select(exists().where(claims.c.event_id == bindparam("id", type_=Uuid)))

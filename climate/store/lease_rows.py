@@ -83,7 +83,7 @@ def _reservation_rows(lease: Lease) -> list[Row]:
             "position": position,
             "resource_type": r.resource_type,
             "resource_id": r.resource_id,
-            "status": lease.reservation_status,
+            "status": lease.status_of(r),
             "spec": dict(r.spec),
             "exists_before_start": r.exists_before_start,
             "missing": r.missing,
@@ -111,6 +111,7 @@ def _event_rows(lease: Lease) -> list[Row]:
             "first_claimed_at": e.first_claimed_at,
             "updated_at": e.updated_at,
             "name": e.name,
+            "shares": codec.encode(e.shares),
         }
         for e in lease.events
     ]
@@ -127,7 +128,7 @@ def _allocation_rows(lease: Lease) -> list[Row]:
             "host": hold.host,
             "during": f'["{hold.during.start}","{hold.during.end}")',
             "kind": "lease",
-            "state": lease.hold_state,
+            "state": lease.hold_state_of(r),
             "slots": hold.slots,
             "vcpus": hold.slots * int(r.spec.get("vcpus") or 0),
             "memory_mb": hold.slots * int(r.spec.get("memory_mb") or 0),
@@ -148,7 +149,7 @@ def _address_rows(lease: Lease) -> list[Row]:
             "reservation_id": r.id,
             "number": hold.number,
             "during": f'["{hold.during.start}","{hold.during.end}")',
-            "state": lease.hold_state,
+            "state": lease.hold_state_of(r),
         }
         for r in lease.reservations
         for hold in r.addresses
@@ -166,7 +167,7 @@ def _amount_rows(lease: Lease) -> list[Row]:
             "number": hold.number,
             "amount": hold.amount,
             "during": f'["{hold.during.start}","{hold.during.end}")',
-            "state": lease.state_of(hold),
+            "state": lease.state_of(r, hold),
         }
         for r in lease.reservations
         for hold in r.amounts

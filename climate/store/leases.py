@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.domain.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
@@ -343,6 +344,7 @@ def _event(e: dict[str, Any]) -> Event:
         first_claimed_at=_time(e["first_claimed_at"]) if e["first_claimed_at"] else None,
         updated_at=_time(e["updated_at"]) if e["updated_at"] else None,
         name=e["name"],
+        shares=tuple(Share(**share) for share in e["shares"]),
     )
 
 

@@ -102,6 +102,8 @@ events = Table(
     Column("first_claimed_at", Time),
     Column("updated_at", Time),
     Column("name", Text, nullable=False, server_default=""),
+    # Of a lease with several resource types: how far the event is with each of them.
+    Column("shares", JSONB, nullable=False, server_default="[]"),
     CheckConstraint("status IN ('UNDONE', 'IN_PROGRESS', 'DONE', 'ERROR')", name="status_known"),
     CheckConstraint("status <> 'IN_PROGRESS' OR token > 0", name="claimed_with_token"),
     Index(
@@ -119,11 +121,14 @@ events = Table(
 claims = Table(
     "claims",
     metadata,
+    # Several rows for an event of a lease with several resource types: a share each, with a token of its own.
     Column("event_id", ForeignKey("events.id"), primary_key=True),
-    Column("token", BigInteger, nullable=False),
+    Column("token", BigInteger, primary_key=True, autoincrement=False),
     Column("queue", Text, nullable=False),
     Column("claimed_by", Text, nullable=False),
     Column("claimed_at", Time, nullable=False),
+    # Of a share that was put back while others are under way: nobody is rung for it before that.
+    Column("not_before", Time),
     Column("dispatched_at", Time),
     Column("dispatches", Integer, nullable=False, server_default="0"),
     Column("started_at", Time),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from climate.cli import demo_hosts
+from climate.cli import demo_hosts, demo_storage
 from climate.cli.client import Client
 from climate.cli.clouds import entry, find
 from climate.cli.demo import STEPS, perform
@@ -274,3 +274,37 @@ def test_nothing_saved_is_not_told_as_saved(play: Play, wire: Wire, off: float, 
     with pytest.raises(Unseen, match="the report says"):
         demo_hosts.hours_are_told(play)
     assert [asked.method for asked in wire.asked][-1] == "GET"
+
+
+def storage_ended(wire: Wire, play: Play) -> list[tuple[int, Any, dict[str, str]]]:
+    """A play with a lease of storage that was ended; the answers to its looks until then."""
+    events = [{"id": "e1", "event_type": "end_lease", "time": START}]
+    lease = wire.add_lease("storage", status="TERMINATED", events=events, reservations=[{"id": "r1"}])
+    play.storage, play.server = lease, "s1"
+    assert play.member.token.id
+    story = [{"kind": "EventFinished", "at": "2030-01-01T12:00:01.000000", "body": {"event_id": "e1"}}]
+    return [(200, {"lease": lease}, {}), (200, {"lease": lease}, {}), (200, {"history": story}, {})]
+
+
+VOLUME = {"id": "v1", "size": 1, "status": "in-use", "metadata": {"reservation_id": "r1"}}
+
+
+@pytest.mark.parametrize(
+    ("volumes", "attached", "status", "why"),
+    [
+        ([VOLUME], [], "ACTIVE", "the volume is there still"),
+        ([], [{"volumeId": "v1"}], "ACTIVE", "the server has"),
+        ([], [], "SHUTOFF", "does not run any more"),
+    ],
+)
+def test_storage_that_is_not_gone_with_its_lease_is_seen(
+    play: Play, wire: Wire, volumes: list[Any], attached: list[Any], status: str, why: str
+) -> None:
+    wire.answers = [
+        *storage_ended(wire, play),
+        (200, {"volumes": volumes}, {}),
+        *([] if volumes else [(200, {"volumeAttachments": attached}, {})]),
+        *([] if volumes or attached else [(200, {"server": {"id": "s1", "status": status}}, {})]),
+    ]
+    with pytest.raises(Unseen, match=why):
+        demo_storage.storage_goes(play)

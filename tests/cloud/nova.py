@@ -150,7 +150,7 @@ def _placement_version() -> Response:
 
 
 @contextmanager
-def nova(folder: Path) -> Iterator[tuple[Nova, Cloud]]:
+def nova(folder: Path, *, blazar_filter: bool = False) -> Iterator[tuple[Nova, Cloud]]:
     """The cloud, and the port over it; it asks nobody who he is."""
     there, app = Nova(), Flask("nova")
     routes: tuple[tuple[str, str, Callable[..., Response]], ...] = (
@@ -181,4 +181,4 @@ def nova(folder: Path) -> Iterator[tuple[Nova, Cloud]]:
             "placement_endpoint_override": f"{here}/placement",
         }
         (folder / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"nova": entry}}))
-        yield there, openstack.of("nova", str(folder / "clouds.yaml"))
+        yield there, openstack.of("nova", str(folder / "clouds.yaml"), blazar_filter=blazar_filter)

@@ -64,9 +64,9 @@ def lent_hosts_have_one_lease(site: Site, known: list[Lease], there: dict[int, H
         if place.pool is Pool.LENT:
             assert place.reservation_id is not None
             lease, r = owners[place.reservation_id]
-            assert lease.hold_state is HoldState.ACTIVE, f"{place} of a lease that is over: {lease}"
+            assert lease.hold_state_of(r) is HoldState.ACTIVE, f"{place} of a lease that is over: {lease}"
             assert place.host in r.hosts, f"{place} is not held by its lease: {lease}"
-    in_force = {str(r.id) for lease, r in owners.values() if lease.hold_state is HoldState.ACTIVE}
+    in_force = {str(r.id) for lease, r in owners.values() if lease.hold_state_of(r) is HoldState.ACTIVE}
     for name in HOSTS:
         pool = site.cloud.pool_of(name)
         assert pool is None or pool in KEPT or pool in in_force, f"the cloud lends {name} to {pool}"

@@ -17,12 +17,18 @@ OVERLAPS = """
 """
 UNCLAIMED = """
     SELECT count(*) FROM events e FULL JOIN claims c ON c.event_id = e.id
-    WHERE (e.status = 'IN_PROGRESS') <> (c.event_id IS NOT NULL) OR e.token <> c.token
+    WHERE (e.status = 'IN_PROGRESS') <> (c.event_id IS NOT NULL)
+    OR e.shares = '[]' AND e.token <> c.token
+    OR e.shares <> '[]' AND c.token IS NOT NULL
+        AND NOT e.shares @> jsonb_build_array(jsonb_build_object('token', c.token))
 """
 STATUSES = "SELECT id, status FROM leases"
 STATES = """
-    SELECT r.lease_id, array_agg(DISTINCT a.state) FROM allocations a JOIN reservations r ON r.id = a.reservation_id
-    GROUP BY r.lease_id
+    SELECT reservation_id, array_agg(DISTINCT state)
+    FROM (
+        SELECT reservation_id, state FROM allocations UNION ALL SELECT reservation_id, state FROM floating_allocations
+    ) AS held
+    GROUP BY reservation_id
 """
 
 
@@ -59,7 +65,8 @@ def the_engine_is_sound(world: World, known: Iterable[Lease]) -> None:
     for lease in known:
         running = [event for event in lease.events if event.status is IN_PROGRESS]
         assert len(running) <= 1  # 5
-        assert states.get(lease.id, [lease.hold_state]) == [lease.hold_state]
+        for r in lease.reservations:
+            assert states.get(r.id, [lease.hold_state_of(r)]) == [lease.hold_state_of(r)]
 
 
 def every_host_is_in_one_pool(world: World, known: Iterable[Lease]) -> None:
@@ -69,8 +76,8 @@ def every_host_is_in_one_pool(world: World, known: Iterable[Lease]) -> None:
     may_have = {
         str(r.id): {HOSTS[number - 1] for number in r.hosts}
         for lease in known
-        if lease.hold_state is HoldState.ACTIVE
         for r in lease.reservations
+        if lease.hold_state_of(r) is HoldState.ACTIVE
     }
     for pool, hosts in pools.items():
         assert pool == FREEPOOL or hosts <= may_have[pool], "a pool is lent to no lease, or more of it than is held"

@@ -25,8 +25,8 @@ from tests.installed import installed_plugins
 
 HOSTS = ("h1", "h2", "h3", "h4")
 TABLES = (
-    "journal, leases, reservations, events, allocations, floating_allocations, claims, actions, idempotency_keys, "
-    "maintenance_windows, host_power, cleanings, pool_terms, limits, notices"
+    "journal, leases, reservations, events, allocations, floating_allocations, inventory_allocations, claims, actions, "
+    "idempotency_keys, maintenance_windows, host_power, cleanings, pool_terms, limits, notices"
 )
 
 
@@ -151,8 +151,8 @@ class World:
         taken = {
             hold.host
             for lease in self.leases()
-            if lease.hold_state is not HoldState.RELEASED
             for r in lease.reservations
+            if lease.hold_state_of(r) is not HoldState.RELEASED
             for hold in r.holds
             if hold.during.overlaps(period)
         }

@@ -91,8 +91,8 @@ class Play:
 
 def held(lease: Lease) -> list[AmountHold]:
     """What counts of a lease."""
-    own = [hold for r in lease.reservations for hold in r.amounts]
-    return [hold for hold in own if lease.state_of(hold) is not HoldState.RELEASED]
+    own = [(r, hold) for r in lease.reservations for hold in r.amounts]
+    return [hold for r, hold in own if lease.state_of(r, hold) is not HoldState.RELEASED]
 
 
 def check(fits: bool, act: Callable[[], object]) -> None:

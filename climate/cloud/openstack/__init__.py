@@ -15,10 +15,11 @@ from climate.settings import SettingError
 INSTALL = "CLIMATE_CLOUD=openstack needs the package openstacksdk: pip install 'climate[openstack]'"
 
 
-def of(entry: str, config: str = "") -> Cloud:
+def of(entry: str, config: str = "", *, blazar_filter: bool = False) -> Cloud:
     """The cloud of an entry of the clouds.yaml at the path `config`, or where the SDK looks for one.
 
-    Speaks to nobody yet.  SettingError without the package, the file or the entry.
+    With `blazar_filter` lent pools are marked as blazar-nova's BlazarFilter reads
+    them.  Speaks to nobody yet.  SettingError without the package, the file or the entry.
     """
     try:
         from climate.cloud.openstack.connection import connect
@@ -26,4 +27,4 @@ def of(entry: str, config: str = "") -> Cloud:
         from climate.cloud.openstack.remote import Remote
     except ModuleNotFoundError as error:
         raise SettingError(f"{INSTALL} ({error.name} was not found)") from None
-    return OpenStackCloud(Remote(connect(entry, config)))
+    return OpenStackCloud(Remote(connect(entry, config)), blazar_filter)

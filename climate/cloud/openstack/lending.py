@@ -1,10 +1,11 @@
 """Hosts between the pools of a cloud: kept, lent to a project, closed, taken back, and moved one by one."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
-from climate.cloud.openstack import book, fences, granting, pools, servers
-from climate.cloud.openstack.fences import Changes
+from climate.cloud.openstack import blazar_filter, book, fences, granting, pools, servers
+from climate.cloud.openstack.fences import Changes, Metadata
 from climate.cloud.openstack.pools import BOOK, CLOSED, NOBODY, OWNER, PROMISED, TENANT, Look, Pool
 from climate.cloud.openstack.remote import Remote
 
@@ -54,8 +55,11 @@ def withdraw(remote: Remote, host: str) -> None:
         raise Refused(f"host {host} is lent")
 
 
-def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-    """Make a pool for a project and move hosts of the reservation pool into it; it is open then."""
+def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token: int, marks: Metadata) -> None:
+    """Make a pool for a project and move hosts of the reservation pool into it; it is open then.
+
+    `marks` are what BlazarFilter reads: with them preemptible servers leave the hosts first.
+    """
     seen = pools.look(remote)
     _check(seen, name, hosts, token)
     for host in hosts:
@@ -66,9 +70,27 @@ def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token
     granting.check_unused(remote, seen, hosts)
     book.fence(remote, seen, map(fences.of_host, hosts), token)
     pool = pools.ensure(remote, seen, name)
-    _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None, PROMISED: None}, token)
+    _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None, PROMISED: None, **marks}, token)
+    if marks:
+        _free_of_preemptibles(remote, seen, pool, hosts)
+        pool = replace(pool, hosts=pool.hosts | set(hosts))
     for host in hosts:
         _into(remote, seen, host, FREEPOOL, pool)
+
+
+def _free_of_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
+    """Delete the preemptible servers of hosts that come from the reservation pool; NotYet while there are any.
+
+    Such a host is put into the lent pool first: in two pools, BlazarFilter lets no other preemptible server there.
+    """
+    free = seen.pools.get(FREEPOOL)
+    coming = [host for host in hosts if free is not None and host in free.hosts]
+    for host in coming:
+        if host not in pool.hosts:
+            pools.join(remote, seen.names, host, pool)
+    left = blazar_filter.evict(remote, coming)
+    if left:
+        raise NotYet(f"{left} preemptible servers are being deleted")
 
 
 def close(remote: Remote, name: str, token: int) -> None:
@@ -78,7 +100,7 @@ def close(remote: Remote, name: str, token: int) -> None:
     _check(seen, name, pool.hosts if pool else (), token)
     if pool is not None:
         book.fence(remote, seen, map(fences.of_host, sorted(pool.hosts)), token)
-        _mark(remote, pool, _SHUT, token)
+        _mark(remote, pool, {**_SHUT, **blazar_filter.shut(pool)}, token)
 
 
 def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: str | None) -> None:
@@ -91,7 +113,7 @@ def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: s
     book.fence(remote, seen, map(fences.of_host, sorted(held)), token)
     if pool is None:
         return
-    _mark(remote, pool, _SHUT, token)
+    _mark(remote, pool, {**_SHUT, **blazar_filter.shut(pool)}, token)
     left = len(servers.on(remote, inside)) if to == FREEPOOL else 0
     if left:
         raise NotYet(f"{left} servers are still on the hosts of {name}")

@@ -13,7 +13,7 @@ from climate.cloud import (
     LeasePool,
     Refused,
 )
-from climate.cloud.openstack import acts, flavors, granting, hosts, lending, pools, promising, servers
+from climate.cloud.openstack import acts, blazar_filter, flavors, granting, hosts, lending, pools, promising, servers
 from climate.cloud.openstack import addresses as floating
 from climate.cloud.openstack.remote import Remote
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
@@ -24,6 +24,8 @@ class OpenStackCloud:
     """Hosts are the hypervisors of a cloud elsewhere, pools its aggregates."""
 
     remote: Remote
+    blazar_filter: bool = False
+    """Whether BlazarFilter guards the pools there."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return hosts.find(self.remote, name)
@@ -47,7 +49,8 @@ class OpenStackCloud:
         return promising.listed(pools.look(self.remote))
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        lending.lend(self.remote, pool, project_id, hosts, token)
+        marks = blazar_filter.marks(pool, project_id) if self.blazar_filter else {}
+        lending.lend(self.remote, pool, project_id, hosts, token, marks)
 
     def close(self, pool: str, token: int) -> None:
         lending.close(self.remote, pool, token)

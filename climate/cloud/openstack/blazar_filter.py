@@ -1,0 +1,44 @@
+"""What blazar-nova's BlazarFilter reads of a pool, and the preemptible servers that it lets onto free hosts.
+
+The filter takes an aggregate for a pool by its availability zone.  A project
+gets in as `blazar:owner`, or by a key that is the project's id.
+"""
+
+from collections.abc import Collection, Mapping
+
+from climate.cloud.openstack import servers
+from climate.cloud.openstack.fences import Changes, Metadata
+from climate.cloud.openstack.pools import Pool
+from climate.cloud.openstack.remote import Body, Remote
+
+ZONE, ZONE_PREFIX = "availability_zone", "blazar_"
+ADMITTED = "blazar:project"
+"""Value of the key that is the id of a project which may use the pool."""
+
+PREEMPTIBLE = "blazar:preemptible"
+"""Extra spec of a flavor whose servers run on free hosts until these are lent."""
+
+TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
+
+
+def marks(name: str, project_id: str) -> Metadata:
+    """Return the metadata by which the filter knows a pool and lets a project in."""
+    return {ZONE: f"{ZONE_PREFIX}{name}", project_id: ADMITTED}
+
+
+def shut(pool: Pool) -> Changes:
+    """Return the changes after which the filter lets no project into a pool; its zone stays, and keeps others off."""
+    return dict.fromkeys(key for key, value in pool.metadata.items() if value == ADMITTED)
+
+
+def evict(remote: Remote, hosts: Collection[str]) -> int:
+    """Delete the preemptible servers on these hosts; how many there were."""
+    found = [each for each in servers.on(remote, hosts) if _is_preemptible(each)]
+    for each in found:
+        remote.delete(f"/servers/{each['id']}")
+    return len(found)
+
+
+def _is_preemptible(server: Body) -> bool:
+    specs: Mapping[str, str] = server["flavor"].get("extra_specs") or {}
+    return str(specs.get(PREEMPTIBLE, "")).strip().lower() in TRUE

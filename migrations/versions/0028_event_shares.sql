@@ -1,0 +1,7 @@
+ALTER TABLE events ADD COLUMN shares JSONB DEFAULT '[]' NOT NULL;
+
+ALTER TABLE claims ADD COLUMN not_before TIMESTAMP WITH TIME ZONE;
+
+ALTER TABLE claims DROP CONSTRAINT pk_claims;
+
+ALTER TABLE claims ADD CONSTRAINT pk_claims PRIMARY KEY (event_id, token);

@@ -1,0 +1,88 @@
+"""A Nova with blazar-nova's BlazarFilter: what the filter reads of pools, and preemptible servers on free hosts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from climate.cloud import FREEPOOL, Cloud, NotYet
+from tests.cloud.nova import Nova, nova
+
+pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of the SDK's own code
+
+N1, N2 = "n1.example.org", "n2.example.org"
+SPOT: dict[str, Any] = {"original_name": "spot", "extra_specs": {"blazar:preemptible": "True"}}
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[tuple[Nova, Cloud]]:
+    with nova(tmp_path, blazar_filter=True) as found:
+        yield found
+
+
+@pytest.fixture
+def there(both: tuple[Nova, Cloud]) -> Nova:
+    return both[0]
+
+
+@pytest.fixture
+def cloud(both: tuple[Nova, Cloud]) -> Cloud:
+    return both[1]
+
+
+def passes(there: Nova, host: str, project_id: str, hint: str | None = None, *, preemptible: bool = False) -> bool:
+    """Whether the filter lets a server of a project onto a host, with its own options but for preemptibles."""
+    aggregates = [one for one in there.aggregates.values() if host in one["hosts"]]
+    zones = [(one, str(one["metadata"].get("availability_zone", ""))) for one in aggregates]
+    pools = [one for one, zone in zones if zone.startswith("blazar_") or one["name"] == "freepool"]
+    if hint is not None:
+        named = next((one["metadata"] for one in pools if one["name"] == hint), None)
+        return named is not None and (project_id in named or named.get("blazar:owner") == project_id)
+    return [one["name"] for one in pools] == ["freepool"] if preemptible else not pools
+
+
+def test_the_filter_lets_the_project_in_by_its_hint_and_nobody_else(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1)
+    cloud.lend("r1", "demo", [N1], 1)
+    assert {"availability_zone": "blazar_r1", "demo": "blazar:project"}.items() <= there.of("r1")["metadata"].items()
+    assert passes(there, "n1", "demo", "r1")
+    assert not passes(there, "n1", "demo")
+    assert not passes(there, "n1", "other", "r1")
+    cloud.close("r1", 2)
+    assert not passes(there, "n1", "demo", "r1")
+    assert not passes(there, "n1", "demo")
+    cloud.lend("r1", "demo", [N1], 3)
+    assert passes(there, "n1", "demo", "r1")
+    cloud.take_back("r1", [N1], 4)
+    assert cloud.pools() == {FREEPOOL: {N1}}
+    assert not passes(there, "n1", "demo", "r1")
+
+
+def test_an_administrator_lets_another_project_in(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1)
+    cloud.lend("r1", "demo", [N1], 1)
+    there.of("r1")["metadata"]["friend"] = "blazar:project"
+    cloud.lend("r1", "demo", [N1], 2)
+    assert passes(there, "n1", "friend", "r1")
+    cloud.close("r1", 3)
+    assert not passes(there, "n1", "friend", "r1")
+
+
+def test_preemptible_servers_go_before_their_host_is_lent(there: Nova, cloud: Cloud) -> None:
+    for host in (N1, N2):
+        cloud.enrol(host)
+    assert passes(there, "n1", "other", preemptible=True)
+    there.run("spot-1", N1, flavor=SPOT)
+    there.run("kept", N1)
+    there.run("spot-2", N2, flavor=SPOT)
+    with pytest.raises(NotYet, match="1 preemptible servers are being deleted"):
+        cloud.lend("r1", "demo", [N1], 1)
+    assert set(there.servers) == {"kept", "spot-2"}
+    assert not passes(there, "n1", "other", preemptible=True)
+    assert there.of(FREEPOOL)["hosts"] == ["n1", "n2"]
+    cloud.lend("r1", "demo", [N1], 1)
+    assert cloud.pools() == {FREEPOOL: {N2}, "r1": {N1}}
+    there.run("own", N1, flavor=SPOT)
+    cloud.lend("r1", "demo", [N1], 2)
+    assert "own" in there.servers, "what the owner boots in his own pool stays"
