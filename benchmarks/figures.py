@@ -55,8 +55,7 @@ def step(what: str) -> Iterator[None]:
 
 def head(title: str) -> None:
     """Print the title of a table; the figures after it belong to it."""
-    global _title
-    _title = title
+    _TITLES.append(title)
     print(f"\n{title}", flush=True)
 
 
@@ -65,7 +64,7 @@ def line(what: str, figure: object, target: str = "", peer: str = "") -> None:
     notes = [f"target {target}"] if target else []
     notes += [f"{BLAZAR}: {peer}"] if peer else []
     print(f"  {what:<58} {figure}{'   (' + '; '.join(notes) + ')' if notes else ''}", flush=True)
-    RECORD.append(Figure(_title, what, str(figure), *quantity(str(figure))))
+    RECORD.append(Figure(_TITLES[-1], what, str(figure), *quantity(str(figure))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,8 @@ class Figure:
 
 RECORD: list[Figure] = []
 """All figures of this process, in the order in which they were printed."""
-_title = ""
+_TITLES = [""]
+"""The titles of all tables until now; the last one is that of the table that is being printed."""
 
 _LINE = re.compile(r"  (?P<name>\S.{57}) (?P<shown>\S.*)")
 _QUANTITY = re.compile(r"(?P<value>\d[\d,]*(?:\.\d+)?)(?P<unit>/s| ms| s| %)?")

@@ -5,7 +5,7 @@ from alembic import op
 from migrations.scripts import statements
 
 revision = "0028"
-down_revision = "0022"
+down_revision = "0027"
 
 
 def upgrade() -> None:
