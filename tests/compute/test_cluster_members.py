@@ -123,6 +123,23 @@ def test_a_member_behind_another_service_is_part_of_the_node_and_no_node_of_its_
     assert pair.here.count("compute_nodes") == 1
 
 
+def test_where_networks_are_real_no_member_is_offered_or_taken(pair: Pair) -> None:
+    assert [name for name, _ in pair.rack.driver.offers()] == ["sum"]  # type: ignore[attr-defined]
+    assert drivers(pair.rack.home, wired=True).offers() == []
+    home = pair.here.compute.home
+    finder = Elsewhere(pair.here.compute.engine, home, SERVICE, pair.ring, 60.0).find
+    assert [spec.memory_mb for spec in drivers(home, find_elsewhere=finder).nodes()] == [8192]
+    assert [spec.memory_mb for spec in drivers(home, find_elsewhere=finder, wired=True).nodes()] == [4096]
+
+
+def test_a_cluster_of_a_driver_that_there_is_not_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "nodes.yaml").write_text(CLUSTER.replace("driver: process", "driver: vcenter"))
+    driver = drivers(tmp_path)
+    assert list(driver.nodes()) == []
+    reason = "there is no driver 'vcenter' for its members, only container, memory, process, qemu"
+    assert driver.told == {"sum": reason}
+
+
 def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp_path: Path) -> None:
     server_id = booted(pair, "far")
     assert (tmp_path / RACK / "servers" / server_id).is_dir()

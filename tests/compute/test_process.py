@@ -47,7 +47,8 @@ def test_whoever_has_started_everything_knows_where_all_drivers_keep_their_guest
     members = drivers(tmp_path).members
     folders = {one.folder for one in members.values() if isinstance(one, (ProcessDriver, QemuDriver))}
     assert folders == {tmp_path / name for name in guard.SERVERS}
-    assert set(members) == {"memory", "process", "container", "qemu"}
+    # The servers of a cluster are those of its members' drivers.
+    assert set(members) == {"memory", "process", "container", "qemu", "cluster"}
 
 
 @pytest.mark.parametrize("content", ["- {vcpus: 1}", "just text", "[", "- {name: a, vcpus: x}", "- {name: a}"])

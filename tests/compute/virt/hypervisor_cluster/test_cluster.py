@@ -45,6 +45,10 @@ def test_vd_8_the_node_is_the_sum_of_its_members_and_grows_with_them(lab: Lab) -
     assert sizes(lab) == (8, 12288, 80)
 
 
+def test_images_find_a_cluster_by_what_its_members_run(lab: Lab) -> None:
+    assert lab.node.supported == lab.local.kinds()
+
+
 def test_reserved_memory_is_that_of_all_members(lab: Lab) -> None:
     spec = replace(lab.read()[0], reserved_ram_mb=100, ram_ratio=1.5)
     node = replace(lab.driver, read_nodes=lambda: [spec]).nodes()[0]
