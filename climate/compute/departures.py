@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import structlog
 
-from climate.compute import guests, plugging, shared_home
+from climate.compute import guests, live_moving, plugging, shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, EVACUATION, Migration
-from climate.compute.server import MIGRATE, REVERT, Server
+from climate.compute.server import LIVE_MIGRATE, MIGRATE, REVERT, Server
 from climate.compute.store import migrations as rows
 from climate.compute.store import servers, wishes
 from climate.compute.store.migrations import Whereabouts
@@ -35,7 +35,7 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
     Servers whose destination went down before they had arrived go on here.
     """
     with reading(compute.engine) as conn:
-        found = rows.held_by(conn, compute.service_host, MIGRATE, server_id)
+        found = rows.held_by(conn, compute.service_host, (MIGRATE, LIVE_MIGRATE), server_id)
     over = [one.migration for one in found if one.over]
     for migration in over:
         try:
@@ -47,6 +47,7 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
             plugging.sweep(compute)
     if any(one.away for one in found):
         _take_back(compute)
+        live_moving.take_back(compute)
 
 
 def forget(compute: Compute) -> None:

@@ -93,7 +93,6 @@ def put_right(compute: Compute) -> None:
     _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
     _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
     departures.clear(compute)
-    live_moving.take_back(compute)
     live_moving.drop_strays(compute)
     try:
         plugging.sweep(compute)

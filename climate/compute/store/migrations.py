@@ -72,7 +72,8 @@ _FREE = text("""
 
 # A server that is under way, or waits to be confirmed, has its way back there: then its migration is not over.
 _HELD_BY = text(f"""
-    SELECT {_COLUMNS}, s.id IS NULL AS over, coalesce(s.task = :task AND s.node_id = m.dest_node_id, false) AS away
+    SELECT {_COLUMNS}, s.id IS NULL AS over,
+           coalesce(s.task = ANY(:tasks) AND s.node_id = m.dest_node_id, false) AS away
     FROM compute_migrations m
     JOIN compute_nodes n ON n.id = m.held_node_id LEFT JOIN compute_servers s ON s.migration_id = m.id
     WHERE n.service_host = :host AND (CAST(:server_id AS uuid) IS NULL OR m.server_id = CAST(:server_id AS uuid))
@@ -244,12 +245,12 @@ def fail(conn: Connection, migration_id: int, reason: str, now: datetime) -> Non
     set_status(conn, migration_id, ERROR, now, reason)
 
 
-def held_by(conn: Connection, host: str, task: str, server_id: str | None = None) -> list[Held]:
+def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | None = None) -> list[Held]:
     """Migrations that hold room on the nodes of this service; `server_id` None: of all servers.
 
-    `task`: what a server is at that is on its way and has not arrived.
+    `tasks`: what a server is at that is on its way and has not arrived.
     """
-    found = conn.execute(_HELD_BY, {"host": host, "task": task, "server_id": server_id}).mappings()
+    found = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
     return [
         Held(row["over"], row["away"], _migration({k: row[k] for k in row if k not in ("over", "away")}))
         for row in found

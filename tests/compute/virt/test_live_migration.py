@@ -234,6 +234,13 @@ def test_one_that_is_forced_to_complete_goes_on_there(move: Move) -> None:
     move.goes_on_there()
 
 
+def test_one_that_was_stopped_to_be_moved_goes_on_here_when_it_is_aborted(move: Move) -> None:
+    orders = iter([Order.COMPLETE])
+    with pytest.raises(VirtError, match="aborted"):
+        move.send(lambda progress: next(orders, Order.ABORT))
+    move.goes_on_here()
+
+
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_destination_that_is_killed_leaves_the_guest_where_it_was(move: Move, after: int) -> None:
     calls = iter(range(after))
