@@ -134,8 +134,6 @@ class Plug:
     link: Link
     addresses: tuple[IPv4Address | IPv6Address, ...] = ()
     """All that may be its source."""
-    ranges: tuple[IPv4Network, ...] = ()
-    """What may be its source besides, because the guest routes for it: the clients of a cloudpipe."""
     netns: str = ""
     """Name of the guest's network namespace (VETH): made when it is not there."""
     device: str = "eth0"
@@ -145,6 +143,8 @@ class Plug:
     router: IPv4Address | None = None
     up: bool = True
     """Whether the guest is connected; one that waits to be woken is plugged, and hears and says nothing."""
+    ranges: tuple[IPv4Network, ...] = ()
+    """What may be its source besides, because the guest routes for it: the clients of a cloudpipe."""
 
     @property
     def name(self) -> str:
