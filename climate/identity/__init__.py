@@ -20,5 +20,5 @@ def build(engine: Engine, settings: Settings, hasher: PasswordHasher | None = No
         token_seconds=settings.token_seconds,
         keys=KeyRing(settings.home / "keys"),
         watch=Watch(engine),
-        passwords=Passwords(hasher, waiting=max(1, settings.web_threads // 2 - 2)),
+        passwords=Passwords(hasher, at_once=1, waiting=max(1, settings.web_threads // 2 - 1)),
     )
