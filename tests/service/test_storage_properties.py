@@ -4,25 +4,26 @@ Leases are booked, moved, changed, ended and given up at random over two pools.
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotEnoughStorage
-from climate.domain.facts import FOREVER, AmountHold
+from climate.domain.facts import FOREVER
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.status import HoldState
-from climate.service import changes, leases, replay, storage
+from climate.domain.status import LeaseStatus
+from climate.service import changes, kept_volumes, leases, replay, storage
 from climate.service.changes import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.acts import make, run_due
 from tests.service.rooms import all_leases, change
-from tests.service.volumes import overruns, pool, promised, storage_wanted
+from tests.service.volumes import counted, fits, misplaced, overfull, overruns, pool, room, storage_wanted
 
 spans = st.tuples(st.integers(1, 5), st.integers(1, 3))
 wishes = st.tuples(
@@ -32,8 +33,13 @@ book = st.tuples(st.just("book"), spans, wishes)
 move = st.tuples(st.just("move"), st.integers(0, 9), spans)
 alter = st.tuples(st.just("alter"), st.integers(0, 9), wishes)
 drop = st.tuples(st.just("drop"), st.integers(0, 9), st.none())
+grow = st.tuples(st.just("grow"), st.integers(0, 9), st.integers(1, 5))
+prolong = st.tuples(st.just("prolong"), st.integers(0, 9), st.integers(1, 3))
+clear = st.tuples(st.just("clear"), st.integers(0, 9), st.none())
 wait = st.tuples(st.just("wait"), st.integers(1, 3), st.none())
-steps = st.lists(st.one_of(book, book, book, book, move, alter, drop, wait), min_size=6, max_size=16)
+steps = st.lists(
+    st.one_of(book, book, book, book, move, alter, drop, wait, wait, grow, prolong, clear), min_size=6, max_size=16
+)
 
 
 def asked_for(wish: tuple[int, int, str]) -> dict[str, Any]:
@@ -45,18 +51,24 @@ class Play:
     """Does each step, and knows beforehand whether it fits."""
 
     def __init__(self, climate: Climate, clock: Clock) -> None:
-        self.climate, self.clock = climate, clock
+        assert isinstance(climate.cloud, FakeCloud)
+        self.climate, self.clock, self.cloud = climate, clock, climate.cloud
         self.known = all_leases(climate)
 
     def fits(self, asked: dict[str, Any], period: Period, without: Lease | None = None) -> bool:
         """Whether it can be had, by trying every instant at which anything begins in every pool."""
-        holds = [hold for lease in self.known if without is None or lease.id != without.id for hold in held(lease)]
-        end = FOREVER if asked["on_end"] == "keep" else period.end
-        begins = {period.start, *(h.during.start for h in holds if period.start < h.during.start < end)}
-        size, count = asked["size_gb"] // asked["volumes"], 0
-        for one in (one for one in storage.listed(self.climate, ADMIN) if not one.closed):
-            count += (one.total - max(promised(holds, one.number, moment) for moment in begins)) // size
-        return count >= asked["volumes"]
+        return fits(storage.listed(self.climate, ADMIN), counted(self.known, without), asked, period)
+
+    def fits_in_place(self, lease: Lease, size_gb: int, end: datetime) -> bool:
+        """Whether the volumes of a running lease can have that size in all and that end where they are."""
+        asked, others = lease.reservations[0].spec, counted(self.known, lease)
+        last = FOREVER if asked["on_end"] == "keep" else end
+        known = {one.number: one for one in storage.listed(self.climate, ADMIN)}
+        return all(
+            hold.amount * size_gb // asked["size_gb"]
+            <= room(known[hold.number], others, Period(lease.period.start, last))
+            for hold in lease.reservations[0].amounts
+        )
 
     def span(self, hours: tuple[int, int]) -> Period:
         start = self.clock.time + timedelta(hours=hours[0])
@@ -71,6 +83,12 @@ class Play:
             asked = asked_for(what)
             fits = self.fits(asked, self.span(which))
             check(fits, lambda: make(self.climate, self.clock, asked, start=which[0], hours=which[1]))
+        elif verb in ("grow", "prolong"):
+            active = [lease for lease in self.known if lease.status is LeaseStatus.ACTIVE]
+            if active:
+                getattr(self, verb)(active[which % len(active)], what)
+        elif verb == "clear":
+            self.clear(which)
         elif pending:
             getattr(self, verb)(pending[which % len(pending)], what)
 
@@ -83,16 +101,50 @@ class Play:
         fits = self.fits(dict(lease.reservations[0].spec), period, lease)
         check(fits, lambda: changes.update(self.climate, MEMBER, lease.id, dates))
 
+    def grow(self, lease: Lease, size: int) -> None:
+        """Volumes that are in use never shrink, and stay in their pools."""
+        spec = lease.reservations[0].spec
+        wanted = size * spec["volumes"]
+        if wanted >= spec["size_gb"]:
+            there = self.fits_in_place(lease, wanted, lease.period.end)
+            check(there, lambda: change(self.climate, lease, size_gb=wanted))
+            run_due(self.climate)
+
+    def prolong(self, lease: Lease, hours: int) -> None:
+        end = lease.period.end + timedelta(hours=hours)
+        there = self.fits_in_place(lease, lease.reservations[0].spec["size_gb"], end)
+        check(there, lambda: changes.update(self.climate, MEMBER, lease.id, Changes(end=end)))
+
+    def clear(self, which: int) -> None:
+        """An owner deletes a volume that was kept: its room is there again."""
+        made = self.cloud.made_volumes
+        kept = [key for key, volume in made.items() if volume.kept]
+        if kept:
+            gone = made.pop(kept[which % len(kept)])
+            before = kept_gb(self.known, gone.pool)
+            kept_volumes.release(self.climate)
+            assert kept_gb(all_leases(self.climate), gone.pool) == before - gone.size_gb
+
     def alter(self, lease: Lease, what: tuple[int, int, str]) -> None:
         asked = asked_for(what)
         wanted = {key: asked[key] for key in ("size_gb", "volumes", "on_end")}
         check(self.fits(asked, lease.period, lease), lambda: change(self.climate, lease, **wanted))
 
 
-def held(lease: Lease) -> list[AmountHold]:
-    """What counts of a lease."""
-    own = [(r, hold) for r in lease.reservations for hold in r.amounts]
-    return [hold for r, hold in own if lease.state_of(r, hold) is not HoldState.RELEASED]
+def kept_gb(known: list[Lease], pool_name: str) -> int:
+    """GB that count of the reservation with that id."""
+    return sum(
+        hold.amount for lease in known if pool_name == str(lease.reservations[0].id) for hold in counted([lease])
+    )
+
+
+def made_gb(cloud: FakeCloud, lease: Lease) -> int:
+    """GB of the volumes that a lease has."""
+    return sum(one.size_gb for one in cloud.made_volumes.values() if one.pool == str(lease.reservations[0].id))
+
+
+def asked_gb(lease: Lease) -> int:
+    return int(lease.reservations[0].spec["size_gb"])
 
 
 def check(fits: bool, act: Callable[[], object]) -> None:
@@ -105,9 +157,9 @@ def check(fits: bool, act: Callable[[], object]) -> None:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=steps)
-def test_against_a_calendar(climate: Climate, clock: Clock, plan: list[tuple[str, Any, Any]]) -> None:
+def test_against_a_calendar(climate: Climate, clock: Clock, cloud: FakeCloud, plan: list[tuple[str, Any, Any]]) -> None:
     tag = len(storage.listed(climate, ADMIN))
     for one in storage.listed(climate, ADMIN):  # what earlier plans keep stays where it is
         if not one.closed:
@@ -118,5 +170,9 @@ def test_against_a_calendar(climate: Climate, clock: Clock, plan: list[tuple[str
         pool(climate, capacity, f"p{tag}-{capacity}")
     for step in plan:
         Play(climate, clock).step(*step)
-        assert overruns(climate, all_leases(climate)) == []
+        known = all_leases(climate)
+        assert overruns(climate, known) == []
+        assert overfull(cloud, storage.listed(climate, ADMIN)) == []
+        assert misplaced(cloud, known) == []
+        assert all(made_gb(cloud, lease) == asked_gb(lease) for lease in known if lease.status is LeaseStatus.ACTIVE)
     assert replay.differences(climate) == []
