@@ -197,7 +197,7 @@ class CellsProcess:
         self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
         name = f"cells:{socket.gethostname()}:{os.getpid()}"
         while not self.stopping.is_set():
-            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, health.CELLS, name))
+            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, name, health.CELLS))
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
 

@@ -9,9 +9,9 @@ from climate.service.unit import work
 from climate.store import beats, idempotency, lease_fences, notices
 
 
-def show_life(climate: Climate, role: str, process: str) -> None:
-    """Say that this process is at work; readiness looks at how long ago that was."""
-    work(climate, lambda conn, patient: beats.beat(conn, role, process, climate.now(conn)))
+def show_life(climate: Climate, process: str, *roles: str) -> None:
+    """Say that this process has just done what the roles stand for; readiness looks at how long ago that was."""
+    work(climate, lambda conn, patient: beats.beat(conn, roles, process, climate.now(conn)))
 
 
 def tidy(climate: Climate) -> None:

@@ -1,8 +1,10 @@
 """Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate
 from uuid import UUID
 
 import structlog
@@ -24,12 +26,16 @@ from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.service.unit import work
-from climate.store import actions, claims, inventory_pools, leases, places
+from climate.store import actions, claims, due, inventory_pools, leases, places
 from climate.store.claims import Limits, Message
+from climate.store.due import BEGINNING, Cursor, Due
 
 log = structlog.get_logger(__name__)
 
 BATCH = 200
+HOLDS = 20_000
+"""Hosts that the leases of one claim have together: each is read, and compared with what it was."""
+
 QUEUE = "events"
 
 HANDS_OVER = (EventKind.START, EventKind.ADJUST)
@@ -41,24 +47,54 @@ HOOKS: Mapping[str, str] = {
 }
 
 
-def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
-    """Mark what is due IN_PROGRESS, each with a new token; how many that were.
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The outcome of one claim."""
 
-    A constant number of statements for any number of events.
+    count: int
+    """Events that were claimed."""
+    more: bool
+    """Whether there is more that is due and was not looked at."""
+
+
+def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
+    """Mark the first of what is due IN_PROGRESS, each with a new token; how many that were."""
+    return claim(climate, by, cursor or Cursor(), limit).count
+
+
+def claim(climate: Climate, by: str, cursor: Cursor, limit: int = BATCH) -> Claimed:
+    """Mark what is due from the cursor on IN_PROGRESS, each with a new token, and move the cursor.
+
+    A constant number of statements for any number of events; no more of them than have
+    `HOLDS` hosts together, or one.
     """
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        due = claims.due(conn, now, limit)
-        if not due:
-            return 0
-        found = leases.get_many(conn, {lease_id for lease_id, _ in due})
-        ready = list(_most_urgent(found.values(), {event_id for _, event_id in due}, now))
-        tokens = claims.tokens(conn, len(ready))
-        author = system(by)
-        facts = [schedule.claim(lease, event, token, now) for (lease, event), token in zip(ready, tokens, strict=True)]
-        leases.record_many(conn, author, [(lease, [fact]) for (lease, _), fact in zip(ready, facts, strict=True)])
-        rung = [Message(f.event_id, f.token, _queue(lease)) for (lease, _), f in zip(ready, facts, strict=True)]
-        claims.open_many(conn, rung, by, now)
+        look = due.look(conn, now, cursor)
+        locked = due.lock(conn, now, look.ids, limit) if look.ids else []
+        chosen = _no_more_than(locked, HOLDS)
+        count = _mark(climate, conn, by, chosen, now) if chosen else 0
+    left = bool(count) and (len(locked) == limit or len(chosen) < len(locked))
+    if not left:
+        cursor.after = look.end or BEGINNING
+    return Claimed(count, more=left or look.end is not None)
+
+
+def _no_more_than(locked: Sequence[Due], holds: int) -> Sequence[Due]:
+    """The first ones that have so many hosts together; the first one in any case."""
+    sums = list(accumulate(one.holds for one in locked))
+    return locked[: max(1, bisect_right(sums, holds))]
+
+
+def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], now: datetime) -> int:
+    found = leases.get_many(conn, {one.lease_id for one in chosen})
+    ready = list(_most_urgent(found.values(), {one.event_id for one in chosen}, now))
+    tokens = claims.tokens(conn, len(ready))
+    author = system(by)
+    facts = [schedule.claim(lease, event, token, now) for (lease, event), token in zip(ready, tokens, strict=True)]
+    leases.record_many(conn, author, [(lease, [fact]) for (lease, _), fact in zip(ready, facts, strict=True)])
+    rung = [Message(f.event_id, f.token, _queue(lease)) for (lease, _), f in zip(ready, facts, strict=True)]
+    claims.open_many(conn, rung, by, now)
     return len(ready)
 
 
@@ -83,6 +119,24 @@ def to_send(climate: Climate) -> list[Message]:
     """What to ring for: new claims, and claims whose message seems to be lost."""
     with climate.engine.begin() as conn:
         return claims.to_send(conn, climate.now(conn))
+
+
+def take_back(climate: Climate, messages: Sequence[Message]) -> None:
+    """Note that these messages were not sent after all."""
+    with climate.engine.begin() as conn:
+        claims.take_back(conn, messages)
+
+
+def ring_again(climate: Climate) -> None:
+    """Have every event that was rung for and not begun rung for again: the broker may have lost the messages."""
+    with climate.engine.begin() as conn:
+        claims.ring_again(conn)
+
+
+def unbegun(climate: Climate) -> dict[str, int]:
+    """Return for each queue how many events were rung for and not begun."""
+    with climate.engine.connect() as conn:
+        return claims.unbegun(conn)
 
 
 def rescue(climate: Climate, by: str) -> int:

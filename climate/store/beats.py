@@ -1,5 +1,6 @@
 """Signs of life of the processes, for readiness and for operators."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, select
@@ -10,8 +11,9 @@ from climate.store.care_tables import beats
 FORGOTTEN = timedelta(hours=1)
 
 
-def beat(conn: Connection, role: str, process: str, now: datetime) -> None:
-    mark = insert(beats).values(role=role, process=process, at=now)
+def beat(conn: Connection, roles: Sequence[str], process: str, now: datetime) -> None:
+    """Note that a process has just done what each of the roles stands for; one statement."""
+    mark = insert(beats).values([{"role": role, "process": process, "at": now} for role in roles])
     conn.execute(mark.on_conflict_do_update(index_elements=["role", "process"], set_={"at": now}))
 
 

@@ -111,6 +111,7 @@ def _event_rows(lease: Lease) -> list[Row]:
             "first_claimed_at": e.first_claimed_at,
             "updated_at": e.updated_at,
             "name": e.name,
+            "project_id": lease.project_id,
         }
         for e in lease.events
     ]
