@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
 import psycopg
 import structlog
@@ -34,6 +34,7 @@ from climate.service import boot, chores, events, health, lease_pools
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
 from climate.store.due import Cursor
+from climate.store.engine import line
 from workers import doorbell, zone_polls
 from workers.news import News
 from workers.rings import BROKER_IS_AWAY, Rings
@@ -56,6 +57,9 @@ BROKER_AGAIN = timedelta(seconds=0.5)
 
 UNHEARD = 20
 """Messages of a service that is down, after which it is not rung for any more until it takes some."""
+
+CLOCK_STEP = 0.5
+"""Seconds by which this machine's clock moves at once when it was set, and not only corrected."""
 
 STUCK = 70
 """Exit status of a poller that ended itself."""
@@ -84,6 +88,8 @@ class Poller:
     turn: threading.Lock = field(default_factory=threading.Lock)
     """Beats come one after the other; one may wait for its turn, so that no ring is lost while another lasts."""
     stopping: threading.Event = field(default_factory=threading.Event)
+    wall: Callable[[], float] = time.time
+    """This machine's clock, in seconds."""
     news: News = field(default_factory=News)
     """Whether there may be builds over zones, and children: nothing is asked of the database while there are none."""
 
@@ -167,20 +173,33 @@ class Poller:
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
             log.warning("network services are not rung for", error=type(error).__name__)
 
-    def do_chores(self) -> None:
-        """What need not be done at once: upkeep, orphans, the compute services' own rounds."""
+    def ring_for_services(self) -> None:
+        """Have the compute services make their own rounds, and so show that they are alive."""
         try:
-            chores.tidy(self.deployment.climate)
-            boot.sweep(self.deployment.climate)
-            lease_pools.tend(self.deployment.climate)
-            abandoned.forget(self.deployment.compute)
-            self._sweep_builds()
             for service in services.listed(self.deployment.compute):
                 queue = doorbell.compute_queue(service.host)
                 if self._is_heard(queue, up=service.up):
                     doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
-        except (*DATABASE_IS_AWAY, CloudError, *BROKER_IS_AWAY) as error:
-            log.warning("chores put off", error=type(error).__name__)
+        except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
+            log.warning("compute services are not rung for", error=type(error).__name__)
+
+    def do_chores(self) -> None:
+        """What need not be done at once: upkeep and orphans.  The trouble of one keeps no other from being done."""
+        climate, compute = self.deployment.climate, self.deployment.compute
+        all_of_them: dict[str, Callable[[], object]] = {
+            "tidy": partial(chores.tidy, climate),
+            "sleepers": partial(boot.sweep, climate),
+            "pools": partial(lease_pools.tend, climate),
+            "abandoned": partial(abandoned.forget, compute),
+            "builds": self._sweep_builds,
+        }
+        for name, chore in all_of_them.items():
+            try:
+                chore()
+            except (*DATABASE_IS_AWAY, CloudError, *BROKER_IS_AWAY) as error:
+                log.warning("a chore is put off", chore=name, error=type(error).__name__)
+            except Exception:
+                log.exception("a chore came to nothing", chore=name)
 
     def _sweep_builds(self) -> None:
         if time.monotonic() - self.swept >= SWEEP_SECONDS:
@@ -218,9 +237,7 @@ class Poller:
         url = bootstrap.plain_url(self.deployment.settings.database_url)
         while not self.stopping.is_set():
             try:
-                with psycopg.connect(
-                    url, autocommit=True, application_name="climate-listen", connect_timeout=5
-                ) as conn:
+                with line(url, "climate-listen") as conn:
                     conn.execute(f"LISTEN {CHANNEL}")
                     conn.execute(f"LISTEN {zone_news.CHANNEL}")
                     self.news.miss()
@@ -239,10 +256,24 @@ class Poller:
 
     def watch(self) -> None:
         """End the process when its beats have stopped: a supervisor starts it afresh."""
+        offset = self.wall() - time.monotonic()
         while not self.stopping.wait(1):
+            offset = self._follow_the_clock(offset)
             if time.monotonic() - self.last_beat > SILENT_SECONDS:
                 log.error("no beat for too long, ending", seconds=SILENT_SECONDS)
                 os._exit(STUCK)
+
+    def _follow_the_clock(self, offset: float) -> float:
+        """Plan all jobs anew when this machine's clock was set: the scheduler plans by it, and would wait.
+
+        `offset` is how far that clock was ahead of the monotonic one; returns how far it is now.
+        """
+        now = self.wall() - time.monotonic()
+        if abs(now - offset) > CLOCK_STEP:
+            log.warning("the clock of this machine was set", seconds=round(now - offset, 1))
+            for job in self.scheduler.get_jobs():
+                self._wake_in(timedelta(0), job.id)
+        return now
 
     def run(self) -> None:
         """Work until `stopping` is set."""
@@ -250,6 +281,8 @@ class Poller:
         now = datetime.now(UTC)
         # Two: the one that lasts, and the one that waits for its turn with what became due meanwhile.
         self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
+        often = CHORES_SECONDS
+        self.scheduler.add_job(self.ring_for_services, "interval", seconds=often, id="services", next_run_time=now)
         self.scheduler.add_job(self.do_chores, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
         beats = self.deployment.settings.network_seconds
         self.scheduler.add_job(self.ring_for_beats, "interval", seconds=beats, id="beats", next_run_time=now)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.care_tables import beats
+from climate.store.portions import drop
 
 FORGOTTEN = timedelta(hours=1)
 
@@ -23,5 +24,6 @@ def latest(conn: Connection, role: str) -> datetime | None:
     return last
 
 
-def forget_old(conn: Connection, now: datetime) -> None:
-    conn.execute(delete(beats).where(beats.c.at < now - FORGOTTEN))
+def forget_old(conn: Connection, now: datetime) -> int:
+    """Delete a portion of the processes that were not heard of for long; how many."""
+    return drop(conn, beats, beats.c.at < now - FORGOTTEN)

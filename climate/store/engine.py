@@ -1,6 +1,6 @@
 """Connections to Postgres, and its clock."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, overload
 
@@ -16,6 +16,18 @@ OPTIONS = (
     "-c jit=off"
 )
 
+
+LINE: Mapping[str, int] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""Of each connection, in seconds but for the last one in milliseconds: a database that vanished is missed soon."""
+
+SERVER_LINE = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10s"
+"""The same for the server's side: what a client that vanished has locked is free again soon."""
 
 UNSYNCED = "-c synchronous_commit=off"
 """Option of connections whose commits do not wait for the disk."""
@@ -33,14 +45,17 @@ def connect(url: str, *, pool_size: int = 10, application: str = "climate", opti
         connect_args={
             "application_name": application,
             "cursor_factory": Cursor,
-            "options": f"{OPTIONS} {options}".strip(),
+            "options": f"{OPTIONS} {SERVER_LINE} {options}".strip(),
             "prepare_threshold": 0,
-            "connect_timeout": 5,
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
+            **LINE,
         },
     )
+
+
+def line(url: str, application: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection of its own for `url`, in no pool and no transaction: to listen, or to hold a lock."""
+    known: dict[str, Any] = dict(LINE)
+    return psycopg.connect(url, autocommit=True, application_name=application, options=SERVER_LINE, **known)
 
 
 _CLOCK = select(func.clock_timestamp())
