@@ -119,7 +119,7 @@ class Poller:
             self._live()
         in_vain = 0
         while in_vain < PORTIONS:
-            claimed = events.claim(climate, self.name, self.cursor)
+            claimed = events.claim(climate, self.name, self.cursor, alive=self._live)
             self._live()
             self._show_life(caught_up=not claimed.more)  # before it rings: a broker that is away is another's trouble
             self.rings.ring(self._live)

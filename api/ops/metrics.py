@@ -65,6 +65,7 @@ def _of_events(found: Figures) -> Iterator[Metric]:
     yield _gauge("climate_events_in_progress", "Events that somebody works on.", found.in_progress)
     yield _gauge("climate_events_retrying", "Open events that were tried in vain before.", found.retrying)
     yield _gauge("climate_events_failed", "Events in ERROR.", found.failed)
+    yield _gauge("climate_leases_set_aside", "Leases whose rows are broken: they wait to be mended.", found.set_aside)
     late = GaugeMetricFamily(
         "climate_events_lateness_seconds",
         "From due to claimed, of the events claimed in the last five minutes.",

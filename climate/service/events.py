@@ -21,7 +21,7 @@ from climate.domain.pools import LENT, HostPlace, Pool, Turn
 from climate.domain.schedule import AdditionalEvent, Verdict
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent, ResourcePlugin, not_loaded
-from climate.service import lease_parts, lifecycle, moves, notices, preparing, readiness, telling
+from climate.service import lease_parts, lifecycle, mending, moves, notices, preparing, readiness, telling
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
@@ -33,6 +33,9 @@ from climate.store.due import BEGINNING, Cursor, Due
 log = structlog.get_logger(__name__)
 
 BATCH = 200
+RESCUED = 100
+"""Events that are put back at once."""
+
 HOLDS = 20_000
 """Hosts that the leases of one claim have together: each is read, and compared with what it was."""
 
@@ -62,12 +65,43 @@ def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | No
     return claim(climate, by, cursor or Cursor(), limit).count
 
 
-def claim(climate: Climate, by: str, cursor: Cursor, limit: int = BATCH) -> Claimed:
+def claim(
+    climate: Climate, by: str, cursor: Cursor, limit: int = BATCH, alive: Callable[[], None] = lambda: None
+) -> Claimed:
     """Mark what is due from the cursor on IN_PROGRESS, each with a new token, and move the cursor.
 
     A constant number of statements for any number of events; no more of them than have
-    `HOLDS` hosts together, or one.
+    `HOLDS` hosts together, or one.  Where the rows of one lease cannot be read or written, all
+    are claimed one by one, and that lease is set aside; `alive` is called after each of them.
     """
+    try:
+        return _claim(climate, by, cursor, limit)
+    except Exception as error:
+        if not mending.is_its_own(error):
+            raise
+        log.warning("claiming one by one", error=type(error).__name__)
+    return _claim_singly(climate, by, cursor, limit, alive)
+
+
+def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: Callable[[], None]) -> Claimed:
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        found = due.lock(conn, now, due.look(conn, now, cursor).ids, limit)
+    count = 0
+    for one in found:
+        try:
+            with climate.engine.begin() as conn:
+                now = climate.now(conn)
+                count += _mark(climate, conn, by, due.lock(conn, now, [one.event_id], 1), now)
+        except Exception as error:
+            if not mending.is_its_own(error):
+                raise
+            mending.put_aside(climate, one.lease_id, error)
+        alive()
+    return Claimed(count, more=True)
+
+
+def _claim(climate: Climate, by: str, cursor: Cursor, limit: int) -> Claimed:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
         look = due.look(conn, now, cursor)
@@ -141,11 +175,37 @@ def unbegun(climate: Climate) -> dict[str, int]:
 
 def rescue(climate: Climate, by: str) -> int:
     """Put back what a worker began and did not finish in its time; how many that were."""
+    try:
+        return _rescue(climate, by, RESCUED)
+    except Exception as error:
+        if not mending.is_its_own(error):
+            raise
+        log.warning("rescuing one by one", error=type(error).__name__)
+    return _rescue_singly(climate, by)
+
+
+def _rescue_singly(climate: Climate, by: str) -> int:
+    """Each by itself; a lease that is not to be rescued is set aside, so that the next one comes first."""
+    count = 0
+    for _ in range(RESCUED):
+        with climate.engine.begin() as conn:
+            first = claims.lost(conn, climate.now(conn), 1)
+        if not first:
+            break
+        try:
+            count += _rescue(climate, by, 1)
+        except Exception as error:
+            if not mending.is_its_own(error):
+                raise
+            mending.put_aside(climate, first[0][0], error)
+    return count
+
+
+def _rescue(climate: Climate, by: str, limit: int) -> int:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        lost = [
-            (lease, event, token) for lease, event, token in claims.lost(conn, now) if claims.settle(conn, event, token)
-        ]
+        rows = claims.lost(conn, now, limit)
+        lost = [(lease, event, token) for lease, event, token in rows if claims.settle(conn, event, token)]
         found = leases.get_many(conn, [lease_id for lease_id, _, _ in lost])
         changes = [
             (found[lease_id], [schedule.fall_short(found[lease_id], event_id, now, "worker lost", climate.chance())])

@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from climate.store.tables import Time, claims, epochs, events, fence_seq, has, leases
+from climate.store.tables import Time, claims, epochs, events, fence_seq, has, leases, leases_set_aside
 
 SECONDS_EACH = 0.01
 """Time that workers may need for an event that waits before others."""
@@ -122,6 +122,8 @@ def lost(conn: Connection, now: datetime, limit: int = 100) -> list[tuple[UUID, 
         .join(events, events.c.id == claims.c.event_id)
         .join(leases, leases.c.id == events.c.lease_id)
         .where(claims.c.started_at.is_not(None), claims.c.live_until < now)
+        .where(leases.c.id.not_in(select(leases_set_aside.c.lease_id)))
+        .order_by(claims.c.live_until, claims.c.event_id)
         .limit(limit)
         .with_for_update(of=[leases], key_share=True, skip_locked=True)
     )

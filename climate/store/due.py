@@ -32,7 +32,17 @@ from sqlalchemy.sql.selectable import FromClause, Subquery
 from climate.domain.status import EventKind
 from climate.store.floating_tables import floating_allocations
 from climate.store.inventory_tables import inventories, inventory_allocations
-from climate.store.tables import GIVES_BACK, Time, allocations, events, has, in_force, leases, reservations
+from climate.store.tables import (
+    GIVES_BACK,
+    Time,
+    allocations,
+    events,
+    has,
+    in_force,
+    leases,
+    leases_set_aside,
+    reservations,
+)
 
 PORTION = 1000
 """Due events that one look reads in the order of their times, and again at most in that of their projects."""
@@ -166,6 +176,7 @@ def _ready(now: ColumnElement[datetime]) -> Subquery:
         in_force(others),
         func.lower(others.c.during) < func.lower(own.c.during),
     )
+    aside = select(leases_set_aside.c.lease_id)
     waits = and_(lease.c.end_date > now, or_(occupied, not_given_back, _too_full(e)))
     may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | ~waits
     is_end = case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)
@@ -175,7 +186,7 @@ def _ready(now: ColumnElement[datetime]) -> Subquery:
         .select_from(wanted)
         .join(e, true())
         .join(lease, true())
-        .where(~lease.c.gone, ~_ahead(e), may_run)
+        .where(~lease.c.gone, ~_ahead(e), may_run, lease.c.id.not_in(aside))
         .subquery("ready")
     )
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Uuid, cast, func, select
 
-from climate.store import beats
+from climate.store import beats, set_aside
 from climate.store.tables import events, has, journal
 
 LOOKED_AT = 1000
@@ -38,6 +38,8 @@ class Figures:
     """Since a poller has claimed what is due, or found nothing; None where none ever has."""
     lateness: dict[float, float]
     """Quantile -> how late the events claimed in the last minutes were; empty when there were none."""
+    set_aside: int = 0
+    """Leases that no poller looks at until they are mended."""
 
 
 def read(conn: Connection, now: datetime) -> Figures:
@@ -54,7 +56,9 @@ def read(conn: Connection, now: datetime) -> Figures:
     oldest_due = max(0.0, (now - oldest).total_seconds()) if oldest else 0.0
     claimed = beats.latest(conn, "poller")
     ago = max(0.0, (now - claimed).total_seconds()) if claimed else None
-    return Figures(due, oldest_due, in_progress, failed, again + waiting, ago, _lateness(conn, now))
+    return Figures(
+        due, oldest_due, in_progress, failed, again + waiting, ago, _lateness(conn, now), set_aside.count(conn)
+    )
 
 
 def _lateness(conn: Connection, now: datetime) -> dict[float, float]:

@@ -133,6 +133,15 @@ events = Table(
     Index("ix_events_failed", "updated_at", postgresql_where=text("status = 'ERROR'")),
 )
 
+leases_set_aside = Table(
+    "leases_set_aside",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    Column("since", Time, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+"""Leases whose rows cannot be read or written: no poller looks at them.  Not history, hence not in the journal."""
+
 claims = Table(
     "claims",
     metadata,
