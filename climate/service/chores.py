@@ -43,10 +43,14 @@ def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
     """
     for name, forget in OLD.items():
         try:
-            for _ in range(PORTIONS):
-                went = work(climate, lambda conn, patient, forget=forget: forget(climate, conn))  # type: ignore[misc]
-                alive()
-                if went < PORTION:
-                    break
+            _forget(climate, forget, alive)
         except (Unavailable, *failures.ERRORS) as error:
             log.warning("old rows are kept for now", rows=name, error=type(error).__name__)
+
+
+def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> None:
+    for _ in range(PORTIONS):
+        went = work(climate, lambda conn, patient: forget(climate, conn))
+        alive()
+        if went < PORTION:
+            break

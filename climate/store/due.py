@@ -168,16 +168,8 @@ def _ready(now: ColumnElement[datetime]) -> Subquery:
         # Who shares the host with it waits for those only whose time is over.
         or_(mine.c.slots == 0, other.c.slots == 0, func.upper(other.c.during) <= func.lower(mine.c.during)),
     )
-    own, others = floating_allocations.alias("own"), floating_allocations.alias("others")
-    not_given_back = exists().where(
-        reservations.c.lease_id == e.c.lease_id,
-        own.c.reservation_id == reservations.c.id,
-        others.c.number == own.c.number,
-        in_force(others),
-        func.lower(others.c.during) < func.lower(own.c.during),
-    )
     aside = select(leases_set_aside.c.lease_id)
-    waits = and_(lease.c.end_date > now, or_(occupied, not_given_back, _too_full(e)))
+    waits = and_(lease.c.end_date > now, or_(occupied, _not_given_back(e), _too_full(e)))
     may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | ~waits
     is_end = case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)
     turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
@@ -188,6 +180,18 @@ def _ready(now: ColumnElement[datetime]) -> Subquery:
         .join(lease, true())
         .where(~lease.c.gone, ~_ahead(e), may_run, lease.c.id.not_in(aside))
         .subquery("ready")
+    )
+
+
+def _not_given_back(e: FromClause) -> ColumnElement[bool]:
+    """Whether an earlier lease has not given back an address that the lease of `e` is to have."""
+    own, others = floating_allocations.alias("own"), floating_allocations.alias("others")
+    return exists().where(
+        reservations.c.lease_id == e.c.lease_id,
+        own.c.reservation_id == reservations.c.id,
+        others.c.number == own.c.number,
+        in_force(others),
+        func.lower(others.c.during) < func.lower(own.c.during),
     )
 
 
