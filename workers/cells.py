@@ -34,6 +34,7 @@ from climate.compute.store import cell_changes, cell_handover, cell_messages
 from climate.service import chores, health
 from climate.settings import Settings
 from climate.store import failures
+from climate.store.engine import line
 from workers import cell_boots, cell_leases, doorbell, reading
 from workers.cell_pipeline import ProcessPipeline, stations
 from workers.cell_reports import ServerReports
@@ -167,7 +168,7 @@ class CellsProcess:
         url = bootstrap.plain_url(self.deployment.settings.database_url)
         while not self.stopping.is_set():
             try:
-                with psycopg.connect(url, autocommit=True, application_name="climate-cells-listen") as conn:
+                with line(url, "climate-cells-listen") as conn:
                     conn.execute(f"LISTEN {cell_messages.CHANNEL}")
                     self.pipeline.surroundings.forget()
                     self.to_report.set()  # what was said meanwhile was not heard
@@ -197,7 +198,7 @@ class CellsProcess:
         self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
         name = f"cells:{socket.gethostname()}:{os.getpid()}"
         while not self.stopping.is_set():
-            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, health.CELLS, name))
+            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, name, health.CELLS))
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
 

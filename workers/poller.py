@@ -14,13 +14,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
 
 import psycopg
 import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 from celery import Celery
-from kombu.exceptions import OperationalError as BrokerError
-from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from climate import bootstrap, logs
@@ -31,12 +30,15 @@ from climate.compute.network import calls
 from climate.compute.store import zone_news
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, events, lease_pools
+from climate.service import boot, chores, events, health, lease_pools
 from climate.service.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
+from climate.store.due import Cursor
+from climate.store.engine import line
 from workers import doorbell, zone_polls
 from workers.news import News
+from workers.rings import BROKER_IS_AWAY, Rings
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +50,17 @@ SILENT_SECONDS = 15.0
 
 DATABASE_IS_AWAY = (SQLAlchemyError, psycopg.Error, Unavailable)
 
+PORTIONS = 20
+"""Portions of what is due in which nothing could be claimed, after which a beat leaves the rest to the next."""
+
+BROKER_AGAIN = timedelta(seconds=0.5)
+"""After which a broker that was away is tried again."""
+
 UNHEARD = 20
 """Messages of a service that is down, after which it is not rung for any more until it takes some."""
+
+CLOCK_STEP = 0.5
+"""Seconds by which this machine's clock moves at once when it was set, and not only corrected."""
 
 STUCK = 70
 """Exit status of a poller that ended itself."""
@@ -65,7 +76,9 @@ class Poller:
     """How many messages wait in a queue."""
     name: str = field(default_factory=lambda: f"poller:{socket.gethostname()}:{os.getpid()}")
     last_beat: float = field(default_factory=time.monotonic)
-    shown_life: float = -math.inf
+    cursor: Cursor = field(default_factory=Cursor)
+    shown_life: dict[bool, float] = field(default_factory=lambda: {False: -math.inf, True: -math.inf})
+    """When it was last shown that a claim has succeeded, and that it came to the end of what is due."""
     swept: float = -math.inf
     """When builds over zones that ended long ago were last forgotten."""
     scheduler: BackgroundScheduler = field(
@@ -76,8 +89,14 @@ class Poller:
     turn: threading.Lock = field(default_factory=threading.Lock)
     """Beats come one after the other; one may wait for its turn, so that no ring is lost while another lasts."""
     stopping: threading.Event = field(default_factory=threading.Event)
+    wall: Callable[[], float] = time.time
+    """This machine's clock, in seconds."""
     news: News = field(default_factory=News)
     """Whether there may be builds over zones, and children: nothing is asked of the database while there are none."""
+
+    @cached_property
+    def rings(self) -> Rings:
+        return Rings(self.deployment.climate, self.bell, self.waiting)
 
     def beat(self) -> None:
         """One look at all that is due.  A database or broker that is away is met again at the next."""
@@ -86,20 +105,28 @@ class Poller:
                 self._look()
         except DATABASE_IS_AWAY as error:
             log.warning("no beat: the database is away", error=type(error).__name__)
-        except (BrokerError, RedisError, OSError) as error:
+        except BROKER_IS_AWAY as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
+            self._wake_in(BROKER_AGAIN)
+        self._live()
+
+    def _live(self) -> None:
+        """Tell the watchdog that there is progress."""
         self.last_beat = time.monotonic()
 
     def _look(self) -> None:
         climate = self.deployment.climate
-        events.rescue(climate, self.name)
-        self._show_life()  # before it rings: a broker that is away is another's trouble
-        while True:
-            claimed = events.claim_due(climate, self.name)
-            self.last_beat = time.monotonic()
-            self._ring()
-            if claimed < events.BATCH:
+        while events.rescue(climate, self.name):
+            self._live()
+        in_vain = 0
+        while in_vain < PORTIONS:
+            claimed = events.claim(climate, self.name, self.cursor, alive=self._live)
+            self._live()
+            self._show_life(caught_up=not claimed.more)  # before it rings: a broker that is away is another's trouble
+            self.rings.ring(self._live)
+            if not claimed.more:
                 break
+            in_vain = 0 if claimed.count else in_vain + 1
         self._ring_for_servers()
         self._ring_for_networks()
         self._ring_for_builds()
@@ -107,20 +134,18 @@ class Poller:
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait)
 
-    def _show_life(self) -> None:
-        if time.monotonic() - self.shown_life >= LIFE_SECONDS:
-            chores.show_life(self.deployment.climate, "poller", self.name)
-            self.shown_life = time.monotonic()
-
-    def _ring(self) -> None:
-        for message in events.to_send(self.deployment.climate):
-            args = [str(message.event_id), message.token]
-            doorbell.send(self.bell, doorbell.RUN_EVENT, args, message.queue)
+    def _show_life(self, *, caught_up: bool) -> None:
+        """A claim has succeeded; whether all that is due was looked at."""
+        roles = (health.POLLER, health.CAUGHT_UP) if caught_up else (health.POLLER,)
+        if time.monotonic() - self.shown_life[caught_up] >= LIFE_SECONDS:
+            chores.show_life(self.deployment.climate, self.name, *roles)
+            self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _ring_for_servers(self) -> None:
         while found := lifecycle.unfinished(self.deployment.compute, wait=0):
             for service_host, server_id in found:
                 doorbell.send(self.bell, doorbell.SERVE, [server_id], doorbell.compute_queue(service_host))
+                self._live()
 
     def _ring_for_networks(self) -> None:
         for host in calls.to_ring(self.deployment.compute):
@@ -136,6 +161,7 @@ class Poller:
             while found := builds.to_ring(self.deployment.compute):
                 for build_id in found:
                     doorbell.send(self.bell, doorbell.BUILD, [build_id], QUEUE)
+                    self._live()
             look.again = builds.are_open(self.deployment.compute)
 
     def ring_for_beats(self) -> None:
@@ -147,23 +173,36 @@ class Poller:
                 queue = doorbell.network_queue(host)
                 if self._is_heard(queue, up=up):
                     doorbell.send(self.bell, doorbell.TEND_NETWORKS, [thorough], queue, expires=seconds)
-        except (*DATABASE_IS_AWAY, BrokerError, RedisError, OSError) as error:
+        except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
             log.warning("network services are not rung for", error=type(error).__name__)
 
-    def do_chores(self) -> None:
-        """What need not be done at once: upkeep, orphans, the compute services' own rounds."""
+    def ring_for_services(self) -> None:
+        """Have the compute services make their own rounds, and so show that they are alive."""
         try:
-            chores.tidy(self.deployment.climate)
-            boot.sweep(self.deployment.climate)
-            lease_pools.tend(self.deployment.climate)
-            abandoned.forget(self.deployment.compute)
-            self._sweep_builds()
             for service in services.listed(self.deployment.compute):
                 queue = doorbell.compute_queue(service.host)
                 if self._is_heard(queue, up=service.up):
                     doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
-        except (*DATABASE_IS_AWAY, CloudError, BrokerError, RedisError, OSError) as error:
-            log.warning("chores put off", error=type(error).__name__)
+        except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
+            log.warning("compute services are not rung for", error=type(error).__name__)
+
+    def do_chores(self) -> None:
+        """What need not be done at once: upkeep and orphans.  The trouble of one keeps no other from being done."""
+        climate, compute = self.deployment.climate, self.deployment.compute
+        all_of_them: dict[str, Callable[[], object]] = {
+            "tidy": partial(chores.tidy, climate),
+            "sleepers": partial(boot.sweep, climate),
+            "pools": partial(lease_pools.tend, climate),
+            "abandoned": partial(abandoned.forget, compute),
+            "builds": self._sweep_builds,
+        }
+        for name, chore in all_of_them.items():
+            try:
+                chore()
+            except (*DATABASE_IS_AWAY, CloudError, *BROKER_IS_AWAY) as error:
+                log.warning("a chore is put off", chore=name, error=type(error).__name__)
+            except Exception:
+                log.exception("a chore came to nothing", chore=name)
 
     def _sweep_builds(self) -> None:
         if time.monotonic() - self.swept >= SWEEP_SECONDS:
@@ -180,7 +219,7 @@ class Poller:
         try:
             for task in (doorbell.TEND_POOLS, doorbell.TEND_OUTSIDE):
                 doorbell.send(self.bell, task, [], QUEUE, expires=seconds)
-        except (BrokerError, RedisError, OSError) as error:
+        except BROKER_IS_AWAY as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
 
     def poll_zones(self) -> None:
@@ -193,7 +232,7 @@ class Poller:
             log.warning("child zones not polled: the database is away", error=type(error).__name__)
 
     def _wake_in(self, wait: timedelta, job: str = "beat") -> None:
-        if not self.stopping.is_set():
+        if self.scheduler.running and not self.stopping.is_set():
             self.scheduler.modify_job(job, next_run_time=datetime.now(UTC) + wait)
 
     def listen(self) -> None:
@@ -201,9 +240,7 @@ class Poller:
         url = bootstrap.plain_url(self.deployment.settings.database_url)
         while not self.stopping.is_set():
             try:
-                with psycopg.connect(
-                    url, autocommit=True, application_name="climate-listen", connect_timeout=5
-                ) as conn:
+                with line(url, "climate-listen") as conn:
                     conn.execute(f"LISTEN {CHANNEL}")
                     conn.execute(f"LISTEN {zone_news.CHANNEL}")
                     self.news.miss()
@@ -222,10 +259,24 @@ class Poller:
 
     def watch(self) -> None:
         """End the process when its beats have stopped: a supervisor starts it afresh."""
+        offset = self.wall() - time.monotonic()
         while not self.stopping.wait(1):
+            offset = self._follow_the_clock(offset)
             if time.monotonic() - self.last_beat > SILENT_SECONDS:
                 log.error("no beat for too long, ending", seconds=SILENT_SECONDS)
                 os._exit(STUCK)
+
+    def _follow_the_clock(self, offset: float) -> float:
+        """Plan all jobs anew when this machine's clock was set: the scheduler plans by it, and would wait.
+
+        `offset` is how far that clock was ahead of the monotonic one; returns how far it is now.
+        """
+        now = self.wall() - time.monotonic()
+        if abs(now - offset) > CLOCK_STEP:
+            log.warning("the clock of this machine was set", seconds=round(now - offset, 1))
+            for job in self.scheduler.get_jobs():
+                self._wake_in(timedelta(0), job.id)
+        return now
 
     def run(self) -> None:
         """Work until `stopping` is set."""
@@ -233,6 +284,8 @@ class Poller:
         now = datetime.now(UTC)
         # Two: the one that lasts, and the one that waits for its turn with what became due meanwhile.
         self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
+        often = CHORES_SECONDS
+        self.scheduler.add_job(self.ring_for_services, "interval", seconds=often, id="services", next_run_time=now)
         self.scheduler.add_job(self.do_chores, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
         beats = self.deployment.settings.network_seconds
         self.scheduler.add_job(self.ring_for_beats, "interval", seconds=beats, id="beats", next_run_time=now)

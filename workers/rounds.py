@@ -25,6 +25,7 @@ from climate.service import (
 )
 from climate.settings import Settings
 from climate.store import failures
+from climate.store.engine import line
 
 log = structlog.get_logger(__name__)
 
@@ -73,12 +74,7 @@ def alone(settings: Settings, key: int = ROUNDS_LOCK, of: str = "") -> Iterator[
     no transaction, so that none is open while the cloud works.
     """
     try:
-        conn = psycopg.connect(
-            bootstrap.plain_url(settings.database_url),
-            autocommit=True,
-            application_name="climate-rounds",
-            connect_timeout=5,
-        )
+        conn = line(bootstrap.plain_url(settings.database_url), "climate-rounds")
     except psycopg.Error as error:
         log.warning("no rounds: the database is away", error=type(error).__name__)
         yield False

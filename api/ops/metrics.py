@@ -58,11 +58,15 @@ def _read(climate: Climate) -> tuple[Figures, Mapping[Pool, Count], Counted] | N
 
 
 def _of_events(found: Figures) -> Iterator[Metric]:
-    yield _gauge("climate_events_due", "Events that are due and not yet claimed.", found.due)
+    yield _gauge("climate_events_due", "Events that are due and not yet claimed, 100,000 at most.", found.due)
     yield _gauge("climate_events_oldest_due_seconds", "How long the oldest of them has been due.", found.oldest_due)
+    if found.claimed_ago is not None:
+        text = "Since a poller last claimed what was due, or found nothing."
+        yield _gauge("climate_poller_claimed_ago_seconds", text, found.claimed_ago)
     yield _gauge("climate_events_in_progress", "Events that somebody works on.", found.in_progress)
     yield _gauge("climate_events_retrying", "Open events that were tried in vain before.", found.retrying)
     yield _gauge("climate_events_failed", "Events in ERROR.", found.failed)
+    yield _gauge("climate_leases_set_aside", "Leases whose rows are broken: they wait to be mended.", found.set_aside)
     late = GaugeMetricFamily(
         "climate_events_lateness_seconds",
         "From due to claimed, of the events claimed in the last five minutes.",

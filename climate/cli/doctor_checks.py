@@ -82,7 +82,7 @@ def database(session: Session) -> list[Finding]:
     """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
     try:
         with engine_room(session) as climate:
-            return [*_database(climate), *_invariants(climate), *_pools(climate)]
+            return [*_database(climate), *_set_aside(climate), *_invariants(climate), *_pools(climate)]
     except Failure as failure:
         return [Finding("database", BAD, str(failure))]
 
@@ -106,6 +106,16 @@ def _database(climate: Any) -> list[Finding]:
     return [*findings, Finding("poller", GOOD if age < BEAT_SECONDS else BAD, f"heard of {age:.0f} s ago")]
 
 
+def _set_aside(climate: Any) -> list[Finding]:
+    from climate.service import mending
+
+    found = mending.listed(climate)
+    if not found:
+        return []
+    first = f"lease {found[0].lease_id}, {found[0].reason}"
+    return [Finding("events", BAD, f"{len(found)} leases are set aside, the first: {first}: `climate event mend`")]
+
+
 def _migrations(conn: Any) -> Finding:
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
@@ -126,7 +136,12 @@ def _migrations(conn: Any) -> Finding:
 def _invariants(climate: Any) -> list[Finding]:
     from climate.service import replay
 
-    differences = replay.differences(climate)
+    try:
+        differences = replay.differences(climate)
+    except (KeyError, ValueError, TypeError) as error:
+        return [
+            Finding("journal", BAD, f"rows or facts that this release cannot read: {type(error).__name__}: {error}")
+        ]
     if differences:
         first = f"{differences[0].stream} {differences[0].what}"
         return [Finding("journal", BAD, f"{len(differences)} differences from the rows, the first: {first}")]

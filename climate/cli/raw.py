@@ -2,12 +2,15 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import click
 from click.shell_completion import get_completion_class
 
 from climate.cli import found
 from climate.cli.failures import ERROR, USAGE, Failure
+from climate.cli.journal import engine_room
+from climate.cli.moments import wire
 from climate.cli.options import JsonType, listed, shown
 from climate.cli.session import current
 
@@ -37,6 +40,47 @@ def event_requeue(event_id: str) -> None:
     answer = session.client.json("reservation", "POST", f"/events/{found.part(event_id)}/requeue")
     if answer:
         session.show(answer.get("event", answer))
+
+
+@event_group.command("set-aside")
+@listed
+def event_set_aside() -> None:
+    """List leases whose rows are broken, so that none of their events runs; works on the database itself."""
+    session = current()
+    from climate.service import mending
+
+    with engine_room(session) as climate:
+        found = mending.listed(climate)
+    rows = [{"lease_id": str(one.lease_id), "since": wire(one.since), "reason": one.reason} for one in found]
+    session.show_all(rows, ("lease_id", "since", "reason"))
+
+
+@event_group.command("mend")
+@click.argument("leases", metavar="LEASE...", nargs=-1)
+def event_mend(leases: tuple[str, ...]) -> None:
+    """Make the rows of leases anew from their journals, those set aside without any ID; on the database itself."""
+    session = current()
+    from climate.domain.errors import ClimateError
+    from climate.service import mending
+    from climate.service.event_shares import QUEUE
+
+    with engine_room(session) as climate:
+        for lease_id in [_id(one) for one in leases] or [one.lease_id for one in mending.listed(climate)]:
+            try:
+                lease = mending.mend(climate, lease_id, QUEUE)
+            except ClimateError as error:
+                raise Failure(str(error), ERROR) from None
+            except (KeyError, ValueError, TypeError) as error:
+                said = f"the journal of lease {lease_id} cannot be read ({type(error).__name__}: {error})"
+                raise Failure(said, ERROR, "a newer release may have written it: upgrade, and try again") from None
+            session.say(f"the rows of lease {lease.id} were made anew, and its events run again")
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Failure(f"{text!r} is not the id of a lease", USAGE, "`climate event set-aside` shows the ids") from None
 
 
 @click.command("token")

@@ -1,27 +1,56 @@
 """Upkeep that need not be done at once."""
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
+import structlog
 from sqlalchemy import Connection
 
 from climate.context import Climate
+from climate.domain.errors import Unavailable
 from climate.service.unit import work
-from climate.store import beats, idempotency, lease_fences, notices
+from climate.store import beats, failures, idempotency, lease_fences, notices
+from climate.store.portions import PORTION
+
+log = structlog.get_logger(__name__)
+
+PORTIONS = 20
+"""Portions that one kind of rows loses at a time; the rest is for the next time."""
+
+Forget = Callable[[Climate, Connection], int]
+
+OLD: Mapping[str, Forget] = {
+    "processes": lambda climate, conn: beats.forget_old(conn, climate.now(conn)),
+    "idempotency keys": lambda climate, conn: idempotency.forget_old(conn, climate.now(conn)),
+    "fences": lambda climate, conn: lease_fences.forget_old(conn, climate.now(conn)),
+    "notices": lambda climate, conn: notices.forget_old(
+        conn, climate.now(conn) - timedelta(days=climate.settings.notice_days)
+    ),
+}
+"""What is forgotten after a while; each deletes a portion and says how many rows that were."""
 
 
-def show_life(climate: Climate, role: str, process: str) -> None:
-    """Say that this process is at work; readiness looks at how long ago that was."""
-    work(climate, lambda conn, patient: beats.beat(conn, role, process, climate.now(conn)))
+def show_life(climate: Climate, process: str, *roles: str) -> None:
+    """Say that this process has just done what the roles stand for; readiness looks at how long ago that was."""
+    work(climate, lambda conn, patient: beats.beat(conn, roles, process, climate.now(conn)))
 
 
-def tidy(climate: Climate) -> None:
-    """Forget old idempotency keys, fences and notices, and processes that are long gone."""
+def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
+    """Forget old idempotency keys, fences and notices, and processes that are long gone.
 
-    def act(conn: Connection, patient: bool) -> None:
-        now = climate.now(conn)
-        beats.forget_old(conn, now)
-        idempotency.forget_old(conn, now)
-        lease_fences.forget_old(conn, now)
-        notices.forget_old(conn, now - timedelta(days=climate.settings.notice_days))
+    Each portion is a transaction of its own, and the trouble of one kind keeps no other from
+    being forgotten.  `alive` is called after each portion.
+    """
+    for name, forget in OLD.items():
+        try:
+            _forget(climate, forget, alive)
+        except (Unavailable, *failures.ERRORS) as error:
+            log.warning("old rows are kept for now", rows=name, error=type(error).__name__)
 
-    work(climate, act)
+
+def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> None:
+    for _ in range(PORTIONS):
+        went = work(climate, lambda conn, patient: forget(climate, conn))
+        alive()
+        if went < PORTION:
+            break

@@ -1,8 +1,10 @@
 """Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from uuid import UUID
 
 import structlog
@@ -20,19 +22,26 @@ from climate.domain.pools import LENT, HostPlace, Pool, Turn
 from climate.domain.schedule import AdditionalEvent, Verdict
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent, ResourcePlugin, not_loaded
-from climate.service import lease_parts, lifecycle, moves, notices, preparing, readiness, telling
+from climate.service import lease_parts, lifecycle, mending, moves, notices, preparing, readiness, telling
 from climate.service.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.service.unit import work
-from climate.store import actions, claims, inventory_pools, leases, places
+from climate.store import actions, claims, due, inventory_pools, leases, places
 from climate.store.claims import Limits, Message
+from climate.store.due import BEGINNING, Cursor, Due
 from climate.store.leases import Change
 
 log = structlog.get_logger(__name__)
 
 BATCH = 200
+RESCUED = 100
+"""Events that are put back at once."""
+
+HOLDS = 20_000
+"""Hosts that the leases of one claim have together: each is read, and compared with what it was."""
+
 
 HANDS_OVER = (EventKind.START, EventKind.ADJUST)
 HOOKS: Mapping[str, str] = {
@@ -43,30 +52,94 @@ HOOKS: Mapping[str, str] = {
 }
 
 
-def claim_due(climate: Climate, by: str, limit: int = BATCH) -> int:
-    """Mark what is due IN_PROGRESS, each with a new token; how many that were.
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The outcome of one claim."""
 
-    A constant number of statements for any number of events.
+    count: int
+    """Events that were claimed."""
+    more: bool
+    """Whether there is more that is due and was not looked at."""
+
+
+def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
+    """Mark the first of what is due IN_PROGRESS, each with a new token; how many that were."""
+    return claim(climate, by, cursor or Cursor(), limit).count
+
+
+def claim(
+    climate: Climate, by: str, cursor: Cursor, limit: int = BATCH, alive: Callable[[], None] = lambda: None
+) -> Claimed:
+    """Mark what is due from the cursor on IN_PROGRESS, each with a new token, and move the cursor.
+
+    A constant number of statements for any number of events; no more of them than have
+    `HOLDS` hosts together, or one.  Where the rows of one lease cannot be read or written, all
+    are claimed one by one, and that lease is set aside; `alive` is called after each of them.
     """
+    try:
+        return _claim(climate, by, cursor, limit)
+    except Exception as error:
+        if not mending.is_its_own(error):
+            raise
+        log.warning("claiming one by one", error=type(error).__name__)
+    return _claim_singly(climate, by, cursor, limit, alive)
+
+
+def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: Callable[[], None]) -> Claimed:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        due = claims.due(conn, now, limit)
-        if not due:
-            return 0
-        found = leases.get_many(conn, {lease_id for lease_id, _ in due})
-        ready = list(_most_urgent(found.values(), {event_id for _, event_id in due}, now))
-        types = [shares.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
-        tokens = iter(claims.tokens(conn, sum(max(1, len(apart)) for apart in types)))
-        changes: list[Change] = []
-        rung: list[Message] = []
-        for (lease, event_id), apart in zip(ready, types, strict=True):
-            claimed = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in apart)
-            fact = schedule.claim(lease, event_id, claimed[0].token if claimed else next(tokens), now)
-            changes.append((lease, [replace(fact, shares=claimed)]))
-            rung += [Message(event_id, one.token, queue_of(one.resource_type)) for one in claimed]
-            rung += [] if claimed else [Message(event_id, fact.token, _queue(lease))]
-        leases.record_many(conn, system(by), changes)
-        claims.open_many(conn, rung, by, now)
+        found = due.lock(conn, now, due.look(conn, now, cursor).ids, limit)
+    count = 0
+    for one in found:
+        try:
+            with climate.engine.begin() as conn:
+                now = climate.now(conn)
+                count += _mark(climate, conn, by, due.lock(conn, now, [one.event_id], 1), now)
+        except Exception as error:
+            if not mending.is_its_own(error):
+                raise
+            mending.put_aside(climate, one.lease_id, error)
+        alive()
+    return Claimed(count, more=True)
+
+
+def _claim(climate: Climate, by: str, cursor: Cursor, limit: int) -> Claimed:
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        look = due.look(conn, now, cursor)
+        locked = due.lock(conn, now, look.ids, limit) if look.ids else []
+        chosen = _no_more_than(locked, HOLDS)
+        count = _mark(climate, conn, by, chosen, now) if chosen else 0
+    left = bool(count) and (len(locked) == limit or len(chosen) < len(locked))
+    if not left:
+        cursor.after = look.end or BEGINNING
+    return Claimed(count, more=left or look.end is not None)
+
+
+def _no_more_than(locked: Sequence[Due], holds: int) -> Sequence[Due]:
+    """The first ones that have so many hosts together; the first one in any case."""
+    sums = list(accumulate(one.holds for one in locked))
+    return locked[: max(1, bisect_right(sums, holds))]
+
+
+def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], now: datetime) -> int:
+    for one in chosen:
+        if one.is_claimed:
+            raise ValueError(f"event {one.event_id} is UNDONE, and is claimed: its row was changed by hand")
+    found = leases.get_many(conn, {one.lease_id for one in chosen})
+    ready = list(_most_urgent(found.values(), {one.event_id for one in chosen}, now))
+    types = [shares.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
+    tokens = iter(claims.tokens(conn, sum(max(1, len(apart)) for apart in types)))
+    changes: list[Change] = []
+    rung: list[Message] = []
+    for (lease, event_id), apart in zip(ready, types, strict=True):
+        claimed = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in apart)
+        fact = schedule.claim(lease, event_id, claimed[0].token if claimed else next(tokens), now)
+        changes.append((lease, [replace(fact, shares=claimed)]))
+        rung += [Message(event_id, one.token, queue_of(one.resource_type)) for one in claimed]
+        rung += [] if claimed else [Message(event_id, fact.token, _queue(lease))]
+    leases.record_many(conn, system(by), changes)
+    claims.open_many(conn, rung, by, now)
     return len(ready)
 
 
@@ -90,14 +163,57 @@ def to_send(climate: Climate) -> list[Message]:
         return claims.to_send(conn, climate.now(conn))
 
 
+def take_back(climate: Climate, messages: Sequence[Message]) -> None:
+    """Note that these messages were not sent after all."""
+    with climate.engine.begin() as conn:
+        claims.take_back(conn, messages)
+
+
+def ring_again(climate: Climate) -> None:
+    """Have every event that was rung for and not begun rung for again: the broker may have lost the messages."""
+    with climate.engine.begin() as conn:
+        claims.ring_again(conn)
+
+
+def unbegun(climate: Climate) -> dict[str, int]:
+    """Return for each queue how many events were rung for and not begun."""
+    with reading(climate.engine) as conn:
+        return claims.unbegun(conn)
+
+
 def rescue(climate: Climate, by: str) -> int:
     """Put back what a worker began and did not finish in its time; how many that were.
 
     A share that no worker of its type has begun when its lease is over is given up: the end must not wait for it.
     """
+    try:
+        return _rescue(climate, by, RESCUED)
+    except Exception as error:
+        if not mending.is_its_own(error):
+            raise
+        log.warning("rescuing one by one", error=type(error).__name__)
+    return _rescue_singly(climate, by)
+
+
+def _rescue_singly(climate: Climate, by: str) -> int:
+    """Each by itself; a lease that is not to be rescued is set aside."""
+    with climate.engine.begin() as conn:
+        stranded = claims.stranded(conn, climate.now(conn), RESCUED)
+    count = 0
+    for one in stranded:
+        try:
+            count += _rescue(climate, by, 1, one.event_id)
+        except Exception as error:
+            if not mending.is_its_own(error):
+                raise
+            mending.put_aside(climate, one.lease_id, error)
+    return count
+
+
+def _rescue(climate: Climate, by: str, limit: int, event_id: UUID | None = None) -> int:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        stranded = claims.stranded(conn, now)
+        stranded = claims.stranded(conn, now, limit, event_id)
         if not stranded:
             return 0
         found = leases.get_many(conn, [one.lease_id for one in stranded])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import structlog
 from sqlalchemy import Connection
 
 from climate.cloud import CloudServer
@@ -32,6 +33,11 @@ RECOVERED = "it is well again"
 UNKNOWN = "the cloud does not know it"
 LONGEST_REASON = 1000
 
+SEVERAL = 2
+"""Hosts that do not fail for themselves when all of them are unwell at once."""
+
+log = structlog.get_logger(__name__)
+
 Word = Mapping[str, str | None]
 """What the cloud says is wrong with each host."""
 
@@ -43,7 +49,8 @@ def look(climate: Climate) -> None:
     cloud knows nothing: they wait for an admin's word.  Switched-off hosts are
     not unwell, nor are those that are worked on.  A constant number of
     statements however many hosts; each of those that come back takes a few of
-    its own.  CloudError where the cloud cannot say.
+    its own.  Nor does any host fail while all of several are unwell at once: then
+    it is the cloud that is not looked after.  CloudError where the cloud cannot say.
     """
     word = climate.cloud.health()
     failed, well = work(climate, lambda conn, patient: _judge(climate, conn, word))
@@ -58,11 +65,15 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
     ill: dict[int, str] = {}
     well: list[int] = []
     doubts: dict[int, datetime | None] = {}
-    for place in places.listed(conn):
+    present = list(places.listed(conn))
+    nobody = _nobody_is_well(present, known, word)
+    for place in present:
         said, had = word.get(place.name, UNKNOWN), known[place.host].doubted_since
         trouble = trouble_of(place, known[place.host], said, now, climate.settings)
         stays = (place.host in taken_out and place.reason != WELL) or place.reason.startswith(NOT_CLEANED)
-        doubted = _is_well(place, said) and not stays if place.pool is Pool.FAILED else trouble is not None
+        # All begin anew with the first one that is heard of again.
+        unwell = trouble is not None and not (nobody and trouble == said)
+        doubted = _is_well(place, said) and not stays if place.pool is Pool.FAILED else unwell
         since = (had or now) if doubted else None
         if since != had:
             doubts[place.host] = since
@@ -74,6 +85,16 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
             ill[place.host] = trouble
     ailing.doubt(conn, doubts)
     return _fail(conn, AUTHOR, ill, now), well
+
+
+def _nobody_is_well(present: Sequence[HostPlace], known: Mapping[int, Health], word: Word) -> bool:
+    """Whether the cloud vouches for none of several hosts that ought to run."""
+    kept_out = (Pool.FAILED, Pool.MAINTENANCE)
+    ought = [p for p in present if p.on and p.pool not in kept_out and known[p.host].wanted != "off"]
+    silent = len(ought) >= SEVERAL and all(word.get(place.name, UNKNOWN) for place in ought)
+    if silent:
+        log.warning("no host fails: the cloud vouches for none of them", hosts=len(ought))
+    return silent
 
 
 def _is_well(place: HostPlace, said: str | None) -> bool:

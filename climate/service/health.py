@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import resources
+from math import inf
 from pathlib import Path
 from time import time
 
@@ -11,7 +13,7 @@ from sqlalchemy import Connection
 from climate.connections import reading
 from climate.context import Climate
 from climate.service import broker
-from climate.store import beats, failures, versions
+from climate.store import beats, due, failures, versions
 
 SLOWEST_BEAT = 10.0
 """Seconds without a sign of life after which the pollers are taken for dead; at least five of their longest sleeps."""
@@ -19,7 +21,13 @@ SLOWEST_BEAT = 10.0
 CLOCKS_APART = 2.0
 """Seconds that this process's clock may differ from the database's, which is the one that counts."""
 
+LONGEST_WAIT = 60.0
+"""Seconds that a due event may wait while no poller has got to the end of what is due."""
+
 POLLER = "poller"
+"""Role of a process that has claimed what is due, or found nothing."""
+CAUGHT_UP = "caught-up"
+"""Role of a process that has looked at all that is due: what is left waits for something else."""
 CELLS = "cells"
 
 CELLS_BEAT = 45.0
@@ -59,12 +67,23 @@ def wanted_migrations() -> frozenset[str]:
 
 
 def check_poller(conn: Connection, now: float, slowest: float) -> Check:
-    """Some poller has been heard of lately."""
+    """Some poller has claimed what is due lately, or found nothing: one whose claims fail is none."""
     at = beats.latest(conn, POLLER)
     if at is None:
         return Check("poller", False, "never heard of")
     age = max(0.0, now - at.timestamp())
-    return Check("poller", age <= slowest, f"last heard of {age:.1f} s ago")
+    return Check("poller", age <= slowest, f"last claim {age:.1f} s ago")
+
+
+def check_events(conn: Connection, now: datetime) -> Check:
+    """No event has waited long that might have been claimed: it has, or a poller has seen that it cannot run yet."""
+    since, seen = due.oldest(conn, now), beats.latest(conn, CAUGHT_UP)
+    if since is None:
+        return Check("events", True, "none is due")
+    waited, behind = (now - since).total_seconds(), (now - seen).total_seconds() if seen else inf
+    ok = min(waited, behind) <= LONGEST_WAIT
+    told = f"the oldest that is due waits for {waited:.1f} s"
+    return Check("events", ok, told if ok else f"{told}, and the pollers have not caught up for as long")
 
 
 def check_cells(conn: Connection, now: float) -> Check:
@@ -88,8 +107,10 @@ def _of_database(climate: Climate, wall: Callable[[], float]) -> Iterator[Check]
     found: list[Check] = []
     try:
         with reading(climate.engine) as conn:
-            now = climate.now(conn).timestamp()
+            moment = climate.now(conn)
+            now = moment.timestamp()
             found += [check_clock(now, wall()), check_migrations(conn), check_poller(conn, now, slowest)]
+            found += [check_events(conn, moment)]
             found += [check_cells(conn, now)] if climate.settings.cells_enable else []
     except failures.ERRORS:
         yield Check("database", False, "does not answer as it should")

@@ -1,17 +1,20 @@
 """Signs of life of the processes, for readiness and for operators."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.care_tables import beats
+from climate.store.portions import drop
 
 FORGOTTEN = timedelta(hours=1)
 
 
-def beat(conn: Connection, role: str, process: str, now: datetime) -> None:
-    mark = insert(beats).values(role=role, process=process, at=now)
+def beat(conn: Connection, roles: Sequence[str], process: str, now: datetime) -> None:
+    """Note that a process has just done what each of the roles stands for; one statement."""
+    mark = insert(beats).values([{"role": role, "process": process, "at": now} for role in roles])
     conn.execute(mark.on_conflict_do_update(index_elements=["role", "process"], set_={"at": now}))
 
 
@@ -21,5 +24,6 @@ def latest(conn: Connection, role: str) -> datetime | None:
     return last
 
 
-def forget_old(conn: Connection, now: datetime) -> None:
-    conn.execute(delete(beats).where(beats.c.at < now - FORGOTTEN))
+def forget_old(conn: Connection, now: datetime) -> int:
+    """Delete a portion of the processes that were not heard of for long; how many."""
+    return drop(conn, beats, beats.c.at < now - FORGOTTEN)

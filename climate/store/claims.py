@@ -1,49 +1,30 @@
 """Events IN_PROGRESS: claimed, sent, started, kept alive, settled.  The protocol of engine.md 2."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Integer,
     Uuid,
     and_,
     bindparam,
-    case,
     delete,
     exists,
     func,
     insert,
-    or_,
     select,
     text,
+    true,
     update,
 )
-from sqlalchemy.sql.selectable import FromClause, Subquery
 
 from climate.domain.status import EventKind
-from climate.store.floating_tables import floating_allocations
-from climate.store.inventory_tables import inventories, inventory_allocations
-from climate.store.tables import (
-    Time,
-    allocations,
-    claims,
-    epochs,
-    events,
-    fence_seq,
-    has,
-    in_force,
-    leases,
-    reservations,
-)
-
-FAIR_AMONG = 5000
-"""How many due events are looked at to give each project its turn."""
+from climate.store.tables import Time, claims, epochs, events, fence_seq, has, leases, leases_set_aside
 
 SECONDS_EACH = 0.01
 """Time that workers may need for an event that waits before others."""
@@ -56,96 +37,8 @@ class Message:
     event_id: UUID
     token: int
     queue: str = ""
-
-
-def due(conn: Connection, now: datetime, limit: int) -> list[tuple[UUID, UUID]]:
-    """(lease, event) pairs that may be claimed now, both rows locked; passes over what another poller holds.
-
-    Not before earlier events of the same lease are closed, of which additional
-    ones do not count, and a start or an adjustment not before every earlier allocation of its hosts is released:
-    conditions that stay true once they are, hence safe to read from a snapshot.  Ends of
-    leases and of holds come first, then projects take turns.
-    """
-    # Planned for this very time: what is due is the first few of a million events, not the third that is assumed.
-    conn.execute(_LOOK_AT_VALUES)
-    ready = _ready(now)
-    query = (
-        select(leases.c.id.label("lease_id"), events.c.id)
-        .select_from(ready.join(events, events.c.id == ready.c.id).join(leases, leases.c.id == events.c.lease_id))
-        # Said again of the locked row itself: the subquery's snapshot may be older than a rival's commit.
-        .where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
-        .order_by(ready.c.group, ready.c.turn, ready.c.run_at, events.c.id)
-        .limit(limit)
-        .with_for_update(of=[events, leases], key_share=True, skip_locked=True)
-    )
-    return [(row.lease_id, row.id) for row in conn.execute(query)]
-
-
-def _ready(now: datetime) -> Subquery:
-    """The events that `due` speaks of, each with its turn, as far as a snapshot tells."""
-    e, p, lease = events.alias("e"), events.alias("p"), leases.alias("l")
-    ahead = _ahead(e, p)
-    mine, other = allocations.alias("mine"), allocations.alias("other")
-    occupied = exists().where(
-        reservations.c.lease_id == e.c.lease_id,
-        mine.c.reservation_id == reservations.c.id,
-        other.c.host == mine.c.host,
-        other.c.id != mine.c.id,
-        other.c.kind == "lease",
-        in_force(other),
-        func.lower(other.c.during) < func.lower(mine.c.during),
-        # Who shares the host with it waits for those only whose time is over.
-        or_(mine.c.slots == 0, other.c.slots == 0, func.upper(other.c.during) <= func.lower(mine.c.during)),
-    )
-    own, others = floating_allocations.alias("own"), floating_allocations.alias("others")
-    not_given_back = exists().where(
-        reservations.c.lease_id == e.c.lease_id,
-        own.c.reservation_id == reservations.c.id,
-        others.c.number == own.c.number,
-        in_force(others),
-        func.lower(others.c.during) < func.lower(own.c.during),
-    )
-    waits = and_(lease.c.end_date > now, or_(occupied, not_given_back, _too_full(e)))
-    may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | ~waits
-    is_end = case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)
-    turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
-    return (
-        select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at)
-        .join(lease, lease.c.id == e.c.lease_id)
-        .where(has(e.c.status, "UNDONE"), e.c.run_at <= now, ~lease.c.gone, ~ahead, may_run)
-        .order_by("group", "turn", e.c.run_at)
-        .limit(FAIR_AMONG)
-        .subquery("ready")
-    )
-
-
-def _too_full(e: FromClause) -> ColumnElement[bool]:
-    """Whether an inventory has not got back yet what the lease of `e` is to have of it."""
-    own, others = inventory_allocations.alias("own_amount"), inventory_allocations.alias("other_amounts")
-    earlier = or_(func.lower(others.c.during) < func.lower(own.c.during), has(others.c.state, "active"))
-    out = (
-        select(func.coalesce(func.sum(others.c.amount), 0))
-        .where(others.c.number == own.c.number, others.c.reservation_id != own.c.reservation_id)
-        .where(in_force(others), earlier)
-        .scalar_subquery()
-    )
-    return exists().where(
-        reservations.c.lease_id == e.c.lease_id,
-        own.c.reservation_id == reservations.c.id,
-        inventories.c.number == own.c.number,
-        out + own.c.amount > inventories.c.total,
-    )
-
-
-def _ahead(e: FromClause, p: FromClause) -> ColumnElement[bool]:
-    """Whether another event `p` of the same lease has to be closed before `e` may run."""
-    additional = EventKind.ADDITIONAL
-    earlier = and_(p.c.seq < e.c.seq, p.c.kind != additional, or_(e.c.kind != additional, p.c.kind == EventKind.EXPIRE))
-    return exists().where(
-        p.c.lease_id == e.c.lease_id,
-        p.c.id != e.c.id,
-        has(p.c.status, "IN_PROGRESS") | (earlier & has(p.c.status, "UNDONE")),
-    )
+    sent: int = field(default=0, compare=False)
+    """How often, this time included."""
 
 
 def tokens(conn: Connection, count: int) -> list[int]:
@@ -175,6 +68,25 @@ def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
     """
     rung = conn.execute(_RING, {"now": now, "limit": limit})
     return [Message(*row) for row in rung]
+
+
+def take_back(conn: Connection, messages: Sequence[Message]) -> None:
+    """Note that these were not sent after all, so that they are sent at the next look."""
+    tokens = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
+    conn.execute(_TAKE_BACK, tokens)
+
+
+def ring_again(conn: Connection) -> int:
+    """Have every claim that nobody has begun rung for at the next look; how many they are."""
+    unbegun = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
+    return conn.execute(update(claims).where(unbegun).values(dispatched_at=None, dispatches=0)).rowcount
+
+
+def unbegun(conn: Connection) -> dict[str, int]:
+    """Return for each queue how many claims were rung for and not begun."""
+    mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
+    found = conn.execute(select(claims.c.queue, func.count()).where(mine).group_by(claims.c.queue))
+    return {row[0]: row[1] for row in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +135,11 @@ class Stranded:
     """Whether a worker began and was not heard of since; else none came before the lease was over."""
 
 
-def stranded(conn: Connection, now: datetime, limit: int = 100) -> list[Stranded]:
-    """Claims whose worker has not been heard of, and shares without one whose lease is over; the leases are locked."""
+def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[Stranded]:
+    """Claims whose worker has not been heard of, and shares without one whose lease is over; the leases are locked.
+
+    Of one event only, if it is given.
+    """
     begun = claims.c.started_at.is_not(None)
     over = events.c.kind.not_in((EventKind.END, EventKind.EXPIRE)) & (leases.c.end_date <= now)
     divided = func.jsonb_array_length(events.c.shares) > 0
@@ -233,6 +148,9 @@ def stranded(conn: Connection, now: datetime, limit: int = 100) -> list[Stranded
         .join(events, events.c.id == claims.c.event_id)
         .join(leases, leases.c.id == events.c.lease_id)
         .where((begun & (claims.c.live_until < now)) | (~begun & divided & over))
+        .where(leases.c.id.not_in(select(leases_set_aside.c.lease_id)))
+        .where(true() if event_id is None else claims.c.event_id == event_id)
+        .order_by(claims.c.live_until, claims.c.event_id)
         .limit(limit)
         .with_for_update(of=[leases], key_share=True, skip_locked=True)
     )
@@ -280,10 +198,8 @@ def _ring() -> Any:
     )
     ring = update(claims).where(claims.c.event_id == silent.c.event_id, claims.c.token == silent.c.token)
     ring = ring.values(dispatched_at=now, dispatches=claims.c.dispatches + 1)
-    return ring.returning(claims.c.event_id, claims.c.token, claims.c.queue)
+    return ring.returning(claims.c.event_id, claims.c.token, claims.c.queue, claims.c.dispatches)
 
-
-_LOOK_AT_VALUES = text("SET LOCAL plan_cache_mode = force_custom_plan")
 
 # Made once: each of them runs for every event.
 _MINE = and_(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))
@@ -300,3 +216,8 @@ _START = (
 )
 _SETTLE = delete(claims).where(_MINE)
 _OTHERS = select(exists().where(claims.c.event_id == bindparam("id", type_=Uuid)))
+_TAKE_BACK = text("""
+    UPDATE claims c SET dispatched_at = NULL, dispatches = greatest(0, c.dispatches - 1)
+    FROM unnest(CAST(:event_id AS uuid[]), CAST(:token AS bigint[])) AS m (event_id, token)
+    WHERE c.event_id = m.event_id AND c.token = m.token AND c.started_at IS NULL
+""")

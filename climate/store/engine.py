@@ -18,6 +18,18 @@ OPTIONS = (
 )
 
 
+LINE: Mapping[str, int] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""Of each connection, in seconds but for the last one in milliseconds: a database that vanished is missed soon."""
+
+SERVER_LINE = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10s"
+"""The same for the server's side: what a client that vanished has locked is free again soon."""
+
 UNSYNCED = "-c synchronous_commit=off"
 """Option of connections whose commits do not wait for the disk."""
 
@@ -34,12 +46,9 @@ def connect(url: str, *, pool_size: int = 10, application: str = "climate", opti
         connect_args={
             "application_name": application,
             "cursor_factory": Cursor,
-            "options": f"{OPTIONS} {options}".strip(),
+            "options": f"{OPTIONS} {SERVER_LINE} {options}".strip(),
             "prepare_threshold": 0,
-            "connect_timeout": 5,
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
+            **LINE,
         },
     )
     event.listen(engine, "do_connect", _do_connect)
@@ -51,6 +60,12 @@ def _do_connect(dialect: object, record: object, args: Sequence[Any], given: Map
 
 
 IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+
+def line(url: str, application: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection of its own for `url`, in no pool and no transaction: to listen, or to hold a lock."""
+    known: dict[str, Any] = dict(LINE)
+    return psycopg.connect(url, autocommit=True, application_name=application, options=SERVER_LINE, **known)
 
 
 _CLOCK = select(func.clock_timestamp())

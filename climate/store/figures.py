@@ -5,10 +5,14 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Uuid, cast, func, select
 
+from climate.store import beats, set_aside
 from climate.store.tables import events, has, journal
 
 LOOKED_AT = 1000
 """Facts among which the latest claims are sought: a scrape costs the same however long the journal is."""
+
+COUNTED = 100_000
+"""Events that are counted at most: a scrape costs no more when a million is due."""
 
 RECENT = timedelta(minutes=5)
 RETRIED_WITHIN = timedelta(minutes=10)
@@ -22,7 +26,7 @@ class Figures:
     """Of events, at one moment.  Times in seconds."""
 
     due: int
-    """Due, and not yet claimed."""
+    """Due, and not yet claimed; no more than `COUNTED` are counted."""
     oldest_due: float
     """How long the oldest of them has been due; 0 when there is none."""
     in_progress: int
@@ -30,21 +34,31 @@ class Figures:
     """In ERROR, waiting for an operator."""
     retrying: int
     """Tried at least once, and to be tried again or being tried again."""
+    claimed_ago: float | None
+    """Since a poller has claimed what is due, or found nothing; None where none ever has."""
     lateness: dict[float, float]
     """Quantile -> how late the events claimed in the last minutes were; empty when there were none."""
+    set_aside: int = 0
+    """Leases that no poller looks at until they are mended."""
 
 
 def read(conn: Connection, now: datetime) -> Figures:
     """All figures; each question is answered from an index of its own."""
     undone = has(events.c.status, "UNDONE") & (events.c.run_at <= now)
-    due, oldest = conn.execute(select(func.count(), func.min(events.c.due_at)).where(undone)).one()
+    first = select(events.c.due_at).where(undone).order_by(events.c.run_at, events.c.id).limit(COUNTED).subquery()
+    due, oldest = conn.execute(select(func.count(), func.min(first.c.due_at))).one()
     running = select(func.count(), func.count().filter(events.c.attempts > 1))
     in_progress, again = conn.execute(running.where(has(events.c.status, "IN_PROGRESS"))).one()
-    put_back = (events.c.run_at <= now + RETRIED_WITHIN) & (events.c.attempts > 0)
-    waiting = conn.execute(select(func.count()).where(has(events.c.status, "UNDONE"), put_back)).scalar_one()
+    soon = select(events.c.attempts).where(has(events.c.status, "UNDONE"), events.c.run_at <= now + RETRIED_WITHIN)
+    latest = soon.order_by(events.c.run_at.desc(), events.c.id.desc()).limit(COUNTED).subquery()
+    waiting = conn.execute(select(func.count()).where(latest.c.attempts > 0)).scalar_one()
     failed = conn.execute(select(func.count()).where(has(events.c.status, "ERROR"))).scalar_one()
     oldest_due = max(0.0, (now - oldest).total_seconds()) if oldest else 0.0
-    return Figures(due, oldest_due, in_progress, failed, again + waiting, _lateness(conn, now))
+    claimed = beats.latest(conn, "poller")
+    ago = max(0.0, (now - claimed).total_seconds()) if claimed else None
+    return Figures(
+        due, oldest_due, in_progress, failed, again + waiting, ago, _lateness(conn, now), set_aside.count(conn)
+    )
 
 
 def _lateness(conn: Connection, now: datetime) -> dict[float, float]:

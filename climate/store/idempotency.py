@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from climate.domain.errors import Busy, KeyReused
 from climate.domain.policy import Caller
+from climate.store.portions import drop
 from climate.store.tables import idempotency_keys
 
 KEPT = timedelta(hours=24)
@@ -60,5 +61,5 @@ def forget(conn: Connection, caller: Caller, key: Key) -> None:
 
 
 def forget_old(conn: Connection, now: datetime) -> int:
-    """Keys are kept for a day."""
-    return conn.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < now - KEPT)).rowcount
+    """Delete a portion of the keys of more than a day ago; how many."""
+    return drop(conn, idempotency_keys, idempotency_keys.c.created_at < now - KEPT)

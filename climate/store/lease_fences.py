@@ -3,8 +3,9 @@
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, text
+from sqlalchemy import Connection, text
 
+from climate.store.portions import drop
 from climate.store.tables import lease_fences
 
 KEPT = timedelta(days=30)
@@ -24,5 +25,5 @@ def passes(conn: Connection, lease_id: UUID, number: int, now: datetime) -> bool
 
 
 def forget_old(conn: Connection, now: datetime) -> int:
-    """Delete the fences that no message can reach any more; how many."""
-    return conn.execute(delete(lease_fences).where(lease_fences.c.passed_at < now - KEPT)).rowcount
+    """Delete a portion of the fences that no message can reach any more; how many."""
+    return drop(conn, lease_fences, lease_fences.c.passed_at < now - KEPT)

@@ -112,6 +112,7 @@ def _event_rows(lease: Lease) -> list[Row]:
             "updated_at": e.updated_at,
             "name": e.name,
             "shares": codec.encode(e.shares),
+            "project_id": lease.project_id,
         }
         for e in lease.events
     ]

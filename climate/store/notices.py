@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, select, text, update
+from sqlalchemy import Connection, select, text, update
 
 from climate.domain.errors import InvalidInput
 from climate.domain.notices import Audience, Notice
 from climate.store.care_tables import notices
+from climate.store.portions import drop
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,8 @@ def send_nowhere(conn: Connection, audiences: Sequence[Audience]) -> None:
 
 
 def forget_old(conn: Connection, before: datetime) -> int:
-    """Drop what is older."""
-    return conn.execute(delete(notices).where(notices.c.at < before)).rowcount
+    """Drop a portion of what is older; how many."""
+    return drop(conn, notices, notices.c.at < before)
 
 
 def _row(notice: Notice) -> Mapping[str, Any]:

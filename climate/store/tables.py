@@ -85,6 +85,9 @@ reservations = Table(
     Column("parts", JSONB, nullable=False, server_default="[]"),
 )
 
+GIVES_BACK = "kind IN ('end_lease', 'expire_hold')"
+"""Of events: others wait for what they give back."""
+
 events = Table(
     "events",
     metadata,
@@ -104,6 +107,8 @@ events = Table(
     Column("name", Text, nullable=False, server_default=""),
     # Of a lease with several resource types: how far the event is with each of them.
     Column("shares", JSONB, nullable=False, server_default="[]"),
+    # Its lease's, for projects take turns; a lease never changes its project.
+    Column("project_id", Text, nullable=False, server_default=""),
     CheckConstraint("status IN ('UNDONE', 'IN_PROGRESS', 'DONE', 'ERROR')", name="status_known"),
     CheckConstraint("status <> 'IN_PROGRESS' OR token > 0", name="claimed_with_token"),
     Index(
@@ -114,9 +119,30 @@ events = Table(
         unique=True,
     ),
     Index("uq_events_one_in_progress", "lease_id", unique=True, postgresql_where=text("status = 'IN_PROGRESS'")),
-    Index("ix_events_undone", "run_at", postgresql_where=text("status = 'UNDONE'")),
+    Index("ix_events_undone", "run_at", "id", postgresql_where=text("status = 'UNDONE'")),
+    Index(
+        "ix_events_undone_ends",
+        "project_id",
+        "run_at",
+        postgresql_where=text(f"status = 'UNDONE' AND {GIVES_BACK}"),
+    ),
+    Index(
+        "ix_events_undone_others",
+        "project_id",
+        "run_at",
+        postgresql_where=text(f"status = 'UNDONE' AND NOT ({GIVES_BACK})"),
+    ),
     Index("ix_events_failed", "updated_at", postgresql_where=text("status = 'ERROR'")),
 )
+
+leases_set_aside = Table(
+    "leases_set_aside",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    Column("since", Time, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+"""Leases whose rows cannot be read or written: no poller looks at them.  Not history, hence not in the journal."""
 
 claims = Table(
     "claims",

@@ -5,7 +5,7 @@ from alembic import op
 from migrations.scripts import statements
 
 revision = "0031"
-down_revision = "0028"
+down_revision = "0030"
 
 
 def upgrade() -> None:

@@ -20,6 +20,18 @@ from tests.identity.place import Asker, Place
 
 BEAT = "INSERT INTO beats VALUES ('poller', 'p1', clock_timestamp() - interval '{} seconds')"
 
+WAITING = """
+    WITH made AS (
+        INSERT INTO leases (id, name, project_id, user_id, start_date, end_date, status, degraded, deleting, gone,
+                            version, created_at)
+        VALUES (gen_random_uuid(), 'l', 'p', 'u', now(), now() + interval '1 day', 'PENDING', false, false, false, 1,
+                now()) RETURNING id)
+    INSERT INTO events (id, lease_id, seq, kind, due_at, run_at, status, attempts, token)
+    SELECT gen_random_uuid(), id, 20, 'start_lease', now() - interval '70 s', now() - interval '70 s', 'UNDONE', 0, 0
+    FROM made
+"""
+"""An event that has been due for more than a minute."""
+
 
 @pytest.fixture
 def beating(here: Place) -> Any:
@@ -48,7 +60,7 @@ def test_alive_needs_nothing(app: Flask) -> None:
 def test_ready_tells_what_is_missing_and_names_no_address(app: Flask, here: Place) -> None:
     answer = Asker(app).ask("GET", "/readyz")
     assert answer.status_code == 503
-    assert answer.json["checks"].keys() == {"database", "migrations", "poller", "clock", "broker"}
+    assert answer.json["checks"].keys() == {"database", "migrations", "poller", "events", "clock", "broker"}
     assert answer.json["checks"]["database"]["ok"]
     assert not answer.json["checks"]["poller"]["ok"]
     assert "postgres" not in answer.text
@@ -60,6 +72,26 @@ def test_a_poller_is_ready_while_it_beats(here: Place, beating: Any) -> None:
         beating(age)
         seen.append(checks(here)["poller"])
     assert seen == [True, True, False, False]
+
+
+def test_claims_that_fail_are_seen_by_what_stays_due(here: Place, beating: Any) -> None:
+    """A walk to the end of what is due shows that what is left waits for something else."""
+    seen = []
+    with here.identity.engine.begin() as conn:
+        conn.execute(text(WAITING))
+    try:
+        for ago in (1, 59, 61, None):
+            beating(1)
+            if ago is not None:
+                with here.identity.engine.begin() as conn:
+                    conn.execute(text(BEAT.replace("'poller'", "'caught-up'").format(ago)))
+            seen.append(checks(here)["events"])
+    finally:
+        with here.identity.engine.begin() as conn:
+            conn.execute(text("DELETE FROM events"))
+            conn.execute(text("DELETE FROM leases"))
+    assert seen == [True, True, False, False]
+    assert checks(here)["events"]
 
 
 def test_a_clock_that_is_off_is_not_ready(here: Place) -> None:

@@ -64,3 +64,15 @@ def test_a_database_that_is_away_is_unreachable(cli: Cli, environ: dict[str, str
     assert ran.code == 8
     assert ran.err.count("\n") == 2
     assert "hidden" not in ran.err
+
+
+def test_a_lease_that_is_set_aside_is_shown_and_mended(cli: Cli, climate: Climate, lease_id: str) -> None:
+    with climate.engine.begin() as conn:
+        conn.execute(text("UPDATE leases SET name = 'forged'"))
+        conn.execute(text("INSERT INTO leases_set_aside SELECT id, created_at, 'ValueError: broken' FROM leases"))
+    found = cli("event", "set-aside", "-f", "json").data
+    assert [(one["lease_id"], one["reason"]) for one in found] == [(lease_id, "ValueError: broken")]
+    assert cli("event", "mend", "nothing").code == 2
+    assert cli("event", "mend").code == 0
+    assert cli("event", "set-aside", "-f", "json").data == []
+    assert cli("journal", "check").code == 0

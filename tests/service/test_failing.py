@@ -76,6 +76,25 @@ def test_while_the_cloud_says_nothing_nobody_fails(climate: Climate, clock: Cloc
     assert place(climate, 1).pool is Pool.RESERVATION
 
 
+def test_no_host_fails_while_all_are_unwell_at_once(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    fall_ill(climate, clock, *range(1, 9))
+    pass_time(climate, clock, hours=1)
+    assert {place(climate, number).pool for number in range(1, 9)} == {Pool.RESERVATION}
+    assert told(climate, "host.failed") == []
+    cloud.unwell.pop("h8")
+    pass_time(climate, clock, seconds=climate.settings.failed_after - 1)
+    assert {place(climate, number).pool for number in range(1, 9)} == {Pool.RESERVATION}, "each has its time again"
+    pass_time(climate, clock, seconds=1)
+    assert {place(climate, number).pool for number in range(1, 8)} == {Pool.FAILED}
+    assert place(climate, 8).pool is Pool.RESERVATION
+
+
+def test_the_last_host_that_is_left_fails_like_any_other(climate: Climate, clock: Clock) -> None:
+    fall_ill(climate, clock, *range(1, 8))
+    fall_ill(climate, clock, 8)
+    assert place(climate, 8).pool is Pool.FAILED
+
+
 def test_an_admin_declares_a_host_failed_and_well(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     failed = failing.fail(climate, ADMIN, "1", "smells of smoke")
     assert failed.pool is Pool.FAILED

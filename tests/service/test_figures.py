@@ -23,7 +23,7 @@ def read(climate: Climate) -> Figures:
 
 
 def test_an_engine_at_rest(climate: Climate) -> None:
-    assert read(climate) == Figures(0, 0.0, 0, 0, 0, {})
+    assert read(climate) == Figures(0, 0.0, 0, 0, 0, None, {})
 
 
 def test_from_due_to_done(climate: Climate, clock: Clock) -> None:
@@ -31,12 +31,14 @@ def test_from_due_to_done(climate: Climate, clock: Clock) -> None:
         acts.make(climate, clock, start=1, hours=2)
     assert read(climate).due == 0
     clock.forward(hours=1, seconds=7)
-    assert read(climate) == Figures(due=3, oldest_due=7.0, in_progress=0, failed=0, retrying=0, lateness={})
+    assert read(climate) == Figures(
+        due=3, oldest_due=7.0, in_progress=0, failed=0, retrying=0, claimed_ago=None, lateness={}
+    )
     messages = acts.claim(climate)
-    assert read(climate) == Figures(0, 0.0, 3, 0, 0, {0.5: 7.0, 0.99: 7.0, 1.0: 7.0})
+    assert read(climate) == Figures(0, 0.0, 3, 0, 0, None, {0.5: 7.0, 0.99: 7.0, 1.0: 7.0})
     for message in messages:
         acts.run(climate, message)
-    assert read(climate) == Figures(0, 0.0, 0, 0, 0, {0.5: 7.0, 0.99: 7.0, 1.0: 7.0})
+    assert read(climate) == Figures(0, 0.0, 0, 0, 0, None, {0.5: 7.0, 0.99: 7.0, 1.0: 7.0})
     clock.forward(minutes=6)
     assert read(climate).lateness == {}
 

@@ -114,16 +114,11 @@ MUTANTS = (
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            (
-                "climate/store/claims.py",
-                '.where(has(events.c.status, "UNDONE"), events.c.run_at <= now)\n        .order',
-                ".order",
-            ),
             ("climate/service/events.py", "in schedule.due(lease, now) if", "in lease.events if"),
             (
-                "climate/store/claims.py",
-                "key_share=True, skip_locked=True)\n    )\n    return [(row.lease_id, row.id)",
-                "key_share=True)\n    )\n    return [(row.lease_id, row.id)",
+                "climate/store/due.py",
+                "key_share=True, skip_locked=True)",
+                "key_share=True)",
             ),
         ],
         [f"{RACES}::test_pollers_share_the_work"],
@@ -131,8 +126,7 @@ MUTANTS = (
     Mutant(
         "a start does not wait for the earlier holder of its hosts",
         [
-            ("climate/store/claims.py", "| ~waits", "| ~waits | true()"),
-            ("climate/store/claims.py", "    update,\n", "    true,\n    update,\n"),
+            ("climate/store/due.py", "| ~waits", "| ~waits | true()"),
         ],
         [f"{ORDER}::test_a_failed_end_keeps_its_hosts_and_blocks_their_next_start"],
     ),
@@ -140,7 +134,7 @@ MUTANTS = (
         "an adjustment does not wait for it",
         [
             (
-                "climate/store/claims.py",
+                "climate/store/due.py",
                 "e.c.kind.not_in((EventKind.START, EventKind.ADJUST))",
                 "e.c.kind.not_in((EventKind.START,))",
             )
@@ -151,7 +145,7 @@ MUTANTS = (
         "ends do not come first",
         [
             (
-                "climate/store/claims.py",
+                "climate/store/due.py",
                 "case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)",
                 "case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 1), else_=1)",
             )
@@ -160,7 +154,7 @@ MUTANTS = (
     ),
     Mutant(
         "projects do not take turns",
-        [("climate/store/claims.py", "partition_by=(lease.c.project_id, is_end)", "partition_by=is_end")],
+        [("climate/store/due.py", "partition_by=(lease.c.project_id, is_end)", "partition_by=is_end")],
         [f"{ORDER}::test_projects_take_turns"],
     ),
     Mutant(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, column, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from climate.connections import reading
-from climate.store.engine import Cursor, connect
+from climate.store.engine import LINE, Cursor, connect, line
 
 
 def described(url: str, statement: str, kind: type[psycopg.Cursor[Any]]) -> Any:
@@ -109,3 +109,19 @@ def test_read_takes_no_transaction(engine: Engine) -> None:
     with reading(engine) as conn:
         first = conn.exec_driver_sql("SELECT transaction_timestamp()").scalar_one()
         assert conn.exec_driver_sql("SELECT transaction_timestamp()").scalar_one() > first
+
+
+def test_what_a_vanished_client_holds_is_free_again_soon(server_url: str) -> None:
+    """Both ends ask over TCP whether the other is there; a Unix socket has no such settings."""
+    pooled = connect(server_url, pool_size=1)
+    plain = server_url.replace("postgres://", "postgresql://", 1).replace("+psycopg", "")
+    names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
+    with pooled.connect() as one, line(plain, "test") as other:
+        raw = one.connection.driver_connection
+        assert raw is not None
+        for conn in (raw, other):
+            if conn.info.host.startswith("/"):
+                pytest.skip("the server is reached by a Unix socket")
+            assert [conn.execute(f"SHOW {name}").fetchone()[0] for name in names] == ["5", "2", "3", "10000"]
+            assert {name: int(conn.info.get_parameters()[name]) for name in LINE} == LINE
+    pooled.dispose()

@@ -139,14 +139,14 @@ def test_messages_do_not_pile_up_for_a_compute_service_that_is_gone(desks: dict[
     desks[ONE].tend()
     queue = f"compute.{compute.service_host}"
     poller.waiting = lambda queue: there.get(queue, 100)
-    poller.do_chores()
+    poller.ring_for_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [queue]
     with compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET beat_at = beat_at - interval '1 hour'"))
-    poller.do_chores()
+    poller.ring_for_services()
     assert bell(poller).taken() == []
     there[queue] = 0
-    poller.do_chores()
+    poller.ring_for_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [queue]
 
 

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -130,3 +130,88 @@ def test_child_zone_that_hangs_delays_no_beat(database_url: str) -> None:
         poller.stopping.set()
         thread.join()
         poller.deployment.climate.engine.dispose()
+
+
+def test_trouble_of_one_chore_keeps_no_other_from_being_done(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done: list[str] = []
+
+    class Chores(Poller):
+        def _sweep_builds(self) -> None:
+            done.append("builds")
+
+    settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1")
+    poller = Chores(bootstrap.build(settings, pool_size=1), doorbell.connect(settings.redis_url))
+    with poller.deployment.climate.engine.begin() as conn:
+        conn.execute(text("ALTER TABLE notices RENAME TO elsewhere"))
+    try:
+        poller.do_chores()
+    finally:
+        with poller.deployment.climate.engine.begin() as conn:
+            conn.execute(text("ALTER TABLE elsewhere RENAME TO notices"))
+        poller.deployment.climate.engine.dispose()
+    assert done == ["builds"]
+    assert "old rows are kept for now" in capsys.readouterr().out
+
+
+def test_rings_for_services_wait_for_no_chore(database_url: str) -> None:
+    rung, over = threading.Event(), threading.Event()
+
+    class Lasts(Poller):
+        def do_chores(self) -> None:
+            over.wait()
+
+        def ring_for_services(self) -> None:
+            rung.set()
+
+    settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=SLOW)
+    poller = Lasts(bootstrap.build(settings, pool_size=1), doorbell.connect(settings.redis_url))
+    thread = threading.Thread(target=poller.run)
+    thread.start()
+    try:
+        assert rung.wait(SLOW)
+    finally:
+        over.set()
+        poller.stopping.set()
+        thread.join()
+        poller.deployment.climate.engine.dispose()
+
+
+def test_jobs_go_on_when_the_clock_of_the_machine_is_set_back(database_url: str) -> None:
+    """A clock that was set back by an hour finds all jobs an hour away."""
+    ahead, looked = [0.0], threading.Event()
+
+    class Looking(Poller):
+        def _look(self) -> None:
+            looked.set()
+
+    settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=SLOW)
+    poller = Looking(
+        bootstrap.build(settings, pool_size=1),
+        doorbell.connect(settings.redis_url),
+        wall=lambda: time.time() + ahead[0],
+    )
+    thread = threading.Thread(target=poller.run)
+    thread.start()
+    try:
+        assert looked.wait(SLOW)
+        looked.clear()
+        jobs = await_jobs(poller)
+        for job in jobs:
+            poller._wake_in(timedelta(hours=1), job)
+        ahead[0] = -3600.0
+        assert looked.wait(SLOW / 2)
+        soon = datetime.now(UTC) + timedelta(minutes=1)
+        await_so(lambda: all(job.next_run_time < soon for job in poller.scheduler.get_jobs()), SLOW, "all jobs")
+    finally:
+        poller.stopping.set()
+        thread.join()
+        poller.deployment.climate.engine.dispose()
+
+
+def await_jobs(poller: Poller) -> set[str]:
+    """The jobs of a poller that runs."""
+    names = {"beat", "services", "chores", "beats", "rounds", "zones"}
+    await_so(lambda: {job.id for job in poller.scheduler.get_jobs()} == names, SLOW, "the jobs of the poller")
+    return names

@@ -74,6 +74,9 @@ class Rings(Poller):
     def do_chores(self) -> None:
         pass
 
+    def ring_for_services(self) -> None:
+        pass
+
     def ring_for_rounds(self) -> None:
         next(one for one in self.rung if not one.is_set()).set()
 

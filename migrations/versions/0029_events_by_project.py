@@ -1,0 +1,13 @@
+"""Events know their project, so that projects take turns without a look at all that is due."""
+
+from alembic import op
+
+from migrations.scripts import statements
+
+revision = "0029"
+down_revision = "0028"
+
+
+def upgrade() -> None:
+    for statement in statements("0029_events_by_project.sql"):
+        op.execute(statement)

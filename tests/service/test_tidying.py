@@ -1,0 +1,52 @@
+"""What is old is forgotten in portions, and the trouble of one kind of rows keeps no other from being forgotten."""
+
+from sqlalchemy import Engine, text
+
+from climate.context import Climate
+from climate.service import chores
+from climate.store.portions import PORTION
+from tests.conftest import Clock
+from tests.service.test_statements import counted
+
+MANY = """
+    INSERT INTO notices (at, kind, message, body)
+    SELECT now() - interval '1000 days', 'lease.started', 'm', '{}' FROM generate_series(1, :count)
+"""
+OLD_KEY = """
+    INSERT INTO idempotency_keys (project_id, user_id, key, fingerprint, resource_id, created_at)
+    VALUES ('p', 'u', 'k', 'f', 'r', now() - interval '1000 days')
+"""
+
+
+def _left(engine: Engine, table: str) -> int:
+    with engine.connect() as conn:
+        return int(conn.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+
+def test_no_statement_deletes_more_than_a_portion(climate: Climate, clock: Clock, engine: Engine) -> None:
+    with engine.begin() as conn:
+        conn.execute(text(MANY), {"count": 2 * PORTION + 7})
+        new = text("INSERT INTO notices (at, kind, message, body) VALUES (:now, 'k', 'm', '{}')")
+        conn.execute(new, {"now": clock.time})
+    went: list[int] = []
+
+    def note() -> None:
+        went.append(_left(engine, "notices"))
+
+    with counted(engine) as seen:
+        chores.tidy(climate, note)
+    assert went[-3:] == [PORTION + 8, 8, 1]
+    assert len([statement for statement in seen if "DELETE FROM notices" in statement]) == 3
+
+
+def test_what_cannot_be_forgotten_keeps_nothing_else(climate: Climate, engine: Engine) -> None:
+    with engine.begin() as conn:
+        conn.execute(text(OLD_KEY))
+        conn.execute(text(MANY), {"count": 3})
+        conn.execute(text("ALTER TABLE beats RENAME TO elsewhere"))
+    try:
+        chores.tidy(climate)
+    finally:
+        with engine.begin() as conn:
+            conn.execute(text("ALTER TABLE elsewhere RENAME TO beats"))
+    assert (_left(engine, "idempotency_keys"), _left(engine, "notices")) == (0, 0)
