@@ -1,4 +1,4 @@
-"""Shares of events, one for each resource type of a lease that has several."""
+"""Events know their project, so that projects take turns without a look at all that is due."""
 
 from alembic import op
 
@@ -9,5 +9,5 @@ down_revision = "0027"
 
 
 def upgrade() -> None:
-    for statement in statements("0028_event_shares.sql"):
+    for statement in statements("0028_events_by_project.sql"):
         op.execute(statement)

@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0031"
-down_revision = "0030"
+revision = "0030"
+down_revision = "0029"
 
 
 def upgrade() -> None:
-    for statement in statements("0031_image_ids.sql"):
+    for statement in statements("0030_image_ids.sql"):
         op.execute(statement)

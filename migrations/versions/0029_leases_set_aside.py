@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0030"
-down_revision = "0029"
+revision = "0029"
+down_revision = "0028"
 
 
 def upgrade() -> None:
-    for statement in statements("0030_leases_set_aside.sql"):
+    for statement in statements("0029_leases_set_aside.sql"):
         op.execute(statement)

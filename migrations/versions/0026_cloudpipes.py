@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0027"
-down_revision = "0026"
+revision = "0026"
+down_revision = "0025"
 
 
 def upgrade() -> None:
-    for statement in statements("0027_cloudpipes.sql"):
+    for statement in statements("0026_cloudpipes.sql"):
         op.execute(statement)

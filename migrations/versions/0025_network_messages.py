@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0026"
-down_revision = "0025"
+revision = "0025"
+down_revision = "0024"
 
 
 def upgrade() -> None:
-    for statement in statements("0026_network_messages.sql"):
+    for statement in statements("0025_network_messages.sql"):
         op.execute(statement)

@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0032"
-down_revision = "0031"
+revision = "0031"
+down_revision = "0030"
 
 
 def upgrade() -> None:
-    for statement in statements("0032_identity.sql"):
+    for statement in statements("0031_identity.sql"):
         op.execute(statement)

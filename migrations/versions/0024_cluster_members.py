@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0025"
+revision = "0024"
 down_revision = "0023"
 
 
 def upgrade() -> None:
-    for statement in statements("0025_cluster_members.sql"):
+    for statement in statements("0024_cluster_members.sql"):
         op.execute(statement)
