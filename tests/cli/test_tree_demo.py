@@ -1,6 +1,7 @@
 """Trees of deployments to play with: what is refused before anything is started, and how deployments differ."""
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from climate import cell_settings
 from climate.cli import run
 from climate.cli.cells_demo import CELLS
+from climate.cli.failures import Failure
 from climate.cli.tree_demo import DemoTree, Deployment, deployments, environ_of
 from climate.cli.zones_demo import ZONES
 from climate.settings import Settings
@@ -74,10 +76,11 @@ def test_deployments_share_nothing_and_heed_the_environment(tree: DemoTree) -> N
 
 def test_only_deployments_with_an_api_have_a_port(tmp_path: Path) -> None:
     def ports(tree: DemoTree) -> list[Any]:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            first = free.getsockname()[1]
-        found = deployments(tree, tmp_path, "127.0.0.1", min(first, 60000))
-        return [one.port and one.port - min(first, 60000) for one in found.values()]
+        for first in range(20_000, 30_000, 4):
+            with suppress(Failure):  # another program has one of the ports
+                found = deployments(tree, tmp_path, "127.0.0.1", first)
+                return [one.port and one.port - first for one in found.values()]
+        raise AssertionError("no four ports in a row are free")
 
     assert ports(ZONES) == [0, 1, 2, 3]
     assert ports(CELLS) == [0, None, None, None]
