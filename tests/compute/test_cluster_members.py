@@ -76,7 +76,7 @@ class Pair:
 
 
 def processes(server_id: str) -> int:
-    return len(list(carrying(MARK, server_id)))
+    return len(list(carrying({MARK: server_id})))
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_administrators_are_told_the_member(pair: Pair) -> None:
 
 def test_a_process_that_died_on_the_member_is_noticed(pair: Pair) -> None:
     server_id = booted(pair, "far")
-    os.kill(next(iter(carrying(MARK, server_id))).number, signal.SIGKILL)
+    os.kill(next(iter(carrying({MARK: server_id}))).number, signal.SIGKILL)
     pair.tend()
     assert pair.status(server_id) == SHUTOFF
     assert do(pair, server_id, START) == ACTIVE
@@ -177,11 +177,11 @@ def test_a_process_that_died_on_the_member_is_noticed(pair: Pair) -> None:
 
 def test_servers_of_a_service_that_dies_run_once_on_another_member(pair: Pair, tmp_path: Path) -> None:
     server_id = booted(pair, "far")
-    before = next(iter(carrying(MARK, server_id)))
+    before = next(iter(carrying({MARK: server_id})))
     pair.fails()
     pair.tend()
     assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
-    assert next(iter(carrying(MARK, server_id))) != before
+    assert next(iter(carrying({MARK: server_id}))) != before
     assert [spec.memory_mb for spec in pair.driver.nodes()] == [4096]
     pair.answers = True
     pair.tend()
@@ -200,7 +200,7 @@ def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path
     pair.tend()
     assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("far", ACTIVE, 1)
     done.touch()
-    for pid in carrying(MARK, server_id):
+    for pid in carrying({MARK: server_id}):
         os.kill(pid.number, signal.SIGKILL)
     pair.tend()
     assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)

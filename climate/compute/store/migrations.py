@@ -92,7 +92,7 @@ _STRANDED = text(f"""
 """)
 
 _HERE = text("""
-    SELECT s.id::text AS server_id, n.service_host AS host, h.service_host AS held_host, m.type AS type,
+    SELECT s.id::text AS server_id, n.service_host AS host, n.name AS node, h.service_host AS held_host, m.type AS type,
            h.name AS held_node
     FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id
     LEFT JOIN compute_migrations m ON m.id = s.migration_id
@@ -152,10 +152,11 @@ CONDITIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """The service hosts of a server's node and of the node that its migration holds; None: there is none."""
+    """A server's node and the node that its migration holds, with the hosts of their services; None: there is none."""
 
     server_id: str
     host: str | None
+    node: str | None
     held_host: str | None
     held_node: str | None
     type: str | None

@@ -8,6 +8,7 @@ locks of the system: they go with a process that dies.
 import fcntl
 import json
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -157,6 +158,7 @@ def guest_said(guest: Guest) -> Mapping[str, Any]:
     said["image"] = None if guest.image is None else str(guest.image)
     said["properties"] = dict(guest.properties)
     said["volumes"] = [{**asdict(one), "home": str(one.home)} for one in guest.volumes]
+    said["config"] = {path: b64encode(content).decode("ascii") for path, content in guest.config.items()}
     return said
 
 
@@ -171,4 +173,5 @@ def guest_of(said: Mapping[str, Any]) -> Guest:
     read["image"] = None if said["image"] is None else Path(said["image"])
     read["interfaces"] = tuple(Interface(**{**one, "addresses": tuple(one["addresses"])}) for one in said["interfaces"])
     read["volumes"] = tuple(Attached(one["id"], one["device"], Path(one["home"])) for one in said["volumes"])
+    read["config"] = {path: b64decode(content) for path, content in said["config"].items()}
     return Guest(**read)

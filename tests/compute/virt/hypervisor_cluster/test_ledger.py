@@ -1,0 +1,31 @@
+"""A cluster's ledger: a guest is read as it was written, whatever it has."""
+
+from dataclasses import fields
+from pathlib import Path
+
+from climate.compute.virt import Guest, Interface, State
+from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, Place
+from climate.compute.virt.volumes import Attached
+
+WHOLE = Guest(
+    "5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d",
+    "web",
+    "sum",
+    vcpus=2,
+    ram_mb=256,
+    disk_gb=3,
+    image=Path("/images/one"),
+    properties={"os": "linux"},
+    interfaces=(Interface("02:00:00:00:00:01", addresses=("10.0.0.2/24",)),),
+    volumes=(Attached("v1", 0, Path("/volumes/v1")),),
+    config={"openstack/latest/user_data": b"\x00\xff#cloud-config"},
+)
+
+
+def test_a_guest_is_read_as_it_was_written(tmp_path: Path) -> None:
+    plain = Guest(WHOLE.id, "", "")
+    assert [one.name for one in fields(Guest) if getattr(WHOLE, one.name) == getattr(plain, one.name)] == ["id"]
+    ledger = Ledger(tmp_path)
+    entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
+    ledger.put(entry)
+    assert Ledger(tmp_path).get(WHOLE.id) == entry
