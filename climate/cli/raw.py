@@ -64,16 +64,22 @@ def event_mend(leases: tuple[str, ...]) -> None:
     from climate.service import mending
     from climate.service.event_shares import QUEUE
 
+    failures: list[Failure] = []
     with engine_room(session) as climate:
         for lease_id in [_id(one) for one in leases] or [one.lease_id for one in mending.listed(climate)]:
             try:
                 lease = mending.mend(climate, lease_id, QUEUE)
             except ClimateError as error:
-                raise Failure(str(error), ERROR) from None
+                failures.append(Failure(str(error), ERROR))
             except (KeyError, ValueError, TypeError) as error:
                 said = f"the journal of lease {lease_id} cannot be read ({type(error).__name__}: {error})"
-                raise Failure(said, ERROR, "a newer release may have written it: upgrade, and try again") from None
-            session.say(f"the rows of lease {lease.id} were made anew, and its events run again")
+                failures.append(Failure(said, ERROR, "a newer release may have written it: upgrade, and try again"))
+            else:
+                session.say(f"the rows of lease {lease.id} were made anew, and its events run again")
+    for failure in failures[1:]:
+        session.say(str(failure))
+    if failures:
+        raise failures[0]
 
 
 def _id(text: str) -> UUID:

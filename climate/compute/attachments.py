@@ -118,13 +118,16 @@ def of_servers(compute: Compute, server_ids: Sequence[str]) -> Mapping[str, Sequ
 
 
 def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
-    """The volumes that a guest is to have."""
+    """The volumes that a guest is to have.  VirtError for one whose backend is not here."""
     with reading(compute.engine) as conn:
         found = rows.of_server(conn, server.id)
     driver = volumes.directory(compute)
-    return tuple(
-        Attached(one.id, one.device or 0, driver.home(one.backend, one.id)) for one in found if one.wish != DETACH
-    )
+    try:
+        return tuple(
+            Attached(one.id, one.device or 0, driver.home(one.backend, one.id)) for one in found if one.wish != DETACH
+        )
+    except BadRequest as error:
+        raise VirtError(str(error)) from None
 
 
 def settle(compute: Compute, server: Server, *, done: bool) -> None:

@@ -96,7 +96,8 @@ def _send(work: Work, migration: Migration) -> None:
 def _keep(work: Work, migration: Migration) -> None:
     work.check()
     _migrator(work.compute, work.server).keep(work.guest)
-    work.connected()
+    with suppress(VirtError):  # the guest goes on: what it lacks the next round plugs in
+        work.connected()
 
 
 def _drop(compute: Compute, server: Server) -> None:

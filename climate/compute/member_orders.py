@@ -11,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from climate.compute import config_drives
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
+from climate.compute.server import Server
 from climate.compute.store import members as rows
 from climate.compute.store import servers
 from climate.compute.virt import Guest, VirtDriver
@@ -81,23 +83,25 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
         raise VirtError(f"a member of a cluster knows no order {verb!r}")
     guest = rooted(guest_of(said["guest"]), compute.home)
     if verb in MAKING:
-        _check_wanted(compute, guest, said)
+        # Made here: it may hold keys, which no order may.
+        guest = replace(guest, config=config_drives.of_server(compute, _wanted(compute, guest, said)))
     if "target" in said:
         said = {**said, "target": str(compute.home / said["target"])}
     return _VERBS[verb](driver, guest, said)
 
 
-def _check_wanted(compute: Compute, guest: Guest, said: Said) -> None:
-    """VirtError when the server is not the cluster's any more: it was made on another node, or deleted."""
+def _wanted(compute: Compute, guest: Guest, said: Said) -> Server:
+    """The server; VirtError when the server is not the cluster's any more: it was made on another node, or deleted."""
     with reading(compute.engine) as conn:
         server = servers.get(conn, guest.id)
     if server is None or (server.service_host, server.node) != (said["by"], said["cluster"]):
         raise VirtError(f"server {guest.id} is not on the cluster any more")
+    return server
 
 
 def told(guest: Guest, home: Path) -> Mapping[str, Any]:
-    """Return a guest for an order, its paths without the home of the service that writes it."""
-    return guest_said(_moved(guest, lambda path: _below(path, home)))
+    """Return a guest for an order, its paths without the home of the service that writes it, and without its drive."""
+    return guest_said(replace(_moved(guest, lambda path: _below(path, home)), config={}))
 
 
 def rooted(guest: Guest, home: Path) -> Guest:

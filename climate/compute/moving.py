@@ -33,7 +33,17 @@ from climate.compute.migration import (
     REVERTING,
     Migration,
 )
-from climate.compute.server import ACTIVE, ERROR, EVACUATE, MIGRATE, REVERT, SHUTOFF, VERIFY_RESIZE, Server
+from climate.compute.server import (
+    ACTIVE,
+    ERROR,
+    EVACUATE,
+    LIVE_MIGRATE,
+    MIGRATE,
+    REVERT,
+    SHUTOFF,
+    VERIFY_RESIZE,
+    Server,
+)
 from climate.compute.store import migrations as rows
 from climate.compute.store import retries, servers, wishes
 from climate.compute.store import volumes as volume_rows
@@ -250,10 +260,22 @@ def returned(conn: Connection, server: Server, now: datetime) -> None:
 
 
 def gave_up(conn: Connection, server: Server, now: datetime) -> None:
-    """Note that a server stays where it is; what is left on the other node is cleared away by its service."""
-    if server.migration_id is not None:
-        rows.fail(conn, server.migration_id, f"the server was left in {server.task or server.status}", now)
-        rows.let_go(conn, server.id)
+    """Note that a server stays where its disk is; what is left on the other node is cleared away by its service."""
+    migration = rows.get(conn, server.migration_id, lock=True) if server.migration_id is not None else None
+    if migration is None:
+        return
+    rows.fail(conn, migration.id, f"the server was left in {server.task or server.status}", now)
+    to, _ = migration.beyond(server.node_id)
+    # Until it has arrived, and once it is to go back, all there is of it is at its source.
+    if (
+        server.task in (MIGRATE, LIVE_MIGRATE, EVACUATE, REVERT)
+        and "sent" not in server.task_details
+        and migration.is_at_destination(server.node_id)
+        and to is not None
+        and server.node_id is not None
+    ):
+        rows.swap(conn, migration, to, server.node_id, now)
+    rows.let_go(conn, server.id)
 
 
 def confirmed(conn: Connection, server: Server, now: datetime) -> str | None:

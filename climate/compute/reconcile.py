@@ -33,7 +33,6 @@ from climate.compute.store import findings as rows
 from climate.compute.store import migrations
 from climate.compute.store.findings import Finding, Settled
 from climate.compute.virt import State, Wiring
-from climate.compute.virt.cluster import ClusterDriver
 from climate.connections import reading
 
 GONE = "The host of this server is gone."
@@ -154,9 +153,9 @@ def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
         known = migrations.whereabouts(conn, found)
         cloud = rows.cloud(conn)
     strays = sorted(set(found) - {one.server_id for one in known})
-    # Guests of members that this service offers to a cluster of another one are for that one to look after.
-    offered = {cluster for cluster, _ in compute.driver.offers()} if isinstance(compute.driver, ClusterDriver) else ()
-    away = [one for one in known if one.host != compute.service_host and one.node not in offered]
+    # Guests of members that this service has offered to a cluster of another one are for that one to look after.
+    here = compute.service_host
+    away = [one for one in known if one.host != here and here not in one.member_hosts]
     if cloud is None or not (strays or away):
         return
     if not is_ours(compute, cloud):

@@ -7,7 +7,7 @@ from climate.compute.asking import By
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden
 from climate.compute.resizing import size
-from climate.compute.server import RESERVED, SHELVE, VERIFY_RESIZE, VM_STATES, Server
+from climate.compute.server import RESERVED, REVERT, SHELVE, VERIFY_RESIZE, VM_STATES, Server
 from climate.compute.store import sizes, wishes
 from climate.compute.store import upkeep as rows
 
@@ -83,7 +83,7 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
             images.drop(conn, left)
         elif server.task_image is not None:
             images.give_up(conn, server.task_image, now)
-        if server.status == VERIFY_RESIZE:
+        if server.status == VERIFY_RESIZE and server.task != REVERT:
             ring = moving.confirmed(conn, server, now)
         else:
             moving.gave_up(conn, server, now)

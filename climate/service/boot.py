@@ -17,7 +17,7 @@ from climate.domain.errors import Conflict, InvalidInput, Undecided
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
-from climate.domain.status import EventKind, EventStatus, LeaseStatus
+from climate.domain.status import EventKind, EventStatus, LeaseStatus, ReservationStatus
 from climate.service import leases
 from climate.service.dates import read as read_date
 from climate.service.leases import Order
@@ -62,7 +62,9 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
             f"The lease {lease.id} is over and in its grace period until {until:%Y-%m-%d %H:%M:%S} UTC: "
             "nothing can boot on it unless it is prolonged"
         )
-    if lease.status is not LeaseStatus.ACTIVE:
+    # Where a lease has several types, each reservation may be used when its own is done.
+    begun = lease.status_of(lease.reservation(known)) is ReservationStatus.ACTIVE
+    if lease.status is not LeaseStatus.ACTIVE and not begun:
         raise Conflict(f"The lease {lease.id} is {lease.status}: it starts at {start.due_at:%Y-%m-%d %H:%M:%S} UTC")
     return lease
 

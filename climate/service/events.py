@@ -123,11 +123,11 @@ def _no_more_than(locked: Sequence[Due], holds: int) -> Sequence[Due]:
 
 
 def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], now: datetime) -> int:
-    for one in chosen:
-        if one.is_claimed:
-            raise ValueError(f"event {one.event_id} is UNDONE, and is claimed: its row was changed by hand")
     found = leases.get_many(conn, {one.lease_id for one in chosen})
     ready = list(_most_urgent(found.values(), {one.event_id for one in chosen}, now))
+    # Of what is UNDONE in the locked rows only: what a rival has claimed since the look has a claim rightly.
+    for event_id in {one.event_id for one in chosen if one.is_claimed} & {event_id for _, event_id in ready}:
+        raise ValueError(f"event {event_id} is UNDONE, and is claimed: its row was changed by hand")
     types = [shares.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
     tokens = iter(claims.tokens(conn, sum(max(1, len(apart)) for apart in types)))
     changes: list[Change] = []

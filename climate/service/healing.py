@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError
-from climate.service import drift
+from climate.service import drift, mending
 from climate.service.curing import Case, Outcome, curable, cure, engine, started
 from climate.service.unit import work
 from climate.store import ailing, leases, quarantine
@@ -78,6 +78,11 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
         outcome = work(climate, act)
     except ClimateError as error:
         log.warning("a lease could not be healed", lease_id=str(lease_id), reason=str(error))
+        return False
+    except Exception as error:
+        if not mending.is_its_own(error):
+            raise
+        log.exception("a lease could not be healed", lease_id=str(lease_id))
         return False
     if outcome is None:
         return False

@@ -2,13 +2,18 @@
 
 from dataclasses import replace
 
+import structlog
+
 from climate.cloud.volumes import CloudVolume
 from climate.context import Climate
 from climate.domain.facts import AmountHold, KeptAmountsReleased
+from climate.service import mending
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
 from climate.store import amounts, claims, inventory_pools, leases
 from climate.store.amounts import Kept
+
+log = structlog.get_logger(__name__)
 
 
 def release(climate: Climate) -> int:
@@ -17,7 +22,19 @@ def release(climate: Climate) -> int:
     if not kept:
         return 0
     there = climate.cloud.volumes([str(one.reservation_id) for one in kept])
-    return sum(_released(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
+    return sum(_tried(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
+
+
+def _tried(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
+    """The same for one reservation; the broken rows of its lease keep no other from giving back."""
+    try:
+        return _released(climate, one, there)
+    except Exception as error:
+        if not mending.is_its_own(error):
+            raise
+        reason = str(error)[:200]
+        log.warning("kept volumes are not given back", reservation_id=str(one.reservation_id), reason=reason)
+        return False
 
 
 def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:

@@ -20,7 +20,7 @@ from climate.domain.lease import Lease, fold
 from climate.domain.operator_facts import OperatorFact, PoolTermsSet, decided
 from climate.domain.pools import HostPlace
 from climate.domain.window_facts import Standing, WindowFact
-from climate.store import host_care, journal, lease_rows, leases, limits, places, terms, windows
+from climate.store import claims, host_care, journal, lease_rows, leases, limits, places, set_aside, terms, windows
 from climate.store.journal import Entry
 from climate.store.tampering import differing
 
@@ -133,6 +133,8 @@ def rebuild(climate: Climate) -> int:
         host_care.rewrite(conn, list(_folded_care(conn)))
         _rewrite_windows(conn)
         _rewrite_decisions(conn)
+        set_aside.clear(conn)  # one that is broken still is set aside again
+        claims.wake_poller(conn)
     return len(whole)
 
 

@@ -13,10 +13,12 @@ from sqlalchemy import (
     Uuid,
     and_,
     bindparam,
+    case,
     delete,
     exists,
     func,
     insert,
+    literal_column,
     select,
     text,
     true,
@@ -141,8 +143,16 @@ def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID |
     Of one event only, if it is given.
     """
     begun = claims.c.started_at.is_not(None)
-    over = events.c.kind.not_in((EventKind.END, EventKind.EXPIRE)) & (leases.c.end_date <= now)
-    divided = func.jsonb_array_length(events.c.shares) > 0
+    end = events.alias("end_of_lease")
+    given_back = select(func.max(end.c.due_at)).where(end.c.lease_id == leases.c.id, end.c.kind == EventKind.END)
+    last_use = case(
+        (events.c.kind == EventKind.PREPARE, leases.c.start_date),
+        (events.c.kind == EventKind.CLOSE, given_back.correlate(leases).scalar_subquery()),
+        else_=leases.c.end_date,
+    )
+    over = events.c.kind.not_in((EventKind.END, EventKind.EXPIRE)) & (last_use <= now)
+    # Whatever is in the column: one broken row must not end the look at all others.
+    divided = events.c.shares != literal_column("'[]'::jsonb")
     query = (
         select(leases.c.id.label("lease_id"), claims.c.event_id, claims.c.token, begun.label("is_begun"))
         .join(events, events.c.id == claims.c.event_id)
@@ -192,6 +202,8 @@ def _ring() -> Any:
             claims.c.dispatched_at.is_(None)
             | (claims.c.dispatched_at < now - func.make_interval(0, 0, 0, 0, 0, 0, seconds))
         )
+        # What was never sent comes first: a queue without workers must not starve the others.
+        .order_by(claims.c.dispatched_at.asc().nulls_first())
         .limit(bindparam("limit", type_=Integer))
         .with_for_update(key_share=True, skip_locked=True)
         .cte("silent")

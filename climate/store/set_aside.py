@@ -32,6 +32,11 @@ def take_back(conn: Connection, lease_id: UUID) -> None:
     conn.execute(delete(table).where(table.c.lease_id == lease_id))
 
 
+def clear(conn: Connection) -> None:
+    """Let the events of all leases run again."""
+    conn.execute(delete(table))
+
+
 def listed(conn: Connection) -> list[SetAside]:
     """Return the leases that are set aside, those of longest first."""
     rows = conn.execute(select(table).order_by(table.c.since, table.c.lease_id))

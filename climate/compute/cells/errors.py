@@ -86,6 +86,7 @@ ALLOWED: Mapping[str, type[ComputeError]] = {
         errors.NoMoreAddresses,
         errors.NetworkUnavailable,
         errors.QuotaExceeded,
+        errors.NoImageRoom,
     )
 }
 """Error classes that a response may name; any other becomes a CellError."""

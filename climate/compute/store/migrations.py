@@ -93,7 +93,8 @@ _STRANDED = text(f"""
 
 _HERE = text("""
     SELECT s.id::text AS server_id, n.service_host AS host, n.name AS node, h.service_host AS held_host, m.type AS type,
-           h.name AS held_node
+           h.name AS held_node,
+           ARRAY(SELECT c.service_host FROM compute_cluster_members c WHERE c.cluster = n.name) AS member_hosts
     FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id
     LEFT JOIN compute_migrations m ON m.id = s.migration_id
     LEFT JOIN compute_nodes h ON h.id = m.held_node_id
@@ -130,7 +131,8 @@ _FORGET = text("""
 """)
 
 _OTHER_DRIVERS = text("""
-    SELECT n.id FROM compute_nodes n JOIN compute_nodes own ON own.id = :id WHERE n.driver <> own.driver
+    SELECT n.id FROM compute_nodes n JOIN compute_nodes own ON own.id = :id
+    WHERE n.driver <> own.driver OR (n.driver = 'cluster' AND n.service_host = own.service_host AND n.id <> own.id)
 """)
 
 CONDITIONS: Mapping[str, str] = {
@@ -160,6 +162,8 @@ class Whereabouts:
     held_host: str | None
     held_node: str | None
     type: str | None
+    member_hosts: Sequence[str] = ()
+    """The services that ever offered a member to its node, where that is a cluster: its guest may be with them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,11 +101,11 @@ class HypervisorClusterDriver:
         self._ask(guest, lambda driver, asked: driver.suspend(asked))
 
     def resume(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.resume(asked))
+        self._ask(guest, lambda driver, asked: driver.resume(asked), connected=True)
 
     def rewire(self, guest: Guest) -> None:
         if self._entry(guest) is not None:
-            self._ask(guest, lambda driver, asked: driver.rewire(asked))
+            self._ask(guest, lambda driver, asked: driver.rewire(asked), connected=True)
 
     def snapshot(self, guest: Guest, target: Path) -> None:
         self._ask(guest, lambda driver, asked: driver.snapshot(asked, target))
@@ -151,7 +151,8 @@ class HypervisorClusterDriver:
                 self._look(cluster, entry, member)
 
     @as_virt_error
-    def _ask(self, guest: Guest, verb: Callable[[VirtDriver, Guest], None]) -> None:
+    def _ask(self, guest: Guest, verb: Callable[[VirtDriver, Guest], None], *, connected: bool = False) -> None:
+        """Have a verb done; `connected`: the guest comes with its interfaces and volumes, though not with its drive."""
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
             entry = cluster.ledger.get(guest.id)
@@ -162,7 +163,10 @@ class HypervisorClusterDriver:
             try:
                 verb(member.driver, replace(guest, node=member.spec.name))
             finally:
-                self._look(cluster, replace(entry, guest=guest), member)
+                kept = entry.guest
+                if connected:
+                    kept = replace(kept, interfaces=guest.interfaces, volumes=guest.volumes)
+                self._look(cluster, replace(entry, guest=kept), member)
 
     def _look(self, cluster: Cluster, entry: Entry, member: Member) -> None:
         """Write down what a verb has made of a server, also where it has failed."""

@@ -173,5 +173,5 @@ def guest_of(said: Mapping[str, Any]) -> Guest:
     read["image"] = None if said["image"] is None else Path(said["image"])
     read["interfaces"] = tuple(Interface(**{**one, "addresses": tuple(one["addresses"])}) for one in said["interfaces"])
     read["volumes"] = tuple(Attached(one["id"], one["device"], Path(one["home"])) for one in said["volumes"])
-    read["config"] = {path: b64decode(content) for path, content in said["config"].items()}
+    read["config"] = {path: b64decode(content) for path, content in said.get("config", {}).items()}
     return Guest(**read)
