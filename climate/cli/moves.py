@@ -32,7 +32,7 @@ def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool
     It is shut down on the way, and started again if it was running, unless it is moved `--live`.
     """
     session = current()
-    server_id = str(found.server(session.client, server)["id"])
+    server_id = str(found.server(session.client, server, everywhere=True)["id"])
     if live:
         act(session, server_id, "os-migrateLive", {"host": host, "block_migration": "auto"})
         if wait or confirm:
@@ -52,7 +52,7 @@ def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool
 def evacuate(server: str, host: str | None, wait: bool, timeout: timedelta) -> None:
     """Make a server whose host is down anew on another host, from its image (administrator)."""
     session = current()
-    server_id = str(found.server(session.client, server)["id"])
+    server_id = str(found.server(session.client, server, everywhere=True)["id"])
     act(session, server_id, "evacuate", {"host": host} if host else {})
     if wait:
         session.show(flat(settled(session, server_id, AFTERWARDS["evacuate"], seconds(timeout))))
@@ -66,7 +66,7 @@ def evacuate(server: str, host: str | None, wait: bool, timeout: timedelta) -> N
 def migrations(server: str | None, host: str | None, status: str | None) -> None:
     """List migrations, the newest first (administrator); without SERVER, of all of them."""
     session = current()
-    server_id = found.server(session.client, server)["id"] if server else None
+    server_id = found.server(session.client, server, everywhere=True)["id"] if server else None
     wanted = {"instance_uuid": server_id, "host": host, "status": status}
     query = {key: value for key, value in wanted.items() if value}
     answer = session.client.json("compute", "GET", "/os-migrations", params=query)
