@@ -1,10 +1,13 @@
 """A cluster with a member behind another compute service: servers are placed and worked on there, and restarted."""
 
+import json
 import os
 import signal
+from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -43,6 +46,8 @@ class Pair:
     rack: Compute
     answers: bool = True
     """Whether the member's service carries out what it is asked."""
+    told: list[dict[str, Any]] = field(default_factory=list)
+    """Orders to run a guest, as they were written down."""
 
     @property
     def driver(self) -> ClusterDriver:
@@ -51,6 +56,8 @@ class Pair:
         return driver
 
     def ring(self) -> None:
+        with self.rack.engine.connect() as conn:
+            self.told += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
         for host, order in lifecycle.unfinished(self.rack, wait=0):
             if host == RACK and self.answers:
                 lifecycle.carry_out(self.rack, order)
@@ -100,10 +107,10 @@ def pair(scratch: str, tmp_path: Path) -> Iterator[Pair]:
                 compute.driver.members["process"].delete(server_id)  # type: ignore[attr-defined]
 
 
-def booted(pair: Pair, member: str, flavor: Flavor = SMALL) -> str:
+def booted(pair: Pair, member: str, flavor: Flavor = SMALL, **wanted: Any) -> str:
     """A new server, which the cluster put on this member."""
     for _ in range(4):
-        server = pair.here.boot_one(flavor)
+        server = pair.here.boot_one(flavor, **wanted)
         assert server.status == ACTIVE, server.fault
         if pair.member(server.id) == member:
             return server.id
@@ -157,6 +164,30 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     pair.here.settle()
     assert not (tmp_path / RACK / "servers" / server_id).exists()
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
+
+
+@pytest.mark.parametrize("trouble", [None, "its driver offers nothing", "its entry is gone"])
+def test_the_service_of_a_member_leaves_the_servers_of_the_cluster_alone(pair: Pair, trouble: str | None) -> None:
+    services.furnish(pair.here.compute)
+    server_id = booted(pair, "far")
+    rack = pair.rack
+    if trouble == "its entry is gone":
+        (rack.home / "nodes.yaml").write_text("[]\n")
+    elif trouble is not None:
+        rack = replace(rack, driver=drivers(rack.home, wired=True))
+    assert bool(rack.driver.offers()) is (trouble is None)  # type: ignore[attr-defined]
+    assert server_id in rack.driver.states()
+    reconcile.put_right(rack)
+    assert processes(server_id) == 1
+    assert (rack.home / "servers" / server_id).is_dir()
+
+
+def test_the_service_of_a_member_makes_config_drives_which_no_order_carries(pair: Pair) -> None:
+    server_id = booted(pair, "far", user_data=b64encode(b"#!/bin/sh\n").decode())
+    drive = pair.rack.home / "servers" / server_id / "config" / "openstack" / "latest"
+    assert (drive / "user_data").read_bytes() == b"#!/bin/sh\n"
+    assert json.loads((drive / "meta_data.json").read_text())["uuid"] == server_id
+    assert [one["guest"]["config"] for one in pair.told] == [{}]
 
 
 def test_administrators_are_told_the_member(pair: Pair) -> None:

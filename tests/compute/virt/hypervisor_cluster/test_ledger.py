@@ -1,6 +1,7 @@
 """A cluster's ledger: a guest is read as it was written, whatever it has."""
 
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 from pathlib import Path
 
 from climate.compute.virt import Guest, Interface, State
@@ -29,3 +30,14 @@ def test_a_guest_is_read_as_it_was_written(tmp_path: Path) -> None:
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
     ledger.put(entry)
     assert Ledger(tmp_path).get(WHOLE.id) == entry
+
+
+def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
+    ledger.put(entry)
+    file = tmp_path / f"{WHOLE.id}.json"
+    said = json.loads(file.read_text(encoding="utf-8"))
+    del said["guest"]["config"]
+    file.write_text(json.dumps(said), encoding="utf-8")
+    assert ledger.get(WHOLE.id) == replace(entry, guest=replace(WHOLE, config={}))
