@@ -16,7 +16,7 @@ from climate.compute import Compute, asking, diagnostics, drivers, images, lifec
 from climate.compute.errors import VirtError
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeDefaults
-from climate.compute.members_elsewhere import Elsewhere, RemoteDriver
+from climate.compute.members_elsewhere import Elsewhere, RemoteDriver, RemoteMember
 from climate.compute.pids import carrying
 from climate.compute.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF, START, STOP, UNPAUSE
 from climate.compute.virt import Guest, State
@@ -235,6 +235,17 @@ def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path
         os.kill(pid.number, signal.SIGKILL)
     pair.tend()
     assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
+
+
+def test_a_member_that_cannot_be_fenced_is_not_named_to_owners(pair: Pair) -> None:
+    server_id = booted(pair, "far")
+    cluster = pair.driver.read_nodes()[0].cluster
+    assert cluster is not None
+    member = RemoteMember(cluster.members[1], pair.driver, "another machine", up=False)
+    with pytest.raises(VirtError) as caught:
+        member.fence(Guest(server_id, "s", "far"))
+    assert str(caught.value) == "its member has failed, and the entry of the member names no command that fences it"
+    assert processes(server_id) == 1
 
 
 def test_a_service_that_does_not_answer_is_told_nothing_later(pair: Pair) -> None:
