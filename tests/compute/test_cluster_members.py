@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, diagnostics, drivers, images, lifecycle, reconcile, services
+from climate.compute import Compute, asking, diagnostics, drivers, images, lifecycle, reconcile, services, unshelving
 from climate.compute.errors import VirtError
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeDefaults
@@ -22,6 +22,7 @@ from climate.compute.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.homes import MARK
+from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from tests.compute.place import SERVICE, Place, place
 
 RACK = "rack-7"
@@ -220,6 +221,19 @@ def test_servers_of_a_service_that_dies_run_once_on_another_member(pair: Pair, t
     assert not (tmp_path / RACK / "servers" / server_id).exists()
     assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
     assert [spec.memory_mb for spec in pair.driver.nodes()] == [8192]
+
+
+def test_a_server_that_was_unshelved_is_restarted_from_its_ordinary_image(pair: Pair) -> None:
+    by = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
+    server_id = booted(pair, "far", image_id=pair.here.image())
+    asking.shelve(pair.here.compute, server_id, project_id="demo", by=by)
+    pair.here.settle()
+    unshelving.unshelve(pair.here.compute, server_id, project_id="demo", by=by)
+    pair.here.settle()
+    assert pair.status(server_id) == ACTIVE
+    entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)
+    assert entry is not None
+    assert entry.guest.image == images.place(pair.here.compute, pair.here.look(server_id).image_id or "")
 
 
 def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path: Path) -> None:

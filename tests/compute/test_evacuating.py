@@ -51,6 +51,7 @@ class Remembering(MemoryDriver):
     def __init__(self, specs: list[NodeSpec], deaths: list[bool | None]) -> None:
         super().__init__(specs)
         self.made_from: dict[str, str | None] = {}
+        self.again: dict[str, Path | None] = {}
         self.deaths = deaths
         self.refuses: set[str] = set()
 
@@ -78,7 +79,7 @@ class Remembering(MemoryDriver):
     def _make(self, verb: str, guest: Guest, state: State) -> None:
         if guest.id not in self.guests:
             text = guest.image.read_text(encoding="utf-8") if guest.image is not None else None
-            self.made_from[guest.id] = text
+            self.made_from[guest.id], self.again[guest.id] = text, guest.again
         super()._make(verb, guest, state)
 
 
@@ -220,6 +221,7 @@ def test_the_disk_comes_along_between_services(two: Two) -> None:
     after = two.here.look(server.id)
     assert (after.status, after.service_host) == (VERIFY_RESIZE, other(server))
     assert two.drivers[other(server)].made_from[server.id] == f"{server.name}\n"  # what a snapshot holds
+    assert two.drivers[other(server)].again[server.id] == two.services[other(server)].images / str(server.image_id)
     assert two.guests(server) == {server.service_host: State.DEAD, other(server): State.RUNNING}
     assert [path.name for path in two.here.compute.images.iterdir()] == [server.image_id]
     resizing.confirm(two.here.compute, server.id)

@@ -116,6 +116,14 @@ def test_the_interfaces_volumes_and_drive_of_a_server_outlast_verbs_that_come_wi
     assert known() == replace(connected, config=config)
 
 
+def test_a_server_whose_disk_was_carried_is_made_of_its_ordinary_image_later(lab: Lab, tmp_path: Path) -> None:
+    guest = lab.guest(image=tmp_path / "carried", carried=True, again=tmp_path / "ordinary")
+    lab.driver.run(guest)
+    entry = Ledger.of(tmp_path, "c").get(guest.id)
+    assert entry is not None
+    assert entry.guest == replace(guest, image=tmp_path / "ordinary", carried=False, again=None)
+
+
 def test_a_server_that_grows_moves_within_its_machine(lab: Lab) -> None:
     guest, other = lab.run(1024), lab.run(1024)
     filler = lab.run(2048)

@@ -16,6 +16,8 @@ WHOLE = Guest(
     ram_mb=256,
     disk_gb=3,
     image=Path("/images/one"),
+    carried=True,
+    again=Path("/images/two"),
     properties={"os": "linux"},
     interfaces=(Interface("02:00:00:00:00:01", addresses=("10.0.0.2/24",)),),
     volumes=(Attached("v1", 0, Path("/volumes/v1")),),
