@@ -15,7 +15,8 @@ def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest
 
     It has no interfaces yet: those are known when they are plugged in.
     """
-    flavor = _flavor(server)
+    flavor, shelved = _flavor(server), server.task == UNSHELVE and server.shelved_image is not None
+    ordinary = images.place(compute, server.image_id) if shelved and server.image_id is not None else None
     return Guest(
         id=server.id,
         name=server.name,
@@ -24,6 +25,8 @@ def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest
         ram_mb=flavor.ram_mb,
         disk_gb=flavor.disk_gb,
         image=_content(compute, server, image),
+        carried=shelved,
+        again=ordinary,
         properties={key: str(value) for key, value in image.properties.items()} if image else {},
     )
 

@@ -101,7 +101,7 @@ def _wanted(compute: Compute, guest: Guest, said: Said) -> Server:
 
 def told(guest: Guest, home: Path) -> Mapping[str, Any]:
     """Return a guest for an order, its paths without the home of the service that writes it, and without its drive."""
-    return guest_said(replace(_moved(guest, lambda path: _below(path, home)), config={}))
+    return guest_said(replace(_moved(guest, lambda path: _below(path, home)), config={}, again=None))
 
 
 def rooted(guest: Guest, home: Path) -> Guest:

@@ -118,7 +118,7 @@ class RemoteMember:
         elif self.kernel and self.kernel == member_orders.machine():
             kill(pids.carrying({MARK: guest.id}))
         else:
-            raise VirtError(f"member {self.spec.name} has failed, and its entry names no command that fences it")
+            raise VirtError("its member has failed, and the entry of the member names no command that fences it")
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def _arrive(work: Work, migration: Migration) -> None:
     work.check()
     work.driver.delete(work.server.id)
     content = carried(work.compute, migration)
-    _begin(replace(work, guest=replace(work.guest, image=content)), run=run)
+    _begin(replace(work, guest=replace(work.guest, image=content, carried=True, again=work.guest.image)), run=run)
 
 
 def _begin(work: Work, *, run: bool, made: bool = False) -> None:

@@ -1,24 +1,28 @@
 """A cluster with a member behind another compute service: servers are placed and worked on there, and restarted."""
 
+import json
 import os
 import signal
+from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, diagnostics, drivers, images, lifecycle, reconcile, services
+from climate.compute import Compute, asking, diagnostics, drivers, images, lifecycle, reconcile, services, unshelving
 from climate.compute.errors import VirtError
 from climate.compute.flavor import Flavor
 from climate.compute.host import NodeDefaults
-from climate.compute.members_elsewhere import Elsewhere, RemoteDriver
+from climate.compute.members_elsewhere import Elsewhere, RemoteDriver, RemoteMember
 from climate.compute.pids import carrying
 from climate.compute.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF, START, STOP, UNPAUSE
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.homes import MARK
+from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from tests.compute.place import SERVICE, Place, place
 
 RACK = "rack-7"
@@ -43,6 +47,8 @@ class Pair:
     rack: Compute
     answers: bool = True
     """Whether the member's service carries out what it is asked."""
+    told: list[dict[str, Any]] = field(default_factory=list)
+    """Orders to run a guest, as they were written down."""
 
     @property
     def driver(self) -> ClusterDriver:
@@ -51,6 +57,8 @@ class Pair:
         return driver
 
     def ring(self) -> None:
+        with self.rack.engine.connect() as conn:
+            self.told += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
         for host, order in lifecycle.unfinished(self.rack, wait=0):
             if host == RACK and self.answers:
                 lifecycle.carry_out(self.rack, order)
@@ -100,10 +108,10 @@ def pair(scratch: str, tmp_path: Path) -> Iterator[Pair]:
                 compute.driver.members["process"].delete(server_id)  # type: ignore[attr-defined]
 
 
-def booted(pair: Pair, member: str, flavor: Flavor = SMALL) -> str:
+def booted(pair: Pair, member: str, flavor: Flavor = SMALL, **wanted: Any) -> str:
     """A new server, which the cluster put on this member."""
     for _ in range(4):
-        server = pair.here.boot_one(flavor)
+        server = pair.here.boot_one(flavor, **wanted)
         assert server.status == ACTIVE, server.fault
         if pair.member(server.id) == member:
             return server.id
@@ -159,6 +167,30 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
 
 
+@pytest.mark.parametrize("trouble", [None, "its driver offers nothing", "its entry is gone"])
+def test_the_service_of_a_member_leaves_the_servers_of_the_cluster_alone(pair: Pair, trouble: str | None) -> None:
+    services.furnish(pair.here.compute)
+    server_id = booted(pair, "far")
+    rack = pair.rack
+    if trouble == "its entry is gone":
+        (rack.home / "nodes.yaml").write_text("[]\n")
+    elif trouble is not None:
+        rack = replace(rack, driver=drivers(rack.home, wired=True))
+    assert bool(rack.driver.offers()) is (trouble is None)  # type: ignore[attr-defined]
+    assert server_id in rack.driver.states()
+    reconcile.put_right(rack)
+    assert processes(server_id) == 1
+    assert (rack.home / "servers" / server_id).is_dir()
+
+
+def test_the_service_of_a_member_makes_config_drives_which_no_order_carries(pair: Pair) -> None:
+    server_id = booted(pair, "far", user_data=b64encode(b"#!/bin/sh\n").decode())
+    drive = pair.rack.home / "servers" / server_id / "config" / "openstack" / "latest"
+    assert (drive / "user_data").read_bytes() == b"#!/bin/sh\n"
+    assert json.loads((drive / "meta_data.json").read_text())["uuid"] == server_id
+    assert [one["guest"]["config"] for one in pair.told] == [{}]
+
+
 def test_administrators_are_told_the_member(pair: Pair) -> None:
     for member in ("near", "far"):
         server = pair.here.look(booted(pair, member))
@@ -191,6 +223,19 @@ def test_servers_of_a_service_that_dies_run_once_on_another_member(pair: Pair, t
     assert [spec.memory_mb for spec in pair.driver.nodes()] == [8192]
 
 
+def test_a_server_that_was_unshelved_is_restarted_from_its_ordinary_image(pair: Pair) -> None:
+    by = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
+    server_id = booted(pair, "far", image_id=pair.here.image())
+    asking.shelve(pair.here.compute, server_id, project_id="demo", by=by)
+    pair.here.settle()
+    unshelving.unshelve(pair.here.compute, server_id, project_id="demo", by=by)
+    pair.here.settle()
+    assert pair.status(server_id) == ACTIVE
+    entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)
+    assert entry is not None
+    assert entry.guest.image == images.place(pair.here.compute, pair.here.look(server_id).image_id or "")
+
+
 def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path: Path) -> None:
     done = tmp_path / "fenced"
     entry = "{name: far, service: rack-7, fence: [/bin/sh, -c, 'test -e " + str(done) + "']}"
@@ -204,6 +249,17 @@ def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path
         os.kill(pid.number, signal.SIGKILL)
     pair.tend()
     assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
+
+
+def test_a_member_that_cannot_be_fenced_is_not_named_to_owners(pair: Pair) -> None:
+    server_id = booted(pair, "far")
+    cluster = pair.driver.read_nodes()[0].cluster
+    assert cluster is not None
+    member = RemoteMember(cluster.members[1], pair.driver, "another machine", up=False)
+    with pytest.raises(VirtError) as caught:
+        member.fence(Guest(server_id, "s", "far"))
+    assert str(caught.value) == "its member has failed, and the entry of the member names no command that fences it"
+    assert processes(server_id) == 1
 
 
 def test_a_service_that_does_not_answer_is_told_nothing_later(pair: Pair) -> None:

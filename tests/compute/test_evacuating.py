@@ -5,21 +5,36 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, evacuating, lifecycle, migrating, reconcile, resizing, services
+from climate.compute import (
+    Compute,
+    asking,
+    attachments,
+    evacuating,
+    lifecycle,
+    migrating,
+    reconcile,
+    resizing,
+    services,
+    upkeep,
+    volumes,
+)
+from climate.compute.addressing import Who
 from climate.compute.errors import Conflict, NoValidHost, VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, FAILED, REVERTED, Migration
-from climate.compute.server import ACTIVE, ERROR, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
+from climate.compute.server import ACTIVE, ERROR, EVACUATE, MIGRATE, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
 from climate.compute.store import migrations
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.place import SERVICE, Place, node, place
 
 OTHER = "compute-2"
+BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 
 
 class Dies(BaseException):
@@ -29,18 +44,23 @@ class Dies(BaseException):
 class Remembering(MemoryDriver):
     """A driver that knows its guests again, and of which images they were made.
 
+    It refuses the verbs in `refuses`.
     Whoever asks it dies at the calls whose places in `deaths` come up: before or after the call has had its effect.
     """
 
     def __init__(self, specs: list[NodeSpec], deaths: list[bool | None]) -> None:
         super().__init__(specs)
         self.made_from: dict[str, str | None] = {}
+        self.again: dict[str, Path | None] = {}
         self.deaths = deaths
+        self.refuses: set[str] = set()
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
         if name not in ("run", "prepare", "stop", "snapshot", "delete"):
             return found
+        if name in self.refuses:
+            raise VirtError(f"it cannot {name} the guest")
         return lambda *args, **named: self._mortal(lambda: found(*args, **named))
 
     def _mortal(self, act: Callable[[], None]) -> None:
@@ -59,7 +79,7 @@ class Remembering(MemoryDriver):
     def _make(self, verb: str, guest: Guest, state: State) -> None:
         if guest.id not in self.guests:
             text = guest.image.read_text(encoding="utf-8") if guest.image is not None else None
-            self.made_from[guest.id] = text
+            self.made_from[guest.id], self.again[guest.id] = text, guest.again
         super()._make(verb, guest, state)
 
 
@@ -86,13 +106,17 @@ class Two:
         while found := lifecycle.unfinished(self.here.compute, wait=0, again=0):
             for host, server_id in found:
                 lifecycle.carry_out(self.services[host], server_id)
-        for service in self.services.values():
-            reconcile.put_right(service)
+        self.look_after()
 
     def boot_one(self) -> Server:
         made = self.here.boot(image_id=self.here.image(b"of the image"))[0]
         self.settle()
         return self.here.look(made.id)
+
+    def look_after(self) -> None:
+        """A round of each service."""
+        for service in self.services.values():
+            reconcile.put_right(service)
 
     def down(self, host: str, down: bool = True) -> None:
         with self.here.compute.engine.begin() as conn:
@@ -197,6 +221,7 @@ def test_the_disk_comes_along_between_services(two: Two) -> None:
     after = two.here.look(server.id)
     assert (after.status, after.service_host) == (VERIFY_RESIZE, other(server))
     assert two.drivers[other(server)].made_from[server.id] == f"{server.name}\n"  # what a snapshot holds
+    assert two.drivers[other(server)].again[server.id] == two.services[other(server)].images / str(server.image_id)
     assert two.guests(server) == {server.service_host: State.DEAD, other(server): State.RUNNING}
     assert [path.name for path in two.here.compute.images.iterdir()] == [server.image_id]
     resizing.confirm(two.here.compute, server.id)
@@ -380,3 +405,62 @@ def test_a_home_that_only_looks_shared_loses_no_disk(two: Two) -> None:
     assert "is not in the home" in str(two.migration(server).error)
     assert two.guests(server)[server.service_host or ""] is State.RUNNING
     assert server.id not in two.drivers[other(server)].made_from
+
+
+@pytest.mark.parametrize("task", [MIGRATE, REVERT, EVACUATE])
+def test_a_state_by_decree_on_the_way_leaves_the_server_at_its_source_with_its_disk(two: Two, task: str) -> None:
+    server = two.boot_one()
+    source = server.service_host or ""
+    if task == EVACUATE:
+        two.down(source)
+        evacuating.evacuate(two.here.compute, server.id)
+    else:
+        migrating.migrate(two.here.compute, server.id, other(server))
+        two.settle(*([source] if task == MIGRATE else []))
+    if task == REVERT:
+        asking.ask(two.here.compute, server.id, REVERT)
+    under_way = two.here.look(server.id)
+    assert (under_way.task, under_way.service_host) == (task, other(server))
+    upkeep.reset(two.here.compute, server.id, ERROR, by=BY)
+    two.down(source, False)
+    two.look_after()
+    after = two.here.look(server.id)
+    assert (after.status, after.node, after.migration_id) == (ERROR, server.node, None)
+    assert two.guests(server) == {source: State.RUNNING if task == EVACUATE else State.DEAD}
+    assert two.here.drift() == []
+
+
+def test_a_server_that_cannot_leave_its_destination_again_keeps_the_disk_at_its_source(two: Two) -> None:
+    server = two.boot_one()
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    two.drivers[other(server)].refuses.add("stop")
+    asking.ask(two.here.compute, server.id, REVERT)
+    two.settle()
+    two.look_after()
+    after = two.here.look(server.id)
+    assert (after.status, after.node, after.migration_id) == (ERROR, server.node, None)
+    assert two.guests(server) == {server.service_host: State.DEAD}
+    assert two.here.drift() == []
+
+
+def test_a_server_goes_back_from_where_its_volume_has_no_backend(two: Two) -> None:
+    server = two.boot_one()
+    backend = two.services[server.service_host or ""].home / "volumes" / "fast"
+    backend.mkdir(parents=True)
+    pool = str(uuid4())
+    if server.service_host == OTHER:
+        (two.here.compute.home / "volumes" / "fast").mkdir(parents=True)
+    volumes.make(two.here.compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
+    volume = volumes.of_pools(two.here.compute, [pool])[0]
+    attachments.attach(two.here.compute, Who(server.id, "demo", BY), volume.id)
+    two.settle()
+    if server.service_host == OTHER:
+        (two.here.compute.home / "volumes" / "fast").rename(two.here.compute.home / "gone")
+        (backend / volume.id).mkdir(exist_ok=True)
+    migrating.migrate(two.here.compute, server.id, other(server))
+    two.settle()
+    after = two.here.look(server.id)
+    assert (after.status, after.node, after.migration_id) == (ACTIVE, server.node, None)
+    assert "no storage backend 'fast'" in str(two.migration(server).error)
+    assert two.guests(server) == {server.service_host: State.RUNNING}

@@ -4,14 +4,27 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
 
-from climate.compute import asking, lifecycle, live_migrating, live_moving, reconcile, services
+from climate.compute import (
+    asking,
+    attachments,
+    lifecycle,
+    live_migrating,
+    live_moving,
+    reconcile,
+    services,
+    upkeep,
+    volumes,
+)
+from climate.compute.addressing import Who
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, VirtError
 from climate.compute.migration import CANCELLED, COMPLETED, ERROR, Migration
 from climate.compute.server import ACTIVE, DELETE, LIVE_MIGRATE, PAUSE, PAUSED, SHUTOFF, STOP, Server
+from climate.compute.server import ERROR as IN_ERROR
 from climate.compute.store import migrations
 from climate.compute.virt import Guest
 from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress, Watch
@@ -255,6 +268,43 @@ def test_what_cannot_be_cleared_at_the_source_takes_nothing_back(cloud: Cloud) -
     cloud.world.faults["clear"] = VirtError("busy")
     cloud.settle()
     assert cloud.look(server).node != server.node
+    assert cloud.is_whole(server)
+
+
+def test_what_cannot_be_plugged_in_at_the_destination_takes_nothing_back(cloud: Cloud) -> None:
+    compute, server = cloud.place.compute, booted(cloud)
+    for other in cloud.services()[1:]:
+        (other.home / "volumes").symlink_to(compute.home / "volumes")
+    backend, pool = compute.home / "volumes" / "fast", str(uuid4())
+    backend.mkdir(parents=True)
+    volumes.make(compute, volumes.Order(pool, 1, "demo", "fast", "ssd", 1), 1)
+    attachments.attach(compute, Who(server.id, "demo", BY), volumes.of_pools(compute, [pool])[0].id)
+    cloud.settle()
+    cloud.world.during = lambda: backend.rename(compute.home / "gone") and None
+    cloud.ask(server)
+    cloud.settle()
+    after = cloud.look(server)
+    assert (after.status, after.task, after.fault) == (ACTIVE, None, None)
+    assert after.node != server.node
+    assert cloud.migration(server).status == COMPLETED
+    assert cloud.is_whole(server)
+
+
+@pytest.mark.parametrize(("steps", "away"), [(1, False), (2, False), (3, True)])
+def test_a_state_by_decree_on_the_way_leaves_the_server_where_its_guest_is(
+    cloud: Cloud, steps: int, away: bool
+) -> None:
+    """It is offered, received and sent, in turn."""
+    server = booted(cloud)
+    cloud.ask(server)
+    for _ in range(steps):
+        host = cloud.look(server).service_host
+        lifecycle.carry_out(next(one for one in cloud.services() if one.service_host == host), server.id)
+    upkeep.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
+    for compute in cloud.services():
+        reconcile.put_right(compute)
+    after = cloud.look(server)
+    assert (after.status, after.task, after.node != server.node) == (IN_ERROR, None, away)
     assert cloud.is_whole(server)
 
 

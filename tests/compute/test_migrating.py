@@ -119,6 +119,15 @@ def test_a_disk_of_another_driver_goes_nowhere(here: Place) -> None:
         migrating.migrate(here.compute, server.id)
 
 
+def test_a_disk_on_the_members_of_a_cluster_goes_to_no_other_cluster_of_its_service(here: Place) -> None:
+    server = here.boot_one()
+    with here.compute.engine.begin() as conn:
+        conn.exec_driver_sql("UPDATE compute_nodes SET driver = 'cluster'")
+    with pytest.raises(NoValidHost):
+        migrating.migrate(here.compute, server.id)
+    assert here.look(server.id).task is None
+
+
 @pytest.mark.parametrize("verb", ["stop", "run"])
 def test_a_migration_that_fails_leaves_the_server_running_where_it_was(here: Place, verb: str) -> None:
     server = here.boot_one()

@@ -70,6 +70,10 @@ class Guest:
     disk_gb: int = 1
     image: Path | None = None
     """The content to begin with; None: there is none."""
+    carried: bool = False
+    """`image` holds the guest's own disk, and is deleted once the guest is made."""
+    again: Path | None = None
+    """Of one that is carried: the image to make it of where its disk is lost; None: there is none."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Of the image."""
     interfaces: tuple[Interface, ...] = ()

@@ -9,7 +9,7 @@ import pytest
 from climate.compute.cells import messages
 from climate.compute.cells.errors import BadMessage, CellError, decode, encode
 from climate.compute.cells.messages import DOWN, UP, Response
-from climate.compute.errors import NotFound, NoValidHost
+from climate.compute.errors import NoImageRoom, NotFound, NoValidHost
 
 
 def targeted() -> messages.Message:
@@ -76,6 +76,11 @@ def test_allowed_error_crosses_as_its_class() -> None:
     assert encode(NotFound("no such server"), "top!child") == {"type": "NotFound", "message": "no such server"}
     error = decode({"type": "NotFound", "message": "no such server"}, "top!child")
     assert (type(error), str(error)) == (NotFound, "no such server")
+
+
+def test_a_full_store_of_images_crosses_as_such() -> None:
+    error = decode(encode(NoImageRoom("9 of 10 MB are taken"), "top!child"), "top!child")
+    assert (type(error), str(error)) == (NoImageRoom, "9 of 10 MB are taken")
 
 
 def test_subclass_crosses_as_its_nearest_allowed_class() -> None:

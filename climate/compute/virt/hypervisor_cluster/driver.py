@@ -145,7 +145,10 @@ class HypervisorClusterDriver:
             member = cluster.host(entry)
             try:
                 yield member, replace(guest, node=member.spec.name)
-                entry = replace(entry, state=becomes, starts=False)
+                made = entry.guest
+                if made.carried:  # what it was made of is deleted now
+                    made = replace(made, image=made.again, carried=False, again=None)
+                entry = replace(entry, guest=made, state=becomes, starts=False)
                 cluster.ledger.put(entry)
             finally:
                 self._look(cluster, entry, member)

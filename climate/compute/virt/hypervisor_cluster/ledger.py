@@ -156,6 +156,7 @@ def guest_said(guest: Guest) -> Mapping[str, Any]:
     """Return a guest as JSON can say it; `guest_of` reads it again."""
     said = asdict(guest)
     said["image"] = None if guest.image is None else str(guest.image)
+    said["again"] = None if guest.again is None else str(guest.again)
     said["properties"] = dict(guest.properties)
     said["volumes"] = [{**asdict(one), "home": str(one.home)} for one in guest.volumes]
     said["config"] = {path: b64encode(content).decode("ascii") for path, content in guest.config.items()}
@@ -171,6 +172,7 @@ def guest_of(said: Mapping[str, Any]) -> Guest:
     """Return the guest that was written down; KeyError, TypeError or ValueError for what is none."""
     read = dict(said)
     read["image"] = None if said["image"] is None else Path(said["image"])
+    read["again"] = None if said.get("again") is None else Path(said["again"])
     read["interfaces"] = tuple(Interface(**{**one, "addresses": tuple(one["addresses"])}) for one in said["interfaces"])
     read["volumes"] = tuple(Attached(one["id"], one["device"], Path(one["home"])) for one in said["volumes"])
     read["config"] = {path: b64decode(content) for path, content in said.get("config", {}).items()}

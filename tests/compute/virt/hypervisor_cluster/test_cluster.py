@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from climate.compute.errors import VirtError
-from climate.compute.virt import State
+from climate.compute.virt import Guest, Interface, State
+from climate.compute.virt.hypervisor_cluster.ledger import Ledger
+from climate.compute.virt.volumes import Attached
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
 
@@ -89,6 +91,37 @@ def test_a_new_driver_knows_what_is_where(lab: Lab) -> None:
     lab.driver.stop(guest)
     assert lab.driver.states()[guest.id] is State.DEAD
     assert slots(lab)[0] == [4, 3072, 39]
+
+
+def test_the_interfaces_volumes_and_drive_of_a_server_outlast_verbs_that_come_without_them(
+    lab: Lab, tmp_path: Path
+) -> None:
+    def known() -> Guest:
+        entry = Ledger.of(tmp_path, "c").get(bare.id)
+        assert entry is not None
+        return entry.guest
+
+    bare = lab.guest()
+    volumes, config = (Attached("v1", 0, tmp_path),), {"openstack/latest/user_data": b"#!"}
+    whole = replace(bare, interfaces=(Interface("02:00:00:00:00:01"),), volumes=volumes, config=config)
+    lab.driver.run(whole)
+    lab.driver.pause(bare)
+    lab.driver.unpause(bare)
+    lab.driver.snapshot(bare, tmp_path / "copy")
+    lab.driver.suspend(bare)
+    lab.driver.stop(bare)
+    assert known() == whole
+    connected = replace(bare, interfaces=(Interface("02:00:00:00:00:02"),))
+    lab.driver.rewire(connected)
+    assert known() == replace(connected, config=config)
+
+
+def test_a_server_whose_disk_was_carried_is_made_of_its_ordinary_image_later(lab: Lab, tmp_path: Path) -> None:
+    guest = lab.guest(image=tmp_path / "carried", carried=True, again=tmp_path / "ordinary")
+    lab.driver.run(guest)
+    entry = Ledger.of(tmp_path, "c").get(guest.id)
+    assert entry is not None
+    assert entry.guest == replace(guest, image=tmp_path / "ordinary", carried=False, again=None)
 
 
 def test_a_server_that_grows_moves_within_its_machine(lab: Lab) -> None:

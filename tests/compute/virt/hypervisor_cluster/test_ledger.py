@@ -1,6 +1,7 @@
 """A cluster's ledger: a guest is read as it was written, whatever it has."""
 
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 from pathlib import Path
 
 from climate.compute.virt import Guest, Interface, State
@@ -15,6 +16,8 @@ WHOLE = Guest(
     ram_mb=256,
     disk_gb=3,
     image=Path("/images/one"),
+    carried=True,
+    again=Path("/images/two"),
     properties={"os": "linux"},
     interfaces=(Interface("02:00:00:00:00:01", addresses=("10.0.0.2/24",)),),
     volumes=(Attached("v1", 0, Path("/volumes/v1")),),
@@ -29,3 +32,14 @@ def test_a_guest_is_read_as_it_was_written(tmp_path: Path) -> None:
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
     ledger.put(entry)
     assert Ledger(tmp_path).get(WHOLE.id) == entry
+
+
+def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
+    ledger.put(entry)
+    file = tmp_path / f"{WHOLE.id}.json"
+    said = json.loads(file.read_text(encoding="utf-8"))
+    del said["guest"]["config"]
+    file.write_text(json.dumps(said), encoding="utf-8")
+    assert ledger.get(WHOLE.id) == replace(entry, guest=replace(WHOLE, config={}))
