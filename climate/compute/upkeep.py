@@ -6,8 +6,9 @@ from climate.compute import asking, images, moving
 from climate.compute.asking import By
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden
+from climate.compute.live_moving import SENT
 from climate.compute.resizing import size
-from climate.compute.server import RESERVED, REVERT, SHELVE, VERIFY_RESIZE, VM_STATES, Server
+from climate.compute.server import LIVE_MIGRATE, RESERVED, REVERT, SHELVE, VERIFY_RESIZE, VM_STATES, Server
 from climate.compute.store import sizes, wishes
 from climate.compute.store import upkeep as rows
 
@@ -77,6 +78,11 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
         if server.node_id is None or server.status == RESERVED:
             state = VM_STATES[server.status]
             raise Conflict(f"Cannot 'os-resetState' instance {server.id} while it is in vm_state {state}")
+        if server.task == LIVE_MIGRATE and SENT in server.task_details:
+            raise Conflict(
+                f"Cannot 'os-resetState' instance {server.id}: it has arrived at host {server.service_host}, "
+                "whose compute service has to be up to take it over"
+            )
         now = compute.now(conn)
         if server.task_image is not None and server.task == SHELVE:
             left = server.task_image

@@ -290,21 +290,34 @@ def test_what_cannot_be_plugged_in_at_the_destination_takes_nothing_back(cloud: 
     assert cloud.is_whole(server)
 
 
-@pytest.mark.parametrize(("steps", "away"), [(1, False), (2, False), (3, True)])
-def test_a_state_by_decree_on_the_way_leaves_the_server_where_its_guest_is(
-    cloud: Cloud, steps: int, away: bool
-) -> None:
-    """It is offered, received and sent, in turn."""
-    server = booted(cloud)
-    cloud.ask(server)
-    for _ in range(steps):
+def step(cloud: Cloud, server: Server, times: int) -> None:
+    """Offer, receive, send and keep a server, the first so many of these."""
+    for _ in range(times):
         host = cloud.look(server).service_host
         lifecycle.carry_out(next(one for one in cloud.services() if one.service_host == host), server.id)
+
+
+def test_a_state_by_decree_waits_until_a_guest_that_has_arrived_is_taken_over(cloud: Cloud) -> None:
+    server = booted(cloud)
+    cloud.ask(server)
+    step(cloud, server, 3)
+    with pytest.raises(Conflict, match="has arrived at host"):
+        upkeep.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
+    cloud.settle()
+    assert (cloud.look(server).status, cloud.look(server).node != server.node) == (ACTIVE, True)
+    assert cloud.is_whole(server)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_state_by_decree_on_the_way_leaves_the_server_where_its_guest_is(cloud: Cloud, steps: int) -> None:
+    server = booted(cloud)
+    cloud.ask(server)
+    step(cloud, server, steps)
     upkeep.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
     for compute in cloud.services():
         reconcile.put_right(compute)
     after = cloud.look(server)
-    assert (after.status, after.task, after.node != server.node) == (IN_ERROR, None, away)
+    assert (after.status, after.task, after.node != server.node) == (IN_ERROR, None, False)
     assert cloud.is_whole(server)
 
 
