@@ -93,17 +93,19 @@ def listed(compute: Compute, project_id: str | None = None) -> list[Row]:
 def delete(compute: Compute, project_id: str, by: By, *, with_authority: bool = False) -> None:
     """Delete the cloudpipe of a project; `with_authority`: its certificates are worth nothing from then on.
 
-    Raises NotFound where there is nothing to delete.
+    Raises NotFound where there is nothing to delete; Conflict and Busy where the server cannot be deleted now, and
+    then the authority stays.
     """
     with compute.engine.begin() as conn:
         there = rows.cloudpipes(conn, project_id)
         known = with_authority and rows.authority(conn, project_id) is not None
         if not there and not known:
             raise NotFound(f"Project {project_id[:80]} has no cloudpipe.")
-        if known:
-            rows.forget(conn, project_id)
     for one in there:
         asking.ask(compute, one["server_id"], DELETE, by=by)
+    if known:
+        with compute.engine.begin() as conn:
+            rows.forget(conn, project_id)
 
 
 def configure(compute: Compute, project_id: str, address: str, port: int) -> None:

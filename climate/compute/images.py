@@ -190,7 +190,7 @@ def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int =
 
     The image is `saving` before the first block is read, so that there is one upload of it at a time, and `queued`
     again when the upload breaks off.  Raises Conflict for an image that is not queued, or was deleted meanwhile,
-    NoImageRoom when it is too much for the project or for the disk.
+    NoImageRoom when it is too much for the project or for the disk, BadRequest when not all of it has come.
     """
     project_id = _take_up(compute, image_id, size)
     draft = _draft(place(compute, image_id))
@@ -200,6 +200,9 @@ def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int =
             for block in image_room.checked(compute.image_limits, draft.parent, blocks):
                 file.write(block)
         measured = measure(draft)
+        # The server ends the body of a client that hangs up like any other.
+        if size and measured.size != size:
+            raise BadRequest(f"Only {measured.size} of {size} bytes of image {image_id} have come.")
 
         def fits(conn: Connection) -> None:
             image_room.check_size(conn, compute.image_limits, project_id, measured.size)

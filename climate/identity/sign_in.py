@@ -68,10 +68,14 @@ def by_token(identity: "Identity", old: Grant, scope: Who | None) -> Grant:
     with identity.engine.begin() as conn:
         issued = revocations.clock(conn)
         found = users.for_sign_in(conn, Who(id=old.user_id))
+    # A change before that may have revoked the old token after the last look; the new one would be younger than it.
+    identity.watch.forget()
+    identity.watch.check(old)
     user = _present(found and found[0])
     fresh = _begin(identity, user, "token", issued)
     methods = tuple(dict.fromkeys((*old.methods, "token")))
-    audits = (*fresh.audit_ids, *old.audit_ids[:8])
+    # The first token of the chain stays in: whoever revokes it revokes all that came from it.
+    audits = tuple(dict.fromkeys((*fresh.audit_ids, *old.audit_ids[:7], old.audit_ids[-1])))
     return _scoped(identity, user, scope, replace(fresh, methods=methods, audit_ids=audits, expires_at=old.expires_at))
 
 

@@ -30,6 +30,8 @@ class View:
     revoked: Mapping[Key, Revocation]
     tidied: float
     """When those that are not needed any more were last left out."""
+    asked: object
+    """The call of `forget` that it came after."""
 
     @property
     def now(self) -> datetime:
@@ -44,7 +46,7 @@ class Watch:
         self._clock = clock
         self._lock = Lock()
         self._view: View | None = None
-        self._stale = False
+        self._asked = object()
 
     def now(self) -> float:
         """Seconds of the epoch, by the database's clock."""
@@ -64,8 +66,8 @@ class Watch:
                 raise NotAuthenticated()
 
     def forget(self) -> None:
-        """Look again at the next question: something was revoked by this process."""
-        self._stale = True
+        """Look again at the next question: what was revoked before this call is seen by it."""
+        self._asked = object()
 
     def _look(self) -> View:
         view = self._view
@@ -74,26 +76,25 @@ class Watch:
         with self._lock:
             view = self._view
             if view is None or not self._is_fresh(view):
-                self._stale = False
                 self._view = view = self._read(view)
             return view
 
     def _is_fresh(self, view: View) -> bool:
-        return not self._stale and self._clock() - view.looked < FRESH
+        return view.asked is self._asked and self._clock() - view.looked < FRESH
 
     def _read(self, last: View | None) -> View:
         """What is so now; only what was written since the last look is read."""
-        looked = self._clock()
+        looked, asked = self._clock(), self._asked
         with connections.reading(self._engine) as conn:
             reading = revocations.read(conn, last.reading.seen if last else None)
             if last is not None and reading.xmin < last.reading.xmin:  # another database, or an older copy of it
                 last, reading = None, revocations.read(conn)
         if last is None:
-            return View(looked, reading, _merged({}, reading.found), looked)
+            return View(looked, reading, _merged({}, reading.found), looked, asked)
         revoked = _merged(last.revoked, reading.found) if reading.found else last.revoked
         if looked - last.tidied < TIDY:
-            return View(looked, reading, revoked, last.tidied)
-        return View(looked, reading, _tidied(revoked, reading.now), looked)
+            return View(looked, reading, revoked, last.tidied, asked)
+        return View(looked, reading, _tidied(revoked, reading.now), looked, asked)
 
 
 def _merged(revoked: Mapping[Key, Revocation], found: Iterable[Revocation]) -> dict[Key, Revocation]:

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from climate.cloud import NotYet
 from climate.cloud.bundled import BundledCloud
 from climate.compute import asking, images
-from climate.compute.errors import Conflict, NoImageRoom, VirtError
+from climate.compute.errors import BadRequest, Conflict, NoImageRoom, VirtError
 from climate.compute.image import Image
 from climate.compute.store import images as store
 from climate.compute.virt import Guest
@@ -131,6 +131,15 @@ def test_an_upload_that_breaks_off_leaves_nothing_and_can_be_repeated(full: Plac
     assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
     images.upload(full.compute, image_id, [b"whole"])
     assert (images.place(full.compute, image_id).read_bytes(), status(full, image_id)) == (b"whole", "active")
+
+
+def test_an_upload_of_which_not_all_has_come_is_refused_and_can_be_repeated(full: Place) -> None:
+    image_id = queued(full)
+    with pytest.raises(BadRequest, match=f"Only 4 of 9 bytes of image {image_id}"):
+        images.upload(full.compute, image_id, [b"half"], 9)
+    assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
+    images.upload(full.compute, image_id, [b"half", b"other"], 9)
+    assert status(full, image_id) == "active"
 
 
 def test_an_image_has_one_upload_and_its_content_never_changes(full: Place) -> None:

@@ -4,7 +4,7 @@ from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from cryptography.fernet import Fernet
@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
+from climate.identity import directory, sign_in
 from climate.identity.keys import KEPT, KeyRing
+from climate.identity.people import Who
 from climate.identity.store import revocations
 from climate.identity.store.revocations import TOKEN
 from climate.identity.tokens import Grant, seal, unseal
@@ -176,7 +178,7 @@ def test_revocations_of_an_older_copy_of_the_database_are_read_anew(here: Place)
     with engine.begin() as conn:
         here.identity.revoke(conn, TOKEN, "x")
     ahead = revocations.Reading(datetime.now(UTC), "9000000000:9000000000:", 9_000_000_000, ())
-    watch._view = View(0.0, ahead, {}, 0.0)
+    watch._view = View(0.0, ahead, {}, 0.0, watch._asked)
     at[0] = 1.0
     with pytest.raises(NotAuthenticated):
         watch.check(replace(GRANT, audit_ids=("x",)))
@@ -203,6 +205,47 @@ def test_a_token_made_from_one_that_was_given_back_is_refused_too(here: Place, d
     assert asks(child) == 200
     demo.ask("DELETE", "/identity/v3/auth/tokens", headers={"X-Subject-Token": demo.token})
     assert asks(child) == 401
+
+
+def test_a_token_is_not_exchanged_past_a_change_that_this_process_has_not_looked_at(here: Place) -> None:
+    other, now = here.identity, [0.0]
+    behind = replace(other, watch=Watch(other.engine, clock=lambda: now[0]))
+    old = sign_in.by_password(other, Who(name="demo"), here.password("demo"), None, "192.0.2.1")
+    behind.watch.check(old)
+    directory.change_user(other, old.user_id, {"password": "another-password"})
+    behind.watch.check(old)
+    with pytest.raises(NotAuthenticated):
+        sign_in.by_token(behind, old, None)
+
+
+def test_what_was_known_is_not_fresh_while_a_new_look_is_under_way(here: Place) -> None:
+    seen: list[bool] = []
+
+    def clock() -> float:
+        if armed.is_set():
+            armed.clear()
+            assert watch._view is not None
+            seen.append(watch._is_fresh(watch._view))
+        return 0.0
+
+    armed, watch = Event(), Watch(here.identity.engine, clock=clock)
+    watch.check(GRANT)
+    watch.forget()
+    armed.set()
+    watch.check(GRANT)
+    assert seen == [False]
+
+
+def test_a_token_exchanged_very_often_ends_with_the_first_one(here: Place) -> None:
+    first = last = sign_in.by_password(here.identity, Who(name="demo"), here.password("demo"), None, "192.0.2.1")
+    for _ in range(12):
+        last = sign_in.by_token(here.identity, last, None)
+    assert len(last.audit_ids) == len(set(last.audit_ids)) == 9
+    with here.identity.engine.begin() as conn:
+        here.identity.revoke(conn, TOKEN, first.audit_ids[0], first.user_id)
+    here.identity.watch.forget()
+    with pytest.raises(NotAuthenticated):
+        here.identity.watch.check(last)
 
 
 def test_tokens_end_when_what_they_say_ends(here: Place, admin: Asker) -> None:

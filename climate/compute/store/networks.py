@@ -72,10 +72,15 @@ _FILL = text("""
     FROM (SELECT CAST(:first AS inet) + i AS address FROM generate_series(0, CAST(:count AS int) - 1) AS i) AS e
 """)
 
+# Each claim brings its host's address: a network whose port there leads to another one keeps what it has.
 _CHANGE = text("""
     UPDATE compute_networks n
     SET injected = coalesce(r.injected, n.injected), gateway_v6 = coalesce(r.gateway_v6, n.gateway_v6),
-        vpn_public_address = coalesce(r.vpn_public_address, n.vpn_public_address)
+        vpn_public_address = CASE WHEN EXISTS (SELECT FROM compute_networks o
+                                               WHERE o.id <> n.id AND o.vpn_public_address = r.vpn_public_address
+                                                 AND o.vpn_public_port = n.vpn_public_port)
+                                  THEN n.vpn_public_address
+                                  ELSE coalesce(r.vpn_public_address, n.vpn_public_address) END
     FROM jsonb_to_record(CAST(:changes AS jsonb)) AS r(injected boolean, gateway_v6 inet, vpn_public_address inet)
     WHERE n.id = CAST(:id AS uuid)
 """)

@@ -9,6 +9,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from climate.compute.errors import Conflict
+
 LIFE = timedelta(days=3650)
 """Of an authority, and of the certificate of its server."""
 CLIENT_LIFE = timedelta(days=365)
@@ -57,7 +59,10 @@ def sign_server(authority: Pair, now: datetime) -> Pair:
 
 
 def sign_client(authority: Pair, name: str, now: datetime) -> Pair:
-    """A certificate for a user; its private key is kept nowhere."""
+    """A certificate for a user; its private key is kept nowhere.  Conflict when the authority has expired."""
+    if authority.expires_at <= now:
+        expired = f"The authority of this VPN expired on {authority.expires_at:%Y-%m-%d}"
+        raise Conflict(f"{expired}: delete the cloudpipe with its authority, and create it anew.")
     life = min(CLIENT_LIFE, authority.expires_at - now)
     return _signed(authority, name, now, life, ExtendedKeyUsageOID.CLIENT_AUTH)
 

@@ -1,6 +1,7 @@
 """Cloudpipes of projects: made once, told their keys at each start, let go with their certificates."""
 
 import re
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -14,6 +15,7 @@ from climate.compute.errors import BadRequest, Conflict, NotFound, QuotaExceeded
 from climate.compute.network import networks
 from climate.compute.server import ACTIVE, REBOOT_HARD
 from climate.compute.store import flavors
+from climate.compute.vpn.authority import LIFE
 from tests.compute.network.books import Books
 from tests.compute.network.conftest import Cloud
 from tests.compute.place import request
@@ -238,3 +240,34 @@ def _let_go(there: Books) -> None:
     """Let so much time pass that addresses which were given up are free, whether or not their guest released them."""
     there.forward(601)
     there.settle()
+
+
+def test_a_host_serves_a_network_whose_vpn_port_leads_to_another_ones(cloud: Cloud) -> None:
+    there = cloud(manager="vlan", vpn_image=services.IMAGE_ID, vpn_address=PUBLIC, vpn_flavor="tiny", vpn_clients=3)
+    services.furnish(there.compute)
+    there.settle()
+    created(there)
+    taken = next(one for one in there.listed() if one.host is None)
+    cloudpipes.configure(there.compute, "demo", str(PUBLIC), taken.vpn_public_port or 0)
+    for _ in there.listed():
+        there.tend()
+    assert [one for one in there.listed() if one.host is None] == []
+    assert there.network(taken.id).vpn_public_address is None
+
+
+def test_an_authority_that_has_expired_signs_nothing_and_says_what_to_do(there: Books) -> None:
+    created(there)
+    there.forward(LIFE.total_seconds() + 1)
+    with pytest.raises(Conflict, match=r"expired on .*: delete the cloudpipe with its authority"):
+        cloudpipes.issue(there.compute, "demo", "ada", "u1")
+
+
+def test_an_authority_stays_when_its_cloudpipe_cannot_be_deleted(there: Books) -> None:
+    created(there)
+
+    def broken(host: str, *servers: str) -> None:
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        cloudpipes.delete(replace(there.compute, cast=broken), "demo", BY, with_authority=True)
+    assert cloudpipes.certificates(there.compute, "demo") == []
