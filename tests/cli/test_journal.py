@@ -12,6 +12,12 @@ from climate.service.leases import Order
 from tests.cli.conftest import Cli
 from tests.conftest import MEMBER, Clock
 
+HOST = {"resource_type": "physical:host", "min": 1, "max": 1}
+OF_A_NEWER_RELEASE = """
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, version + 1, 'LeasePraised', body, actor, request_id FROM journal WHERE stream = :id
+"""
+
 
 @pytest.fixture
 def environ(environ: dict[str, str], database_url: str) -> dict[str, str]:
@@ -20,8 +26,7 @@ def environ(environ: dict[str, str], database_url: str) -> dict[str, str]:
 
 @pytest.fixture
 def lease_id(climate: Climate, clock: Clock) -> str:
-    hosts = {"resource_type": "physical:host", "min": 1, "max": 1}
-    order = Order("one", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[hosts])
+    order = Order("one", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[HOST])
     return str(leases.create(climate, MEMBER, order).id)
 
 
@@ -76,3 +81,20 @@ def test_a_lease_that_is_set_aside_is_shown_and_mended(cli: Cli, climate: Climat
     assert cli("event", "mend").code == 0
     assert cli("event", "set-aside", "-f", "json").data == []
     assert cli("journal", "check").code == 0
+
+
+def test_the_mending_goes_on_after_a_journal_that_cannot_be_read(
+    cli: Cli, climate: Climate, clock: Clock, lease_id: str
+) -> None:
+    order = Order("two", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), reservations=[HOST])
+    unread, unknown = str(leases.create(climate, MEMBER, order).id), "00000000-0000-0000-0000-000000000000"
+    with climate.engine.begin() as conn:
+        conn.execute(text(OF_A_NEWER_RELEASE), {"id": unread})
+        aside = "INSERT INTO leases_set_aside SELECT id, created_at, 'ValueError: broken' FROM leases"
+        conn.execute(text(aside))
+    ran = cli("event", "mend", unknown, unread, lease_id)
+    assert ran.code != 0
+    assert unknown in ran.err
+    assert f"the journal of lease {unread} cannot be read" in ran.out + ran.err
+    assert f"the rows of lease {lease_id} were made anew" in ran.out + ran.err
+    assert [one["lease_id"] for one in cli("event", "set-aside", "-f", "json").data] == [unread]

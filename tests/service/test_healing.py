@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from sqlalchemy import Engine, text
+
 from climate.cloud import FAILED, FREEPOOL
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -13,6 +15,7 @@ from climate.service.changes import Changes
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.acts import claim, get, held, hosts_wanted, make, reservation, run, run_due
 from tests.service.rounds import fall_ill, pass_time, place, pool_of, recover, rounds, told
+from tests.service.test_mending import OF_A_NEWER_RELEASE
 
 
 def running(climate: Climate, clock: Clock, count: int, **more: object) -> Lease:
@@ -339,3 +342,15 @@ def test_a_lease_that_had_no_host_for_long_is_degraded_and_gets_what_comes_back(
     assert get(climate, lease).status is LeaseStatus.TERMINATED
     assert len(cloud.pools()[FREEPOOL]) == 8
     assert replay.differences(climate) == []
+
+
+def test_a_broken_lease_keeps_no_other_from_being_healed(climate: Climate, clock: Clock, engine: Engine) -> None:
+    made = sorted((make(climate, clock) for _ in range(3)), key=lambda lease: lease.id)
+    bad = made[1]
+    for lease in made:
+        failing.fail(climate, ADMIN, str(min(held(lease))), "broken")
+    with engine.begin() as conn:
+        conn.execute(text(OF_A_NEWER_RELEASE), {"lease_id": bad.id})
+    healing.heal_all(climate)
+    for lease in (made[0], made[2]):
+        assert held(get(climate, lease)).isdisjoint(host for one in made for host in held(one))

@@ -123,3 +123,17 @@ def test_the_claims_of_a_mixed_lease_are_opened_again_for_each_type(
         run(climate, message)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
     assert replay.differences(climate) == []
+
+
+@pytest.mark.parametrize("shares", ["{}", "null", "7"])
+def test_an_event_whose_shares_are_none_keeps_no_other_from_being_rescued(
+    climate: Climate, clock: Clock, spoil: Break, shares: str
+) -> None:
+    pool(climate, 10)
+    bad = make(climate, clock, start=0)
+    good = make(climate, clock, hosts_wanted(1), storage_wanted(10), start=0)
+    events.claim_due(climate, "poller")
+    spoil(bad, f"UPDATE events SET shares = '{shares}' WHERE lease_id = :lease_id")
+    clock.time = good.period.end
+    events.rescue(climate, "poller")
+    assert get(climate, good).event(EventKind.START).outcome == "MISSED"

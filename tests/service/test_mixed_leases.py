@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, event
@@ -9,17 +10,19 @@ from sqlalchemy import Engine, event
 from climate.cloud import CloudError, NotYet, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.domain.errors import Busy, NotEnoughStorage
+from climate.domain.errors import Busy, Conflict, NotEnoughStorage
 from climate.domain.lease import Lease
 from climate.domain.schedule import AdditionalEvent
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, LeaseStatus, ReservationStatus
-from climate.service import events, leases, reallocating, replay
+from climate.service import boot, events, leases, reallocating, replay
 from climate.service.leases import Order
+from climate.store import claims
 from climate.store.claims import Message
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service import acts
-from tests.service.acts import END, START, claim, get, hosts_wanted, lost, make, run, run_due
+from tests.service.acts import CLOSE, END, PREPARE, START, claim, get, hosts_wanted, lost, make, run, run_due
 from tests.service.addresses import addresses_wanted, registered
+from tests.service.machines import machines
 from tests.service.test_statements import cost
 from tests.service.volumes import pool, storage_wanted
 
@@ -277,6 +280,54 @@ def test_an_additional_event_that_nobody_has_begun_does_not_hold_up_the_end(clim
     assert events.rescue(climate, "poller") == 2
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
+
+
+def test_the_start_comes_though_nobody_has_begun_a_share_of_the_preparation(
+    climate: Climate, clock: Clock, tmp_path: Path
+) -> None:
+    room = machines(climate, clock, tmp_path)
+    room.wire(*range(1, 9))
+    pool(room.climate, 10)
+    lease = make(room.climate, clock, hosts_wanted(1), storage_wanted(10))
+    clock.time = lease.event(PREPARE).due_at
+    hosts, _ = claim(room.climate)
+    assert hosts.queue == HOSTS
+    run(room.climate, hosts)
+    assert events.rescue(room.climate, "poller") == 0, "there is time still"
+    clock.time = lease.period.start
+    assert events.rescue(room.climate, "poller") == 1
+    assert acts.event(room.climate, lease, PREPARE).status in (DONE, ERROR)
+    work(room.climate, HOSTS)
+    assert statuses(get(room.climate, lease))[0] is ReservationStatus.ACTIVE
+
+
+def test_closings_that_nobody_has_begun_keep_no_other_share_from_being_given_up(climate: Climate, clock: Clock) -> None:
+    pool(climate, 100)
+    wanted = [hosts_wanted(1, grace_period=7200), storage_wanted(5)]
+    closing = [make(climate, clock, *wanted, start=0, hours=1) for _ in range(2)]
+    run_due(climate)
+    clock.forward(hours=1)
+    claim(climate)
+    assert {acts.event(climate, one, CLOSE).status for one in closing} == {IN_PROGRESS}
+    late = make(climate, clock, hosts_wanted(1), storage_wanted(5), start=0, hours=0.5)
+    claim(climate)
+    clock.time = late.period.end
+    with climate.engine.begin() as conn:
+        found = claims.stranded(conn, clock.time, limit=1)
+    assert [one.lease_id for one in found] == [late.id]
+    clock.time = closing[0].event(END).due_at
+    with climate.engine.begin() as conn:
+        after = {one.lease_id for one in claims.stranded(conn, clock.time)}
+    assert after == {late.id, *(one.id for one in closing)}, "a closing makes sense until the hosts are given back"
+
+
+def test_hosts_are_booted_on_while_the_storage_of_their_lease_is_not_ready(climate: Climate, lease: Lease) -> None:
+    hosts, storage = lease.reservations
+    work(climate, HOSTS)
+    assert get(climate, lease).status is LeaseStatus.STARTING
+    assert boot.admit(climate, MEMBER, str(hosts.id)).id == lease.id
+    with pytest.raises(Conflict, match="is STARTING"):
+        boot.admit(climate, MEMBER, str(storage.id))
 
 
 @pytest.mark.parametrize("verb", ["lend", "make_volume", "close", "take_back", "drop_volumes"])

@@ -16,9 +16,10 @@ from climate.context import Climate
 from climate.domain.errors import Busy, ClimateError, Conflict, NotEnoughHosts, NotFound
 from climate.domain.lease import Lease
 from climate.domain.status import HoldState
-from climate.service import changes, events, hosts, leases, replay
+from climate.service import changes, events, hosts, leases, mending, replay
 from climate.service.changes import Changes
 from climate.service.leases import Order
+from climate.store.due import Cursor
 from climate.store.idempotency import Key
 from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -129,6 +130,32 @@ def test_pollers_share_the_work(climate: Climate, clock: Clock) -> None:
     assert sum(results) == len(made)
     sent = at_once(*[lambda: events.to_send(climate)] * 4)
     assert sorted(m.event_id for part in sent for m in part) == sorted(lease.event(START).id for lease in made)
+    assert replay.differences(climate) == []
+
+
+def test_what_a_rival_claims_between_look_and_lock_is_not_set_aside(
+    climate: Climate, clock: Clock, engine: Engine
+) -> None:
+    made = [make(climate, clock, start=0) for _ in range(4)]
+    rivals: list[int] = []
+    is_rival = False
+
+    def claim_first(*executed: Any) -> None:
+        """Before each lock of the poller, a rival claims one of the events that the poller has looked at."""
+        nonlocal is_rival
+        if not is_rival and "SKIP LOCKED" in executed[2] and "unnest" in executed[2]:
+            is_rival = True
+            rivals.append(events.claim_due(climate, "rival", limit=1))
+            is_rival = False
+
+    event.listen(engine, "before_cursor_execute", claim_first)
+    try:
+        own = events.claim(climate, "poller", Cursor()).count
+    finally:
+        event.remove(engine, "before_cursor_execute", claim_first)
+    assert mending.listed(climate) == []
+    assert (own, rivals) == (3, [1])
+    assert len({message.event_id for message in events.to_send(climate)}) == len(made)
     assert replay.differences(climate) == []
 
 

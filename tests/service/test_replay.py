@@ -11,10 +11,11 @@ from climate.context import Climate
 from climate.domain.errors import KeyReused, NotFound
 from climate.domain.facts import EventClaimed
 from climate.domain.status import EventKind, LeaseStatus
-from climate.service import changes, chores, leases, replay
+from climate.service import changes, chores, events, leases, mending, replay
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.store import leases as stored
+from climate.store.due import Cursor
 from climate.store.idempotency import Key
 from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
@@ -66,6 +67,20 @@ def test_damaged_rows_are_found_and_made_anew(busy: Climate, engine: Engine, dam
     after = rows(engine)
     changed = {name for name in after if name != "allocations" and after[name] != before[name]}
     assert changed == set()
+
+
+def test_leases_that_are_set_aside_run_again_when_the_rows_are_made_anew(
+    climate: Climate, clock: Clock, engine: Engine
+) -> None:
+    lease = make(climate, clock, start=0)
+    with engine.begin() as conn:
+        conn.execute(text("UPDATE leases SET version = 0"))
+    assert events.claim(climate, "poller", Cursor()).count == 0
+    assert [one.lease_id for one in mending.listed(climate)] == [lease.id]
+    replay.rebuild(climate)
+    assert mending.listed(climate) == []
+    run_due(climate)
+    assert leases.get(climate, ADMIN, lease.id).status is LeaseStatus.ACTIVE
 
 
 def test_lost_rows_and_rows_from_nowhere_are_found(busy: Climate, engine: Engine) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import Engine, text
 
 from climate.cloud import CloudError
 from climate.cloud.fake import FakeCloud
@@ -152,6 +153,25 @@ def test_kept_volumes_count_until_they_are_deleted(climate: Climate, clock: Cloc
     assert replay.differences(climate) == []
     replay.rebuild(climate)
     assert replay.differences(climate) == []
+
+
+def test_a_tampered_lease_keeps_no_other_from_giving_back_what_was_kept(
+    climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine
+) -> None:
+    pool(climate, 30)
+    kept = [make(climate, clock, storage_wanted(10, on_end="keep"), start=0, hours=1) for _ in range(3)]
+    run_due(climate)
+    clock.forward(hours=1)
+    run_due(climate)
+    first, *others = sorted(kept, key=lambda lease: lease.reservations[0].id)
+    with engine.begin() as conn:
+        conn.execute(text("UPDATE leases SET name = 'forged' WHERE id = :id"), {"id": first.id})
+    cloud.made_volumes.clear()
+    assert kept_volumes.release(climate) == 2
+    assert [get(climate, lease).reservations[0].amounts for lease in others] == [(), ()]
+    assert make(climate, clock, storage_wanted(20, volumes=2), start=1000)
+    replay.rebuild(climate)
+    assert kept_volumes.release(climate) == 1
 
 
 def test_nothing_is_kept_of_what_was_never_handed_over(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -8,7 +8,9 @@ from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import text
 
 from climate.context import Climate
+from climate.domain.status import EventKind
 from climate.service import events
+from climate.store import claims
 from tests.conftest import Clock
 from tests.service.acts import make
 from workers.rings import Rings
@@ -107,3 +109,16 @@ def test_only_what_was_not_sent_is_taken_back(climate: Climate, bell: Bell, ring
     with climate.engine.connect() as conn:
         rows = conn.execute(text("SELECT dispatches, dispatched_at IS NULL FROM claims")).all()
     assert Counter(tuple(row) for row in rows) == {(1, False): 2, (0, True): claimed - 2}
+
+
+def test_what_was_never_sent_comes_before_what_nobody_answers(climate: Climate, clock: Clock, claimed: int) -> None:
+    for _ in range(10):
+        events.to_send(climate)
+        clock.forward(seconds=40)
+    new = make(climate, clock, start=0)
+    assert events.claim_due(climate, "poller") == 1
+    with climate.engine.begin() as conn:
+        (first,) = claims.to_send(conn, clock.time, limit=1)
+        rest = claims.to_send(conn, clock.time)
+    assert first.event_id == new.event(EventKind.START).id
+    assert (first.sent, len(rest)) == (1, claimed)
