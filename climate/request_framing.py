@@ -10,10 +10,12 @@ LONGEST_BODY = 1024 * 1024
 """Bytes of a body that is waited for; only contents of images are longer."""
 
 _HEAD_END = b"\r\n\r\n"
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,19})[ \t]*\r\n", re.IGNORECASE)
+# Without backtracking: a head may consist of zeros.
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+0*+([0-9]*+)[ \t]*+\r\n", re.IGNORECASE)
 _FRAMED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 _ASKS_FIRST = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.IGNORECASE)
 _LONGEST_SIZE_LINE = 1024
+_MOST_DIGITS = 19
 
 
 class Arrival(Enum):
@@ -68,7 +70,7 @@ class Framing:
         elif length is None:
             return Arrival.WHOLE
         else:
-            size = int(length[1])
+            size = int(length[1][: _MOST_DIGITS + 1] or b"0")
             if size > LONGEST_BODY or (size and _ASKS_FIRST.search(head)):
                 return Arrival.LONG
             self._end = start + size

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
@@ -40,7 +41,10 @@ STREAMS = 2
 """Requests with long bodies that a process serves at once, beside its threads."""
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Bytes of unfinished requests that a process keeps; beyond them, the connection that has waited longest is closed."""
+"""Bytes of requests that a process keeps until a thread begins with them.
+
+Beyond them, the connection that sends one and has waited longest is closed.
+"""
 
 _PIECE = 64 * 1024
 _HEALTH = b"GET /healthz "
@@ -53,12 +57,17 @@ _REFUSALS = {
 class PatientSocket(socket.socket):
     """A client's socket on which no thread waits for ever."""
 
+    slow_seconds = SLOW_SECONDS
     _begun = 0.0
     _received: int | None = None
 
     def setblocking(self, flag: bool, /) -> None:
-        """Return to the loop with False, or to a thread with True; how much was sent counts anew."""
-        self._received = None
+        """Return to the loop with False, and how much was sent counts no more, or to a thread with True.
+
+        gunicorn calls it with True for each request, also for one that has to hurry.
+        """
+        if not flag:
+            self._received = None
         self.settimeout(WAIT_SECONDS if flag else 0.0)
 
     def hurry(self) -> None:
@@ -74,7 +83,7 @@ class PatientSocket(socket.socket):
         if self._received is not None:
             self._received += len(data)
             seconds = time.monotonic() - self._begun
-            if seconds > SLOW_SECONDS and self._received < seconds * LEAST_BYTES_PER_SECOND:
+            if seconds > self.slow_seconds and self._received < seconds * LEAST_BYTES_PER_SECOND:
                 raise ConnectionResetError(errno.ECONNRESET, "the client sends too slowly")
         return data
 
@@ -101,12 +110,15 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     """Gives to a thread only what has arrived."""
 
     head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS
+    most_bytes = MOST_BYTES
+    client_socket = PatientSocket
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._waiting: dict[Any, Waiting] = {}
         """By connection; those that have waited longest come first."""
         self._kept_bytes = 0
+        self._counting = Lock()
         self._looked = 0.0
         self._streams = ThreadPoolExecutor(STREAMS, "stream")
         self._health = ThreadPoolExecutor(1, "health")
@@ -116,17 +128,21 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         try:
             accepted, address = listener.accept()
         except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
-                return
-            raise
-        client = PatientSocket(fileno=accepted.detach())
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._make_room()
+            elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
+                raise
+            return
+        client = self.client_socket(fileno=accepted.detach())
         self.nr_conns += 1
         self._begin(TConn(self.cfg, client, address, listener.getsockname()))
         if self.nr_conns >= self.worker_connections:
-            self._drop_oldest()
+            self._make_room()
 
     def on_client_socket_readable(self, conn: Any, client: Any) -> None:
         """Begin to read the next request of a connection that was kept."""
+        if conn not in self.keepalived_conns:  # closed by an event before this one, of the same turn of the loop
+            return
         self.poller.unregister(client)
         self.keepalived_conns.remove(conn)
         self._begin(conn)
@@ -173,6 +189,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._poll(waiting)
 
     def _read(self, waiting: Waiting, client: Any) -> None:
+        # An event before this one, of the same turn of the loop, may have closed the connection.
+        if self._waiting.get(waiting.conn) is not waiting:
+            return
         try:
             data = client.recv(_PIECE)
         except (BlockingIOError, InterruptedError):
@@ -188,7 +207,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     def _arrived(self, waiting: Waiting, data: bytes) -> None:
         if not waiting.framing.data:
             waiting.until = time.monotonic() + self.head_seconds
-        self._kept_bytes += len(data)
+        self._count(len(data))
         in_head = waiting.framing.in_head
         arrival = waiting.framing.feed(data)
         if arrival is Arrival.BODY and in_head:
@@ -197,12 +216,16 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._give_up(waiting, 431)
         elif arrival in (Arrival.WHOLE, Arrival.LONG):
             self._serve(waiting, arrival)
-        while self._kept_bytes > MOST_BYTES:
-            self._drop_oldest()
+        while self._kept_bytes > self.most_bytes:
+            sending = next((one for one in self._waiting.values() if one.framing.data), None)
+            if sending is None:  # all of it waits for threads
+                break
+            self._give_up(sending, None)
 
     def _serve(self, waiting: Waiting, arrival: Arrival) -> None:
         self._forget(waiting)
         data = bytes(waiting.framing.data)
+        self._count(len(data))
         pool = self.tpool
         if arrival is Arrival.LONG:
             pool = self._streams
@@ -212,6 +235,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
 
     def _handle(self, conn: Any, data: bytes, *, slow: bool) -> Any:
+        self._count(-len(data))
         conn.data_ready = True
         conn.init()
         conn.parser.unreader.unread(data)
@@ -219,8 +243,18 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             conn.sock.hurry()
         return self.handle(conn)
 
-    def _drop_oldest(self) -> None:
-        oldest = next((one for one in self._waiting.values()), None)
+    def _count(self, more: int) -> None:
+        with self._counting:
+            self._kept_bytes += more
+
+    def _make_room(self) -> None:
+        """Close a connection: one that is kept for the next request, or else the one that has waited longest."""
+        if self.keepalived_conns:
+            conn = self.keepalived_conns.popleft()
+            self.poller.unregister(conn.sock)
+            self._close(conn)
+            return
+        oldest = next(iter(self._waiting.values()), None)
         if oldest is not None:
             self._give_up(oldest, None)
 
@@ -238,7 +272,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _forget(self, waiting: Waiting) -> None:
         del self._waiting[waiting.conn]
-        self._kept_bytes -= len(waiting.framing.data)
+        self._count(-len(waiting.framing.data))
         if waiting.polled:
             self.poller.unregister(waiting.conn.sock)
 

@@ -2,16 +2,43 @@
 
 import fcntl
 import os
+import resource
 from collections.abc import Iterable
 from typing import Any
 
-from climate.web_worker import BufferingWorker
+from climate.web_worker import BufferingWorker, PatientSocket
 
 
 class ImpatientWorker(BufferingWorker):
     """The worker, with little time for heads and bodies."""
 
     head_seconds, body_seconds = 0.7, 0.7
+
+
+class ImpatientSocket(PatientSocket):
+    """A socket on which a client that is too slow is given up soon."""
+
+    slow_seconds = 0.3
+
+
+class HurryingWorker(BufferingWorker):
+    """The worker, with little time for long bodies."""
+
+    client_socket = ImpatientSocket
+
+
+class FrugalWorker(BufferingWorker):
+    """The worker, with little memory for requests."""
+
+    most_bytes = 2 * 1024 * 1024
+
+
+class FewFilesWorker(BufferingWorker):
+    """The worker, which may have few files open."""
+
+    def init_process(self) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        super().init_process()
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

@@ -7,15 +7,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector, SelectorKey
 from typing import BinaryIO
 
 import pytest
+from gunicorn.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.request_framing import LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
+from climate.web_worker import BufferingWorker
 
 ROOT = Path(__file__).parents[2]
 GET = b"GET /%s HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -26,12 +29,12 @@ SECONDS = 15.0
 
 
 @contextmanager
-def server(home: Path, worker: str) -> Iterator[int]:
-    """gunicorn with one process of two threads, on a port."""
+def server(home: Path, worker: str, *more: str) -> Iterator[int]:
+    """gunicorn with one process of two threads, on a port; `more` options."""
     (home / "hold").touch()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
-    words = ["--worker-class", worker, "--threads", "2", "--keep-alive", "75", "--bind", f"127.0.0.1:{port}"]
+    words = ["--worker-class", worker, "--threads", "2", "--keep-alive", "75", "--bind", f"127.0.0.1:{port}", *more]
     argv = [sys.executable, "-m", "gunicorn", *words, "--no-control-socket", "tests.api.small_app:app"]
     with (home / "log").open("wb") as log:
         child = subprocess.Popen(argv, cwd=ROOT, env={**os.environ, "HOLD": str(home / "hold")}, stderr=log)
@@ -121,6 +124,104 @@ def test_health_answers_while_all_threads_are_at_work(tmp_path: Path) -> None:
         assert {answer(one) for one in held} == {b"/hold/x 0"}
 
 
+def test_an_event_of_a_connection_that_was_closed_in_the_same_turn_is_passed_over() -> None:
+    cfg = Config()
+    cfg.set("worker_connections", 2)
+    with socket.create_server(("127.0.0.1", 0)) as listener, DefaultSelector() as poller:
+        worker = BufferingWorker(1, 1, [listener], None, 1, cfg, None)
+        worker.poller = poller
+        worker.set_accept_enabled(True)
+        with client(listener.getsockname()[1]) as first:
+            worker.wait_for_and_dispatch_events(SECONDS)
+            first.sendall(b"G")
+            with client(listener.getsockname()[1]):
+                events = sorted(_events(poller, 2), key=lambda key: key.fileobj is not listener)
+                for key in events:
+                    key.data(key.fileobj)
+                assert (len(events), _closed(first)) == (2, True)
+        worker.tmp.close()
+
+
+def _events(poller: DefaultSelector, count: int) -> list[SelectorKey]:
+    """Return what is ready, once so many are."""
+    deadline = time.monotonic() + SECONDS
+    while len(found := poller.select(SECONDS)) < count:
+        assert time.monotonic() < deadline
+    return [key for key, _ in found]
+
+
+def test_a_long_body_that_comes_too_slowly_is_given_up(tmp_path: Path) -> None:
+    with server(tmp_path, "tests.api.small_app.HurryingWorker") as port, client(port, POST % (3 * LONGEST_BODY)) as one:
+        one.settimeout(0.1)
+        begun = time.monotonic()
+        while not _closed(one):
+            assert time.monotonic() - begun < SECONDS
+
+
+def _closed(one: socket.socket) -> bool:
+    """Send a byte, and see whether the server has hung up."""
+    try:
+        one.sendall(b"x")
+        return one.recv(100) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_a_server_without_descriptors_drops_connections_and_goes_on(tmp_path: Path) -> None:
+    with server(tmp_path, "tests.api.small_app.FewFilesWorker") as port, ExitStack() as open_ones:
+        for _ in range(80):
+            open_ones.enter_context(client(port, b"GET /slow"))
+        assert ask(port, b"other") == b"/other 0"
+        assert (tmp_path / "log").read_text().count("Booting worker") == 1
+
+
+def test_idle_connections_make_room_for_those_that_ask(tmp_path: Path) -> None:
+    words = ("--worker-connections", "7")
+    with server(tmp_path, "climate.web_worker.BufferingWorker", *words) as port, ExitStack() as open_ones:
+        kept = [open_ones.enter_context(client(port, GET % b"first")) for _ in range(5)]
+        assert {answer(one) for one in kept} == {b"/first 0"}
+        halves = [open_ones.enter_context(client(port, b"GET /sl")) for _ in range(4)]
+        for one in reversed(halves):
+            one.sendall(b"ow HTTP/1.1\r\nHost: h\r\n\r\n")
+            assert answer(one) == b"/slow 0"
+
+
+def test_requests_that_wait_for_a_thread_count_until_it_begins(tmp_path: Path) -> None:
+    with server(tmp_path, "tests.api.small_app.FrugalWorker") as port:
+        for _ in range(2):  # nothing of the first time counts in the second
+            assert 1 <= _served_of(port, tmp_path / "hold", 8, dropped=5) <= 3
+        assert _served_of(port, tmp_path / "hold", 3, dropped=0) == 3
+
+
+def _served_of(port: int, hold: Path, count: int, dropped: int) -> int:
+    """How many of so many requests of 600,000 bytes are answered when they are sent while all threads are at work.
+
+    The threads go on once so many connections are `dropped`.
+    """
+    with ExitStack() as open_ones, DefaultSelector() as poller:
+        with hold.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            busy = [open_ones.enter_context(client(port, CLOSE % b"hold/x")) for _ in range(2)]
+            sent = [open_ones.enter_context(client(port)) for _ in range(count)]
+            for one in sent:
+                with suppress(ConnectionError):
+                    one.sendall(POST % 600_000 + b"x" * 600_000)
+                poller.register(one, EVENT_READ)
+            if dropped:
+                _events(poller, dropped)
+        assert {answer(one) for one in busy} == {b"/hold/x 0"}
+        return sum(_answered(one) for one in sent)
+
+
+def _answered(one: socket.socket) -> bool:
+    try:
+        return answer(one) == b"/body 600000"
+    except ConnectionError:
+        return False
+
+
 @pytest.mark.parametrize("half", [b"GET /slow HT", POST % 100 + b"half", CHUNKED + b"4\r\nhalf"])
 def test_half_a_request_is_given_up_after_its_time(impatient: int, half: bytes) -> None:
     with client(impatient, half) as one:
@@ -195,6 +296,25 @@ WHOLE = (
     CHUNKED + b"0\r\n\r\n",
     CHUNKED + b"a\r\n0\r\n\r\n01234\r\n1;x=y\r\n-\r\n0\r\nTrailer: x\r\n\r\n",
 )
+
+
+@pytest.mark.parametrize(
+    ("length", "arrival"),
+    [
+        (b"0" * 30 + b"5", Arrival.BODY),
+        (b"0" * 30, Arrival.WHOLE),
+        (b"9" * 30, Arrival.LONG),
+        (b"9" * 5000, Arrival.LONG),
+    ],
+)
+def test_a_length_is_seen_however_it_is_written(length: bytes, arrival: Arrival) -> None:
+    assert Framing().feed((POST % 0).replace(b" 0\r", b" " + length + b"\r")) is arrival
+
+
+def test_a_head_of_zeros_costs_no_more_than_another() -> None:
+    begun = time.process_time()
+    Framing().feed(b"POST / HTTP/1.1\r\nContent-Length: " + b"0" * (LONGEST_HEAD - 100) + b"x\r\n\r\n")
+    assert time.process_time() - begun < 0.5
 
 
 @given(st.sampled_from(WHOLE), st.data())
