@@ -17,7 +17,7 @@ from climate.compute import pids
 from climate.compute.errors import VirtError
 from climate.compute.pids import Pid
 from climate.compute.virt import mirror, qmp
-from climate.compute.virt.homes import CONSOLE, kill
+from climate.compute.virt.homes import CONSOLE, PID, kill
 from climate.compute.virt.live import Limits, Order, Progress, Watch
 
 BEGUN = "begun"
@@ -63,7 +63,8 @@ class Handover:
             raise VirtError(f"the live migration has failed: {error}") from error
 
     def _move(self, watch: Watch) -> None:
-        deadline = time.monotonic() + self.limits.seconds
+        # From when the target began to wait: who succeeds a sender that died has what is left of the time.
+        deadline = time.monotonic() + self.limits.seconds - (time.time() - (self.waits / PID).stat().st_mtime)
         self._obey(watch(Progress()))
         _in_time(deadline, self.limits.seconds)
         if not (self.waits / BEGUN).exists():

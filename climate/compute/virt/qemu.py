@@ -70,7 +70,8 @@ class QemuDriver:
     accel: str = AUTO
     stop_seconds: float = 10.0
     start_seconds: float = 30.0
-    work_seconds: float = 600.0
+    work_seconds: float = 280.0
+    """Less than a task of a worker may take: one that is killed is begun anew, and never ends."""
     look_seconds: float = 2.0
     """A QEMU that says nothing for so long is at work for somebody else."""
     wired: bool = False
