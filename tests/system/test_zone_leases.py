@@ -58,10 +58,16 @@ def wanted(hosts: int, **more: Any) -> dict[str, Any]:
 
 
 def lease(tree: ZoneTree, hosts: int, **more: Any) -> dict[str, Any]:
-    """A lease of the member of the parent over the tree."""
-    answer = tree.api("parent", "climate-demo").ask("POST", LEASES, wanted(hosts, **more))
-    assert answer.status_code == 201, answer.text
-    return dict(answer.json()["lease"])
+    """Create a lease of the parent's member over the tree.  It asks again while a busy child offers nothing."""
+    answers: list[httpx.Response] = []
+
+    def created() -> bool:
+        answers.append(tree.api("parent", "climate-demo").ask("POST", LEASES, wanted(hosts, **more)))
+        assert answers[-1].status_code in (201, 409), answers[-1].text
+        return answers[-1].status_code == 201
+
+    await_so(created, SECONDS, f"a lease of {hosts} hosts over the tree")
+    return dict(answers[-1].json()["lease"])
 
 
 def seen(tree: ZoneTree, lease_id: str) -> dict[str, Any] | None:
