@@ -64,9 +64,25 @@ leases = Table(
     CheckConstraint("start_date < end_date", name="ends_after_start"),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
-    # What a project has used is looked up among the leases that are gone, too.
+    # Lists by one condition, in the order in which they are shown.
+    Index("ix_leases_status_listed", "status", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index(
+        "ix_leases_project_status_listed", "project_id", "status", "created_at", "id", postgresql_where=text("NOT gone")
+    ),
+    Index("ix_leases_name_listed", "name", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index("ix_leases_end", "end_date", postgresql_where=text("NOT gone")),
+    # What a project has used is looked up among the leases that are over, too.
     Index("ix_leases_project_gone", "project_id", "end_date", postgresql_where=text("gone")),
+    Index(
+        "ix_leases_project_terminated",
+        "project_id",
+        "end_date",
+        postgresql_where=text("NOT gone AND status = 'TERMINATED'"),
+    ),
 )
+
+LACKING = "missing > 0 AND status <> 'deleted'"
+"""Of reservations in force."""
 
 reservations = Table(
     "reservations",
@@ -83,6 +99,7 @@ reservations = Table(
     Column("resources_changed", Boolean, nullable=False),
     # Shares in child zones and cells.
     Column("parts", JSONB, nullable=False, server_default="[]"),
+    Index("ix_reservations_lacking", "lease_id", postgresql_where=text(LACKING)),
 )
 
 GIVES_BACK = "kind IN ('end_lease', 'expire_hold')"
@@ -132,6 +149,9 @@ events = Table(
         "run_at",
         postgresql_where=text(f"status = 'UNDONE' AND NOT ({GIVES_BACK})"),
     ),
+    # Lists in the order in which they are shown: of all, and of those of one status that is open.
+    Index("ix_events_listed", "due_at", "id"),
+    Index("ix_events_open_listed", "status", "due_at", "id", postgresql_where=text("status <> 'DONE'")),
     Index("ix_events_failed", "updated_at", postgresql_where=text("status = 'ERROR'")),
 )
 
