@@ -20,7 +20,7 @@ from climate.cloud import CloudHost
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.policy import Caller
-from climate.service import boot, changes, chores, events, hosts, leases
+from climate.service import boot, changes, chores, events, hosts, lease_pools, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from workers import rounds
@@ -169,6 +169,7 @@ _ROUNDS: Sequence[Callable[[Climate], object]] = (
     *rounds.ROUNDS,
     *rounds.OUTSIDE_ROUNDS,
     boot.sweep,
+    lease_pools.tend,
     chores.tidy,
     events.to_send,
     events.next_due,
