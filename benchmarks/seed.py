@@ -1,8 +1,10 @@
 """Many hosts and leases at once, written by SQL: rows as the engine would have left them, without their journal."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from benchmarks.figures import step
 
@@ -65,7 +67,59 @@ _KEYS = text("""
     WHERE contype = 'f' AND conrelid::regclass::text IN ('reservations', 'events', 'allocations')
 """)
 
-_TABLES = "hosts, leases, reservations, events, allocations"
+_TABLES = "hosts, leases, reservations, events, allocations, actions, journal"
+
+_COPIES = text("""
+    CREATE TEMPORARY TABLE copies ON COMMIT DROP AS
+    SELECT original, gen_random_uuid() AS copy, CAST(:age AS interval) + CAST(:spread AS interval) * random() AS ago
+    FROM unnest(CAST(:originals AS uuid[])) AS original, generate_series(1, :each)
+""")
+
+# The id of a part is made of the copy's id and the part's: nothing has to remember which became which.
+_COPIED = (
+    """
+    INSERT INTO leases (id, name, project_id, user_id, start_date, end_date, status, degraded, deleting, gone,
+                        version, created_at, updated_at)
+    SELECT copy, name, project_id, user_id, start_date - ago, end_date - ago, status, degraded, deleting, gone,
+           version, created_at - ago, updated_at - ago
+    FROM copies JOIN leases ON id = original
+    """,
+    """
+    INSERT INTO reservations (id, lease_id, position, resource_type, resource_id, status, spec, exists_before_start,
+                              missing, resources_changed, parts)
+    SELECT CAST(md5(copy::text || id) AS uuid), copy, position, resource_type, resource_id, status, spec,
+           exists_before_start, missing, resources_changed, parts
+    FROM copies JOIN reservations ON lease_id = original
+    """,
+    """
+    INSERT INTO events (id, lease_id, seq, kind, due_at, run_at, status, outcome, reason, attempts, token,
+                        first_claimed_at, updated_at, name, shares, project_id)
+    SELECT CAST(md5(copy::text || id) AS uuid), copy, seq, kind, due_at - ago, run_at - ago, status, outcome, reason,
+           attempts, token, first_claimed_at - ago, updated_at - ago, name, shares, project_id
+    FROM copies JOIN events ON lease_id = original
+    """,
+    """
+    INSERT INTO allocations (reservation_id, host, during, kind, state, slots, vcpus, memory_mb, disk_gb)
+    SELECT CAST(md5(copy::text || r.id) AS uuid), host, tstzrange(lower(during) - ago, upper(during) - ago), kind,
+           state, slots, vcpus, memory_mb, disk_gb
+    FROM copies JOIN reservations r ON lease_id = original JOIN allocations ON reservation_id = r.id
+    """,
+    """
+    INSERT INTO actions (event_id, due_at, step, token, state)
+    SELECT CAST(md5(copy::text || e.id) AS uuid), a.due_at - ago, step, a.token, state
+    FROM copies JOIN events e ON lease_id = original JOIN actions a ON event_id = e.id
+    """,
+)
+
+# Facts tell of the lease, its reservations and its events by their ids.
+_COPIED_FACTS = """
+    INSERT INTO journal (stream, version, kind, body, actor, request_id, recorded_at)
+    SELECT copy, version, kind, CAST({body} AS jsonb), actor, request_id, recorded_at - ago
+    FROM copies JOIN journal ON stream = original WHERE original = '{original}'
+"""
+_PARTS = text("""
+    SELECT id FROM reservations WHERE lease_id = :lease UNION ALL SELECT id FROM events WHERE lease_id = :lease
+""")
 
 
 def hosts(engine: Engine, count: int) -> None:
@@ -93,6 +147,42 @@ def leases(engine: Engine, count: int, now: datetime) -> None:
             conn.execute(statement, given)
         for _, add in keys:
             conn.exec_driver_sql(add)
+
+
+def copy(
+    engine: Engine,
+    originals: Sequence[UUID],
+    count: int,
+    age: timedelta = timedelta(0),
+    spread: timedelta | None = None,
+) -> None:
+    """Copies of leases with all their rows and facts, `count` in all, evenly of each original.
+
+    Their rows are older than those of the originals by `age`, and by a part of `spread`; their facts are not, so a
+    journal agrees with the rows of copies without an age only.
+    """
+    given = {
+        "originals": list(originals),
+        "each": count // len(originals),
+        "age": age,
+        "spread": spread or timedelta(0),
+    }
+    with engine.begin() as conn:
+        conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        conn.exec_driver_sql("SET LOCAL synchronous_commit = off")
+        # Foreign keys are not looked at: all rows that they lead to are made here.
+        conn.exec_driver_sql("SET LOCAL session_replication_role = replica")
+        for statement in (_COPIES, *map(text, _COPIED)):
+            conn.execute(statement, given)
+        for original in originals:
+            _copy_facts(conn, original)
+
+
+def _copy_facts(conn: Connection, original: UUID) -> None:
+    body = f"replace(body::text, '{original}', copy::text)"
+    for part in conn.scalars(_PARTS, {"lease": original}):
+        body = f"replace({body}, '{part}', CAST(md5(copy::text || '{part}') AS uuid)::text)"
+    conn.exec_driver_sql(_COPIED_FACTS.format(body=body, original=original))
 
 
 def settle(engine: Engine) -> None:

@@ -95,6 +95,9 @@ class Settings:
     notify_seconds: float = _setting(10.0, "Longest time that posting one may take, in seconds.", 0.1, 30)
     notify_tries: int = _setting(15, "How often posting one is tried, over some hours.", 1, 100)
     notice_days: int = _setting(90, "Days for which notices are kept.", 1, 3650)
+    archive_dir: str = _setting(
+        "", "Folder of the archives of leases, one for all machines; when empty, `archives` below CLIMATE_HOME."
+    )
     enforcement_url: str = _setting(
         "", "Service that is asked before a lease is made or changed, and told of its end; when empty, none."
     )

@@ -7,7 +7,6 @@ from flask.typing import ResponseReturnValue
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
 from api.reservation import pages
 from api.reservation.host_schema import AllocationAnswer, AllocationQuery, AllocationsAnswer, OneAllocationQuery
 from api.reservation.moments import date
@@ -29,11 +28,8 @@ blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="W
 def list_allocations(query: Read) -> ResponseReturnValue:
     """Every host with the reservations that hold it, now and later."""
     part = pages.wanted()
-    found = hosts.allocations(climate(), caller())
-    if part.marker is not None and part.marker not in {str(host) for host, _ in found}:
-        raise unknown_marker(part.marker)
-    rest = [row for row in found if part.marker is None or row[0] > int(part.marker)]
-    return pages.listing("allocations", rest[: part.fetch], part, lambda row: _body(row[0], row[1], query))
+    found = hosts.allocations(climate(), caller(), part.marker, part.fetch)
+    return pages.listing("allocations", found, part, lambda row: _body(row[0], row[1], query))
 
 
 @serve(

@@ -1,6 +1,7 @@
 """Floating addresses that can be reserved: register them, show them, take them out again, say who holds them."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -69,8 +70,8 @@ def register_floating_ip(query: Read, headers: Read, body: Read) -> ResponseRetu
 )
 def list_address_allocations(query: Read) -> ResponseReturnValue:
     """Every floating IP that can be reserved, with the reservations that hold it, now and later."""
-    found = floatingips.allocations(climate(), caller())
-    return held.listing(found, lambda known, taken: _allocation(known, taken, query))
+    find = partial(floatingips.allocations, climate(), caller())
+    return held.listing(find, lambda known, taken: _allocation(known, taken, query))
 
 
 @serve(

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from flask.typing import ResponseReturnValue
 
-from api.paging import unknown_marker
 from api.reservation import pages
 from api.reservation.moments import date
 
@@ -37,15 +36,12 @@ Holding = TypeVar("Holding", bound=Held)
 
 
 def listing(
-    found: Sequence[tuple[Thing, Sequence[Holding]]], body: Callable[[Thing, Sequence[Holding]], dict[str, Any]]
+    find: Callable[[str | None, int], Sequence[tuple[Thing, Sequence[Holding]]]],
+    body: Callable[[Thing, Sequence[Holding]], dict[str, Any]],
 ) -> ResponseReturnValue:
-    """The page of all things that is asked for, each with who holds it; InvalidInput for an unknown marker."""
+    """The page that is asked for of what `find` gives after a marker, each thing with who holds it."""
     part = pages.wanted()
-    ids = [str(known.id) for known, _ in found]
-    if part.marker is not None and part.marker not in ids:
-        raise unknown_marker(part.marker)
-    rest = found[ids.index(part.marker) + 1 :] if part.marker is not None else found
-    return pages.listing("allocations", rest[: part.fetch], part, lambda row: body(row[0], row[1]))
+    return pages.listing("allocations", find(part.marker, part.fetch), part, lambda row: body(row[0], row[1]))
 
 
 def chosen(held: Iterable[Holding], query: Mapping[str, Any]) -> list[tuple[Holding, dict[str, Any]]]:

@@ -1,6 +1,7 @@
 """Pools of storage that can be reserved: register, show, change and delete them; say who holds how much."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -76,8 +77,8 @@ def register_storage_pool(query: Read, headers: Read, body: Read) -> ResponseRet
 )
 def list_storage_allocations(query: Read) -> ResponseReturnValue:
     """Every pool of storage, with the reservations that hold some of it, now and later."""
-    found = storage.allocations(climate(), caller())
-    return held.listing(found, lambda known, taken: _allocation(known, taken, query))
+    find = partial(storage.allocations, climate(), caller())
+    return held.listing(find, lambda known, taken: _allocation(known, taken, query))
 
 
 @serve(

@@ -94,15 +94,18 @@ def remove(climate: Climate, caller: Caller, floatingip_id: str, *, dry_run: boo
     work(climate, act, keep=not dry_run)
 
 
-def allocations(climate: Climate, caller: Caller) -> list[tuple[FloatingIp, list[Allocated]]]:
-    """Every address with who holds it, now and later; those that nobody holds have an empty list."""
+def allocations(
+    climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
+) -> list[tuple[FloatingIp, list[Allocated]]]:
+    """A page of all addresses with who holds them, now and later; those that nobody holds have an empty list."""
     require(caller, "floatingips:allocations")
+    after = None if marker is None else marker_id(marker)
 
     def act(conn: Connection, patient: bool) -> list[tuple[FloatingIp, list[Allocated]]]:
-        known = {one.number: one for one in floating.listed(conn)}
+        known = {one.number: one for one in floating.listed(conn, after, limit)}
         held: dict[int, list[Allocated]] = {number: [] for number in known}
-        for one in floating.allocated(conn, climate.now(conn)):
-            held.get(one.number, []).append(one)
+        for one in floating.allocated(conn, climate.now(conn), known):
+            held[one.number].append(one)
         return [(known[number], taken) for number, taken in held.items()]
 
     return work(climate, act)
@@ -114,7 +117,7 @@ def allocation(climate: Climate, caller: Caller, floatingip_id: str) -> tuple[Fl
 
     def act(conn: Connection, patient: bool) -> tuple[FloatingIp, list[Allocated]]:
         known = floating.get(conn, _id(floatingip_id))
-        return known, floating.allocated(conn, climate.now(conn), known.number)
+        return known, floating.allocated(conn, climate.now(conn), [known.number])
 
     return work(climate, act)
 

@@ -36,9 +36,9 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
         try:
             lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
         except NotFound:
-            return _confirmed_before(leases.story(conn, caller, lease_id), key)
+            return _confirmed_before(leases.story(climate, conn, caller, lease_id), key)
         if not lease.held:
-            return _confirmed_before(leases.story(conn, caller, lease_id), key)
+            return _confirmed_before(leases.story(climate, conn, caller, lease_id), key)
         now = climate.now(conn)
         after = stored.record(conn, caller, lease, holds.confirm(lease, key, now))
         notices.tell(conn, now, *lifecycle.of(climate.settings, lease, after))

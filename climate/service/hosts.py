@@ -236,15 +236,18 @@ def _told(verb: Callable[[str], None], name: str) -> None:
         log.warning("the cloud's reservation pool is not what it should be", host=name, error=str(error))
 
 
-def allocations(climate: Climate, caller: Caller) -> list[tuple[int, list[Allocated]]]:
-    """Every host with who holds it, now and later; hosts that nobody holds have an empty list."""
+def allocations(
+    climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
+) -> list[tuple[int, list[Allocated]]]:
+    """A page of all hosts with who holds them, now and later; hosts that nobody holds have an empty list."""
     require(caller, "oshosts:get_allocations")
+    after = None if marker is None else marker_number(marker)
 
     def act(conn: Connection, patient: bool) -> list[tuple[int, list[Allocated]]]:
-        by_host: dict[int, list[Allocated]] = {host.id: [] for host in hosts.listed(conn)}
-        for held in availability.allocated(conn, climate.now(conn)):
-            by_host.setdefault(held.host, []).append(held)
-        return sorted(by_host.items())
+        by_host: dict[int, list[Allocated]] = {number: [] for number in hosts.in_calendar(conn, after, limit)}
+        for held in availability.allocated(conn, climate.now(conn), by_host):
+            by_host[held.host].append(held)
+        return list(by_host.items())
 
     return work(climate, act)
 
@@ -254,7 +257,7 @@ def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, lis
 
     def act(conn: Connection, patient: bool) -> tuple[int, list[Allocated]]:
         host = hosts.get(conn, number(host_id))
-        return host.id, availability.allocated(conn, climate.now(conn), host.id)
+        return host.id, availability.allocated(conn, climate.now(conn), [host.id])
 
     return work(climate, act)
 

@@ -19,7 +19,17 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import AdditionalEvent, Times
 from climate.plugin import Ask
-from climate.service import enforcement, granting, lease_pools, lifecycle, notices, planning, preparing, refusals
+from climate.service import (
+    archives,
+    enforcement,
+    granting,
+    lease_pools,
+    lifecycle,
+    notices,
+    planning,
+    preparing,
+    refusals,
+)
 from climate.service.enforcement import Gate
 from climate.service.unit import work
 from climate.store import claims, idempotency, journal, leases, terms
@@ -69,7 +79,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
         if key and (known := idempotency.earlier(conn, caller, key)):
             repeated.append(known)
-            return at_version(conn, caller, UUID(known), 1)
+            return at_version(climate, conn, caller, UUID(known), 1)
         lease = _made(climate, conn, _Try(caller, order, gate, patient), parts)
         if key:
             idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
@@ -147,7 +157,7 @@ def made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
 
     def act(conn: Connection, patient: bool) -> Lease | None:
         known = idempotency.earlier(conn, caller, key)
-        return at_version(conn, caller, UUID(known), 1) if known else None
+        return at_version(climate, conn, caller, UUID(known), 1) if known else None
 
     return work(climate, act)
 
@@ -183,7 +193,7 @@ def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = 
     def act(conn: Connection, patient: bool) -> Lease:
         if at is None:
             return leases.get(conn, lease_id, project_id=scope(caller))
-        known = journal.of_lease(journal.until(story(conn, caller, lease_id), at))
+        known = journal.of_lease(journal.until(story(climate, conn, caller, lease_id), at))
         if not known or (lease := fold(known)).gone:
             raise refusals.no_lease(lease_id)
         return lease_pools.identified(conn, lease)
@@ -202,11 +212,12 @@ def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
 def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
     """All that ever happened to a lease, deleted ones too."""
     require(caller, "leases:get")
-    return work(climate, lambda conn, patient: story(conn, caller, lease_id))
+    return work(climate, lambda conn, patient: story(climate, conn, caller, lease_id))
 
 
-def story(conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
-    entries = journal.read(conn, lease_id)
+def story(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
+    """All that happened to a lease, be it archived; another project's is not found."""
+    entries = archives.facts_of(climate, conn, lease_id)
     first = entries[0].fact if entries else None
     own = scope(caller)
     if not isinstance(first, LeaseCreated) or own not in (None, first.project_id):
@@ -214,8 +225,8 @@ def story(conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entr
     return entries
 
 
-def at_version(conn: Connection, caller: Caller, lease_id: UUID, version: int) -> Lease:
-    known = journal.of_lease(entry for entry in story(conn, caller, lease_id) if entry.version <= version)
+def at_version(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID, version: int) -> Lease:
+    known = journal.of_lease(entry for entry in story(climate, conn, caller, lease_id) if entry.version <= version)
     return lease_pools.identified(conn, fold(known))
 
 

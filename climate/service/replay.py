@@ -20,6 +20,7 @@ from climate.domain.lease import Lease, fold
 from climate.domain.operator_facts import OperatorFact, PoolTermsSet, decided
 from climate.domain.pools import HostPlace
 from climate.domain.window_facts import Standing, WindowFact
+from climate.service import archives
 from climate.store import claims, host_care, journal, lease_rows, leases, limits, places, set_aside, terms, windows
 from climate.store.journal import Entry
 from climate.store.tampering import differing
@@ -46,6 +47,7 @@ def differences(climate: Climate) -> list[Difference]:
             *_care_compared(conn),
             *_windows_compared(conn),
             *_decisions_compared(conn),
+            *(Difference(stream, what) for stream, what in archives.damage(climate, conn)),
         ]
 
 
@@ -158,7 +160,7 @@ def _portions(items: Sequence[Lease], size: int) -> Iterator[Sequence[Lease]]:
 def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
     """A lease as it was `at` a moment (default: now) with all that had happened to it by then."""
     with reading(climate.engine) as conn:
-        entries = journal.read(conn, lease_id)
+        entries = archives.facts_of(climate, conn, lease_id)
     entries = entries if at is None else journal.until(entries, at)
     if not entries:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")

@@ -129,15 +129,18 @@ def remove(climate: Climate, caller: Caller, pool_id: str, *, dry_run: bool = Fa
     work(climate, act, keep=not dry_run)
 
 
-def allocations(climate: Climate, caller: Caller) -> list[tuple[Inventory, list[Allocated]]]:
-    """Every pool with who holds how much of it, now and later; those that nobody holds have an empty list."""
+def allocations(
+    climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
+) -> list[tuple[Inventory, list[Allocated]]]:
+    """A page of all pools with who holds how much of them, now and later; an empty list where nobody does."""
     require(caller, "storage_pools:allocations")
+    after = None if marker is None else _marker(marker)
 
     def act(conn: Connection, patient: bool) -> list[tuple[Inventory, list[Allocated]]]:
-        known = inventory_pools.listed(conn, RESOURCE_TYPE)
+        known = inventory_pools.listed(conn, RESOURCE_TYPE, after, limit)
         held: dict[int, list[Allocated]] = {one.number: [] for one in known}
-        for one in inventory_pools.allocated(conn, RESOURCE_TYPE, climate.now(conn)):
-            held.get(one.number, []).append(one)
+        for one in inventory_pools.allocated(conn, climate.now(conn), held):
+            held[one.number].append(one)
         return [(one, held[one.number]) for one in known]
 
     return work(climate, act)
@@ -149,7 +152,7 @@ def allocation(climate: Climate, caller: Caller, pool_id: str) -> tuple[Inventor
 
     def act(conn: Connection, patient: bool) -> tuple[Inventory, list[Allocated]]:
         known = inventory_pools.get(conn, RESOURCE_TYPE, _id(pool_id))
-        return known, inventory_pools.allocated(conn, RESOURCE_TYPE, climate.now(conn), known.number)
+        return known, inventory_pools.allocated(conn, climate.now(conn), [known.number])
 
     return work(climate, act)
 

@@ -7,14 +7,17 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, func, or_, select, text
+from sqlalchemy import Boolean, Connection, Select, and_, case, func, null, or_, select, text
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.period import Period
 from climate.domain.pools import Pool
 from climate.domain.status import EventKind
 from climate.store.care_tables import host_power
-from climate.store.tables import allocations, events, has, hosts, in_force, leases, reservations
+from climate.store.tables import LACKING, allocations, events, has, hosts, in_force, leases, reservations
+
+UNFIT = (Pool.FAILED, Pool.MULTI_TENANT, Pool.MAINTENANCE)
+"""Pools whose hosts are no use to a lease; those that are worked on may be back in time."""
 
 
 def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> list[UUID]:
@@ -23,28 +26,44 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
     They hold a host that has failed, was taken out or away, or is worked on
     when they need it, or were told that something is missing.
     """
-    a, start, end = allocations.alias("a"), events.alias("s"), events.alias("e")
-    held = and_(a.c.reservation_id == reservations.c.id, in_force(a))
-    needed_now = or_(has(start.c.status, "DONE"), func.lower(a.c.during) <= now)
-    still = or_(needed_now, hosts.c.pool_until.is_(None), hosts.c.pool_until > func.lower(a.c.during))
-    away = or_(hosts.c.removed_at.is_not(None), has(hosts.c.pool, Pool.FAILED, Pool.MULTI_TENANT))
-    unfit = or_(away, and_(has(hosts.c.pool, Pool.MAINTENANCE), still))
+    start, end = events.alias("s"), events.alias("e")
+    concerned = _lacking().union(_held_badly(now)).subquery("concerned")
     soon = leases.c.start_date <= start_by if start_by is not None else leases.c.start_date.is_not(None)
     query = (
-        select(leases.c.id, leases.c.start_date)
-        .join(reservations, reservations.c.lease_id == leases.c.id)
-        .outerjoin(a, held)
-        .outerjoin(hosts, hosts.c.id == a.c.host)
+        select(leases.c.id)
+        .select_from(concerned)
+        .join(leases, leases.c.id == concerned.c.lease_id)
         .join(start, and_(start.c.lease_id == leases.c.id, start.c.kind == EventKind.START))
         .join(end, and_(end.c.lease_id == leases.c.id, end.c.kind == EventKind.END))
         .where(~leases.c.gone, ~leases.c.deleting, leases.c.end_date > now)
         .where(has(end.c.status, "UNDONE"), end.c.token == 0)
         .where(or_(has(start.c.status, "DONE"), and_(has(start.c.status, "UNDONE"), soon)))
-        .where(or_(reservations.c.missing > 0, unfit))
-        .distinct()
+        .where(or_(concerned.c.later.is_(None), has(start.c.status, "DONE"), ~concerned.c.later))
         .order_by(leases.c.start_date, leases.c.id)
     )
-    return [row.id for row in conn.execute(query)]
+    return list(dict.fromkeys(conn.scalars(query)))
+
+
+def _lacking() -> Select[Any]:
+    """Leases in force that were told that something is missing."""
+    return select(reservations.c.lease_id, null().cast(Boolean).label("later")).where(text(LACKING))
+
+
+def _held_badly(now: datetime) -> Select[Any]:
+    """Leases that hold an unfit host; `later`: it is worked on, and may be back before a lease to come needs it.
+
+    Read from the hosts that are unfit, and only what is in force of each: not from the leases, most of which are over.
+    """
+    begins = func.lower(allocations.c.during)
+    worked_on = and_(hosts.c.removed_at.is_(None), has(hosts.c.pool, Pool.MAINTENANCE))
+    later = case((worked_on, func.coalesce(and_(begins > now, hosts.c.pool_until <= begins), False)))
+    return (
+        select(reservations.c.lease_id, later.label("later"))
+        .select_from(hosts)
+        .join(allocations, and_(allocations.c.host == hosts.c.id, in_force(allocations)))
+        .join(reservations, reservations.c.id == allocations.c.reservation_id)
+        .where(or_(hosts.c.removed_at.is_not(None), has(hosts.c.pool, *UNFIT)))
+    )
 
 
 def holding(conn: Connection, host: int, during: Period) -> list[UUID]:

@@ -9,13 +9,13 @@ of their numbers and counts honestly.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, func, or_, select
-from sqlalchemy.dialects.postgresql import Range
+from sqlalchemy import BigInteger, Connection, Select, bindparam, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.period import Period
@@ -202,8 +202,8 @@ class Allocated:
     end: datetime
 
 
-def allocated(conn: Connection, now: datetime, host: int | None = None) -> list[Allocated]:
-    """Who holds which host, now and later: the calendar.  Dates are the leases', without cleaning time.
+def allocated(conn: Connection, now: datetime, hosts: Collection[int]) -> list[Allocated]:
+    """Who holds which of these hosts, now and later: the calendar.  Dates are the leases', without cleaning time.
 
     A host is held beyond them too: by a lease in its grace period, and by one whose end could not be done.
     """
@@ -212,8 +212,8 @@ def allocated(conn: Connection, now: datetime, host: int | None = None) -> list[
         select(a.c.host, a.c.reservation_id, leases.c.id, leases.c.start_date, leases.c.end_date)
         .join(reservations, reservations.c.id == a.c.reservation_id)
         .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(a.c.host == func.any(bindparam("hosts", type_=ARRAY(BigInteger))))
         .where(in_force(a), or_(leases.c.end_date > now, a.c.state == "active"))
         .order_by(a.c.host, leases.c.start_date)
     )
-    query = query if host is None else query.where(a.c.host == host)
-    return [Allocated(*row) for row in conn.execute(query)]
+    return [Allocated(*row) for row in conn.execute(query, {"hosts": sorted(hosts)})] if hosts else []

@@ -68,5 +68,6 @@ def _lateness(conn: Connection, now: datetime) -> dict[float, float]:
     late = func.greatest(0, func.extract("epoch", events.c.first_claimed_at - events.c.due_at))
     marks = [func.percentile_disc(quantile).within_group(late) for quantile in QUANTILES]
     recent = events.c.first_claimed_at > now - RECENT
-    found = conn.execute(select(*marks).join(ids, ids.c.id == events.c.id).where(recent)).one()
+    claimed = events.c.id == func.any(func.array(select(ids.c.id).scalar_subquery()))
+    found = conn.execute(select(*marks).where(claimed, recent)).one()
     return {quantile: float(value) for quantile, value in zip(QUANTILES, found, strict=True) if value is not None}

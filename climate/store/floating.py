@@ -1,12 +1,13 @@
 """Floating addresses that can be reserved: registered, shown, taken off the books."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, func, insert, or_, select, update
+from sqlalchemy import BigInteger, Connection, Select, bindparam, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
@@ -95,8 +96,8 @@ def promised(conn: Connection, number: int) -> Sequence[UUID]:
     return list(conn.scalars(query))
 
 
-def allocated(conn: Connection, now: datetime, number: int | None = None) -> list[Allocated]:
-    """Who holds which address, now and later.  Dates are the leases'.
+def allocated(conn: Connection, now: datetime, numbers: Collection[int]) -> list[Allocated]:
+    """Who holds which of these addresses, now and later.  Dates are the leases'.
 
     An address is held beyond them too: by a lease in its grace period, and by one whose end could not be done.
     """
@@ -105,8 +106,8 @@ def allocated(conn: Connection, now: datetime, number: int | None = None) -> lis
         select(held.c.number, held.c.reservation_id, leases.c.id, leases.c.start_date, leases.c.end_date)
         .join(reservations, reservations.c.id == held.c.reservation_id)
         .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(held.c.number == func.any(bindparam("numbers", type_=ARRAY(BigInteger))))
         .where(in_force(held), or_(leases.c.end_date > now, held.c.state == "active"))
         .order_by(held.c.number, leases.c.start_date)
     )
-    query = query if number is None else query.where(held.c.number == number)
-    return [Allocated(*row) for row in conn.execute(query)]
+    return [Allocated(*row) for row in conn.execute(query, {"numbers": sorted(numbers)})] if numbers else []

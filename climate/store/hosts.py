@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, exists, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
@@ -114,6 +114,21 @@ def listed(conn: Connection, marker: int | None = None, limit: int | None = None
             raise InvalidInput(f"marker {marker} is not the id of a host")
         query = query.where(hosts.c.id > marker)
     return [_host(row) for row in conn.execute(query)]
+
+
+def in_calendar(conn: Connection, marker: int | None = None, limit: int | None = None) -> list[int]:
+    """Numbers of the hosts after `marker` that are registered, or that a lease holds still.
+
+    InvalidInput for a marker that is none of them.
+    """
+    is_held = exists().where(allocations.c.host == hosts.c.id, in_force(allocations))
+    shown = select(hosts.c.id).where(or_(hosts.c.removed_at.is_(None), is_held))
+    query = shown.order_by(hosts.c.id).limit(limit)
+    if marker is not None:
+        if conn.scalar(shown.where(hosts.c.id == marker)) is None:
+            raise InvalidInput(f"marker {str(marker)!r} is no entry of this list")
+        query = query.where(hosts.c.id > marker)
+    return list(conn.scalars(query))
 
 
 def change(conn: Connection, author: Caller, host_id: int, extra: Mapping[str, str | None], now: datetime) -> Host:

@@ -1,12 +1,13 @@
 """Inventories: pools of countable resources, registered, shown, changed, taken off the books."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, func, insert, or_, select, update
+from sqlalchemy import BigInteger, Connection, Select, bindparam, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
@@ -107,8 +108,8 @@ def promised(conn: Connection, number: int) -> list[UUID]:
     return list(conn.scalars(query.where(held.c.number == number, in_force(held)).distinct()))
 
 
-def allocated(conn: Connection, resource_type: str, now: datetime, number: int | None = None) -> list[Allocated]:
-    """Who holds how much of which inventory, now and later, in the order of numbers and starts.
+def allocated(conn: Connection, now: datetime, numbers: Collection[int]) -> list[Allocated]:
+    """Who holds how much of which of these inventories, now and later, in the order of numbers and starts.
 
     Dates are the leases'.  An amount is held beyond them too: in the grace
     period, where it is kept, and where an end could not be done.
@@ -127,9 +128,8 @@ def allocated(conn: Connection, resource_type: str, now: datetime, number: int |
         )
         .join(reservations, reservations.c.id == held.c.reservation_id)
         .join(leases, leases.c.id == reservations.c.lease_id)
-        .where(reservations.c.resource_type == resource_type)
+        .where(held.c.number == func.any(bindparam("numbers", type_=ARRAY(BigInteger))))
         .where(in_force(held), or_(func.upper(held.c.during) > now, held.c.state == "active"))
         .order_by(held.c.number, leases.c.start_date, held.c.reservation_id)
     )
-    query = query if number is None else query.where(held.c.number == number)
-    return [Allocated(*row) for row in conn.execute(query)]
+    return [Allocated(*row) for row in conn.execute(query, {"numbers": sorted(numbers)})] if numbers else []

@@ -2,11 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, Table, Uuid, bindparam, delete, func, select, tuple_
+from sqlalchemy import (
+    Connection,
+    Select,
+    Table,
+    Uuid,
+    bindparam,
+    delete,
+    func,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
@@ -21,7 +31,11 @@ from climate.store import journal, lease_rows, tampering
 from climate.store.failures import constraint
 from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.inventory_tables import inventory_allocations
-from climate.store.tables import allocations, events, lease_pools, leases, reservations
+from climate.store.tables import allocations, events, has, lease_pools, leases, reservations
+
+LAST = datetime(9999, 1, 1, tzinfo=UTC)
+AHEAD_OF_ITS_START = timedelta(days=1)
+"""By which a lease may be younger than its start: it may start some seconds in the past, and clocks differ."""
 
 Change = tuple[Lease | None, Sequence[Fact]]
 """A lease as it is, or None, and what happens to it now."""
@@ -101,8 +115,8 @@ def events_with(
     conn: Connection, status: str | None, limit: int, marker: UUID | None = None
 ) -> list[tuple[Lease, Event]]:
     """Events with their leases, in the order in which they are due; those after the marker."""
-    query = select(events.c.id, events.c.lease_id).join(leases).order_by(events.c.due_at, events.c.id).limit(limit)
-    query = query if status is None else query.where(events.c.status == status)
+    query = select(events.c.id, events.c.lease_id).order_by(events.c.due_at, events.c.id).limit(limit)
+    query = query if status is None else query.where(has(events.c.status, EventStatus(status)))
     if marker is not None:
         place = conn.execute(select(events.c.due_at, events.c.id).where(events.c.id == marker)).one_or_none()
         if place is None:
@@ -175,7 +189,10 @@ class Listing:
 
 
 def listed(conn: Connection, wanted: Listing) -> list[Lease]:
-    """Leases oldest first, in one statement however many; InvalidInput for a marker that is not among them."""
+    """Leases oldest first, in one statement however many; InvalidInput for a marker that is not among them.
+
+    Each condition has an index, in the order of the list where that is possible.
+    """
     query = _WHOLE.where(~leases.c.gone).order_by(leases.c.created_at, leases.c.id)
     conditions = {
         leases.c.project_id: wanted.project_id,
@@ -185,9 +202,14 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
     for column, value in conditions.items():
         query = query if value is None else query.where(column == value)
     if wanted.starts_before is not None:
-        query = query.where(leases.c.start_date < wanted.starts_before)
+        latest = min(wanted.starts_before, LAST - AHEAD_OF_ITS_START) + AHEAD_OF_ITS_START
+        query = query.where(leases.c.start_date < wanted.starts_before, leases.c.created_at < latest)
     if wanted.ends_after is not None:
-        query = query.where(leases.c.end_date > wanted.ends_after)
+        # As a list of ids, hence by the index of ends: the order of the list begins with what is over.
+        late = (
+            select(leases.c.id).where(~leases.c.gone, leases.c.end_date > wanted.ends_after).order_by(leases.c.end_date)
+        )
+        query = query.where(leases.c.id == func.any(func.array(late.scalar_subquery())))
     if wanted.marker is not None:
         query = query.where(tuple_(leases.c.created_at, leases.c.id) > _place(conn, wanted))
     return [_lease(row) for row in conn.execute(query.limit(wanted.limit))]

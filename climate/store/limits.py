@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, bindparam, delete, func, select, text
+from sqlalchemy import Connection, TextClause, Uuid, bindparam, delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.domain.facts import FOREVER
@@ -14,6 +15,7 @@ from climate.domain.limits import Edge, Limit, Use
 from climate.domain.operator_facts import LimitsSet, decided, limits_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.domain.status import EventKind, LeaseStatus
 from climate.store import journal, tampering
 from climate.store.care_tables import limits
 from climate.store.journal import Entry
@@ -122,19 +124,33 @@ def one_at_a_time(conn: Connection, project_id: str) -> None:
     conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"limits of {project_id}", 0))))
 
 
-_USE = text("""
+# Spelled out: a lease that is over is found by its end only, so that those of years ago are not read.
+OPEN = ", ".join(f"'{status}'" for status in LeaseStatus if status is not LeaseStatus.TERMINATED)
+# Planned by themselves, hence read by the key of each lease.
+END, START = (
+    f"LATERAL (SELECT * FROM events WHERE lease_id = l.id AND kind = '{kind}' OFFSET 0) {name}"  # noqa: S608
+    for kind, name in ((EventKind.END, "e"), (EventKind.START, "s"))
+)
+_USE = """
     WITH own AS MATERIALIZED (
-        SELECT l.id, l.start_date AS start, e.due_at AS until, NOT l.gone AND e.status <> 'DONE' AS stands,
-            l.status = 'HELD' AS held
-        FROM leases l JOIN events e ON e.lease_id = l.id AND e.kind = 'end_lease'
-        WHERE l.project_id = :project_id AND NOT l.gone AND l.id IS DISTINCT FROM :but
+        SELECT l.id, l.start_date AS start, e.due_at AS until, e.status <> 'DONE' AS stands, l.status = 'HELD' AS held
+        FROM leases l CROSS JOIN {END}
+        WHERE l.project_id = :project_id AND NOT l.gone AND l.status IN ({OPEN}) AND l.id IS DISTINCT FROM :but
             AND (e.status <> 'DONE' OR e.due_at > :from_)
+        UNION ALL
+        SELECT l.id, l.start_date, e.due_at, e.status <> 'DONE', false
+        FROM leases l CROSS JOIN {END}
+        WHERE l.project_id = :project_id AND NOT l.gone AND l.status = 'TERMINATED' AND l.id IS DISTINCT FROM :but
+            AND l.end_date > '{over_from}' AND e.due_at > :from_
         UNION ALL
         -- What was given up before anybody began to hand it over took nothing.
         SELECT l.id, l.start_date, e.due_at, false, false
-        FROM leases l JOIN events e ON e.lease_id = l.id AND e.kind = 'end_lease'
-        JOIN events s ON s.lease_id = l.id AND s.kind = 'start_lease' AND s.token > 0
-        WHERE l.project_id = :project_id AND l.gone AND l.end_date > :gone_from AND e.due_at > :from_),
+        FROM leases l CROSS JOIN {END} CROSS JOIN {START}
+        WHERE l.project_id = :project_id AND l.gone AND l.end_date > '{over_from}' AND e.due_at > :from_
+            AND s.token > 0),
+    kept AS MATERIALIZED (
+        SELECT reservation_id, during, amount FROM inventory_allocations
+        WHERE state IN ('held', 'active') AND upper(during) >= :forever),
     held AS (
         SELECT o.start, o.until, count(*) FILTER (WHERE a.slots = 0) AS hosts, sum(a.slots) AS slots, 0 AS addresses,
             0 AS storage_gb
@@ -161,9 +177,8 @@ _USE = text("""
         UNION ALL
         -- What is kept outlasts its lease.
         SELECT lower(f.during), upper(f.during), 0, 0, 0, f.amount
-        FROM leases l JOIN reservations r ON r.lease_id = l.id JOIN inventory_allocations f ON f.reservation_id = r.id
-        WHERE l.project_id = :project_id AND l.id IS DISTINCT FROM :but AND f.state IN ('held', 'active')
-            AND upper(f.during) >= :forever),
+        FROM kept f JOIN reservations r ON r.id = f.reservation_id JOIN leases l ON l.id = r.lease_id
+        WHERE l.project_id = :project_id AND l.id IS DISTINCT FROM :but),
     edges AS (
         SELECT at, sum(hosts) AS hosts, sum(slots) AS slots, sum(addresses) AS addresses, sum(storage_gb) AS storage_gb
         FROM (
@@ -174,7 +189,18 @@ _USE = text("""
         (SELECT count(*) FROM own WHERE held) AS held_leases,
         (SELECT coalesce(jsonb_agg(jsonb_build_array(at, hosts, slots, addresses, storage_gb) ORDER BY at), '[]')
             FROM edges) AS edges
-""").bindparams(bindparam("but", type_=Uuid))
+"""
+
+
+@lru_cache(maxsize=100)
+def _use_since(over_from: str) -> TextClause:
+    """The statement for leases that were over after that day, which it spells out.
+
+    Plans are made without looking at bound values (climate.store.engine): for a day that is bound, all leases of a
+    project would be read that are over.
+    """
+    spelled = _USE.format(OPEN=OPEN, END=END, START=START, over_from=over_from)
+    return text(spelled).bindparams(bindparam("but", type_=Uuid))
 
 
 def use(conn: Connection, project_id: str, during: Period, but: UUID | None = None) -> Use:
@@ -188,10 +214,10 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
         "from_": during.start,
         "until": during.end,
         "forever": FOREVER,
-        # Grace comes on top of the dates of a lease.
-        "gone_from": during.start - LONGEST_GRACE,
     }
-    row = conn.execute(_USE, asked).one()
+    # Grace comes on top of the dates of a lease.  From the beginning of a month on: few days, hence few plans.
+    over_from = (during.start - LONGEST_GRACE).astimezone(UTC).strftime("%Y-%m-01 00:00+00")
+    row = conn.execute(_use_since(over_from), asked).one()
     edges = tuple(Edge(datetime.fromisoformat(at), *counts) for at, *counts in row.edges)
     return Use(row.leases, edges, row.held_leases)
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, Select, Text, bindparam, func, select, true
-from sqlalchemy.dialects.postgresql import ARRAY, Range, distinct_on
+from sqlalchemy import BigInteger, Connection, Select, Text, bindparam, column, func, select, true
+from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.period import Period
 from climate.domain.pools import Pool
@@ -107,9 +107,10 @@ def owners(conn: Connection, numbers: Collection[int]) -> dict[int, tuple[UUID, 
 def _counted() -> Select[Any]:
     a, now = allocations, bindparam("now", type_=Time)
     taken = (
-        select(func.bool_or(func.lower(a.c.during) <= now).label("now"), func.bool_or(True).label("soon"))
-        .where(a.c.host == hosts.c.id, a.c.during.overlaps(bindparam("soon")), in_force(a), a.c.kind == "lease")
-        .lateral("taken")
+        select(a.c.host, func.bool_or(func.lower(a.c.during) <= now).label("now"), true().label("soon"))
+        .where(a.c.during.overlaps(bindparam("soon")), in_force(a), a.c.kind == "lease")
+        .group_by(a.c.host)
+        .subquery("taken")
     )
     return (
         select(
@@ -120,7 +121,7 @@ def _counted() -> Select[Any]:
             func.count().filter(taken.c.soon),
             func.count().filter(hosts.c.drift != ""),
         )
-        .select_from(hosts.outerjoin(taken, true()))
+        .select_from(hosts.outerjoin(taken, taken.c.host == hosts.c.id))
         .where(hosts.c.removed_at.is_(None))
         .group_by(hosts.c.pool)
     )
@@ -147,19 +148,38 @@ def _promises() -> Select[Any]:
             lease.c.end_date,
         )
         .select_from(joined.outerjoin(windows, windows.c.id == a.c.window_id))
-        .where(in_force(a), a.c.host == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
         .order_by(a.c.host, func.lower(a.c.during), a.c.id)
     )
 
 
+def _promises_of_hosts() -> Select[Any]:
+    wanted = allocations.c.host == func.any(bindparam("ids", type_=ARRAY(BigInteger)))
+    return _promises().where(in_force(allocations), wanted)
+
+
+def _following() -> Select[Any]:
+    """One look at the index of what is in force for each host, and one row of it, however much follows."""
+    wanted = (
+        func.unnest(bindparam("ids", type_=ARRAY(BigInteger)))
+        .table_valued(column("host", BigInteger), name="wanted")
+        .render_derived()
+    )
+    first = (
+        select(allocations.c.id)
+        .where(allocations.c.host == wanted.c.host, in_force(allocations))
+        .where(func.lower(allocations.c.during) > bindparam("now", type_=Time))
+        .order_by(func.lower(allocations.c.during))
+        .limit(1)
+        .lateral("first")
+    )
+    chosen = select(first.c.id).select_from(wanted.join(first, true())).scalar_subquery()
+    return _promises().where(allocations.c.id == func.any(func.array(chosen)))
+
+
 _COUNTED = _counted()
-_PROMISED = _promises().where(allocations.c.during.overlaps(bindparam("period")))
-_HELD = _promises().where(allocations.c.kind == "lease")
-_FOLLOWING = (
-    _promises()
-    .where(func.lower(allocations.c.during) > bindparam("now", type_=Time))
-    .ext(distinct_on(allocations.c.host))
-)
+_PROMISED = _promises_of_hosts().where(allocations.c.during.overlaps(bindparam("period")))
+_HELD = _promises_of_hosts().where(allocations.c.kind == "lease")
+_FOLLOWING = _following()
 
 
 def _promise(row: Any) -> Promise:

@@ -24,10 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE, ExcludeConstraint
 
-from climate.store import care_tables, floating_tables, inventory_tables
+from climate.store import archive_tables, care_tables, floating_tables, inventory_tables
 from climate.store.schema import Time, metadata
 
-__all__ = ["Time", "care_tables", "floating_tables", "inventory_tables", "metadata"]
+__all__ = ["Time", "archive_tables", "care_tables", "floating_tables", "inventory_tables", "metadata"]
 
 journal_position = Sequence("journal_position", metadata=metadata)
 fence_seq = Sequence("fence_seq", metadata=metadata)
@@ -64,9 +64,27 @@ leases = Table(
     CheckConstraint("start_date < end_date", name="ends_after_start"),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
-    # What a project has used is looked up among the leases that are gone, too.
+    # Lists by one condition, in the order in which they are shown.
+    Index("ix_leases_status_listed", "status", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index(
+        "ix_leases_project_status_listed", "project_id", "status", "created_at", "id", postgresql_where=text("NOT gone")
+    ),
+    Index("ix_leases_name_listed", "name", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index("ix_leases_end", "end_date", postgresql_where=text("NOT gone")),
+    # What a project has used is looked up among the leases that are over, too.
     Index("ix_leases_project_gone", "project_id", "end_date", postgresql_where=text("gone")),
+    # Those that go to an archive next.
+    Index("ix_leases_gone", "updated_at", "id", postgresql_where=text("gone")),
+    Index(
+        "ix_leases_project_terminated",
+        "project_id",
+        "end_date",
+        postgresql_where=text("NOT gone AND status = 'TERMINATED'"),
+    ),
 )
+
+LACKING = "missing > 0 AND status <> 'deleted'"
+"""Of reservations in force."""
 
 reservations = Table(
     "reservations",
@@ -83,6 +101,7 @@ reservations = Table(
     Column("resources_changed", Boolean, nullable=False),
     # Shares in child zones and cells.
     Column("parts", JSONB, nullable=False, server_default="[]"),
+    Index("ix_reservations_lacking", "lease_id", postgresql_where=text(LACKING)),
 )
 
 GIVES_BACK = "kind IN ('end_lease', 'expire_hold')"
@@ -132,6 +151,9 @@ events = Table(
         "run_at",
         postgresql_where=text(f"status = 'UNDONE' AND NOT ({GIVES_BACK})"),
     ),
+    # Lists in the order in which they are shown: of all, and of those of one status that is open.
+    Index("ix_events_listed", "due_at", "id"),
+    Index("ix_events_open_listed", "status", "due_at", "id", postgresql_where=text("status <> 'DONE'")),
     Index("ix_events_failed", "updated_at", postgresql_where=text("status = 'ERROR'")),
 )
 
@@ -317,7 +339,10 @@ epochs = Table(
 JOURNAL_IS_APPEND_ONLY = (
     """
     CREATE FUNCTION journal_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN RAISE EXCEPTION ''the journal is append-only''; END'
+    'BEGIN
+        IF TG_OP = ''DELETE'' AND current_setting(''climate.archive'', true) <> '''' THEN RETURN NULL; END IF;
+        RAISE EXCEPTION ''the journal is append-only'';
+    END'
     """,
     """
     CREATE TRIGGER journal_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON journal
@@ -326,7 +351,7 @@ JOURNAL_IS_APPEND_ONLY = (
 )
 FIRST_EPOCH = "INSERT INTO epochs (one_row, epoch) VALUES (true, 1)"
 
-for statement in JOURNAL_IS_APPEND_ONLY:
+for statement in (*JOURNAL_IS_APPEND_ONLY, *archive_tables.ARCHIVED_FACTS_MAY_GO):
     event.listen(journal, "after_create", DDL(statement))  # type: ignore[no-untyped-call]
 event.listen(epochs, "after_create", DDL(FIRST_EPOCH))  # type: ignore[no-untyped-call]
 

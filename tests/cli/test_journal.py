@@ -1,6 +1,7 @@
 """climate journal, on the database itself."""
 
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -98,3 +99,51 @@ def test_the_mending_goes_on_after_a_journal_that_cannot_be_read(
     assert f"the journal of lease {unread} cannot be read" in ran.out + ran.err
     assert f"the rows of lease {lease_id} were made anew" in ran.out + ran.err
     assert [one["lease_id"] for one in cli("event", "set-aside", "-f", "json").data] == [unread]
+
+
+LONG_AGO = """
+    UPDATE leases SET updated_at = now() - interval '400 days', start_date = start_date - interval '10 years',
+        end_date = end_date - interval '10 years'
+"""
+
+
+def test_leases_of_long_ago_are_archived_and_shown_still(
+    cli: Cli, climate: Climate, lease_id: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    environ["CLIMATE_ARCHIVE_DIR"] = str(tmp_path / "kept")
+    leases.delete(climate, MEMBER, UUID(lease_id))
+    before = cli("journal", "show", lease_id, "-f", "json").data
+    with climate.engine.begin() as conn:
+        conn.execute(text(LONG_AGO))
+    ran = cli("journal", "archive", "--older-than", "365d")
+    assert ran.code == 0, ran.err
+    assert "archived: 1 (4 facts, 1 files); kept: 0" in ran.out + ran.err
+    assert len(list((tmp_path / "kept").glob("*.jsonl.gz"))) == 1
+    assert cli("journal", "show", lease_id, "-f", "json").data == before
+    assert cli("journal", "check").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--older-than", "10d"), "--older-than must be at least 60d"),
+        (("--older-than", "soon"), "not a span of time"),
+        ((), "--older-than"),
+    ],
+)
+def test_an_archive_of_the_wrong_age_is_refused(cli: Cli, arguments: tuple[str, ...], told: str) -> None:
+    ran = cli("journal", "archive", *arguments)
+    assert ran.code != 0
+    assert told in ran.err
+
+
+def test_a_folder_that_cannot_be_written_is_told_of(cli: Cli, climate: Climate, lease_id: str, tmp_path: Path) -> None:
+    leases.delete(climate, MEMBER, UUID(lease_id))
+    with climate.engine.begin() as conn:
+        conn.execute(text(LONG_AGO))
+    (tmp_path / "file").write_text("")
+    ran = cli("journal", "archive", "--older-than", "365d", "--to", str(tmp_path / "file" / "below"))
+    assert ran.code == 1
+    assert "the archive cannot be written" in ran.err
+    with climate.engine.connect() as conn:
+        assert conn.scalar(text("SELECT count(*) FROM leases")) == 1

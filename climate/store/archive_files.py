@@ -1,0 +1,123 @@
+"""The files of archives: JSON lines in blocks, each compressed by itself, so that a lease is read without the others.
+
+A file is a sequence of gzip members, and hence a gzip file.  Its first line
+says what it is; each other line is a lease with its facts and actions.  Beside
+it lies its checksum, as `sha256sum --check` reads it.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import UUID
+
+FORMAT = {"format": "climate-archive", "version": 1}
+CHECKSUM = ".sha256"
+PART = ".part"
+
+Line = Mapping[str, Any]
+"""A lease: `lease_id`, `facts` in the order of their versions, `actions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The block in which a lease lies, and how many facts of it are there."""
+
+    lease_id: UUID
+    place: int
+    size: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A whole file: its places, its size and its checksum."""
+
+    places: Sequence[Place]
+    size: int
+    sha256: str
+
+
+class Damaged(Exception):
+    """A file of an archive is missing, or is not what it was when it was written."""
+
+
+def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, Any]) -> Written:
+    """Write a file that is either there whole, on the disk and under its name, or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(path.name + PART)
+    places: list[Place] = []
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        size = _append(file, [{**FORMAT, **about}])
+        for block in blocks:
+            length = _append(file, block)
+            places += [Place(UUID(line["lease_id"]), size, length, len(line["facts"])) for line in block]
+            size += length
+        file.flush()
+        os.fsync(file.fileno())
+    digest = _digest(part)
+    _write_checksum(path, digest)
+    part.rename(path)
+    _sync_folder(path.parent)
+    return Written(places, size, digest)
+
+
+def _append(file: BinaryIO, lines: Sequence[Line]) -> int:
+    told = "".join(json.dumps(line, ensure_ascii=False, default=str) + "\n" for line in lines)
+    return file.write(gzip.compress(told.encode(), mtime=0))
+
+
+def _write_checksum(path: Path, digest: str) -> None:
+    with path.with_name(path.name + CHECKSUM).open("w", encoding="ascii") as file:
+        file.write(f"{digest}  {path.name}\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names of the folder's files on the disk, too."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def forget(path: Path) -> None:
+    """Remove what is there of a file that was never finished."""
+    for name in (path.name, path.name + PART, path.name + CHECKSUM):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def read(path: Path, place: int, size: int, lease_id: UUID) -> Line:
+    """The line of a lease; Damaged where the file is missing, or is not what was written."""
+    try:
+        with path.open("rb") as file:
+            file.seek(place)
+            lines = gzip.decompress(file.read(size)).decode().splitlines()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise Damaged(f"{path}: {error}") from error
+    for text in lines:
+        line: Line = json.loads(text)
+        if line.get("lease_id") == str(lease_id):
+            return line
+    raise Damaged(f"{path}: lease {lease_id} is not where it was written")
+
+
+def damage(path: Path, size: int, sha256: str) -> str | None:
+    """What is wrong with a file, or None."""
+    try:
+        if path.stat().st_size != size:
+            return f"{path} has {path.stat().st_size} bytes, not {size}"
+        return None if _digest(path) == sha256 else f"{path} is not what was written: its checksum differs"
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
