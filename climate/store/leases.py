@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, Table, Uuid, bindparam, delete, func, select, tuple_
+from sqlalchemy import Connection, Select, Table, Uuid, bindparam, func, select, tuple_
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
@@ -86,12 +86,6 @@ def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
     return {row.id: _lease(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
 
 
-def all_of(conn: Connection) -> Iterable[Lease]:
-    """Every lease there ever was, in the order of their ids; read in portions."""
-    for row in conn.execute(_WHOLE.order_by(leases.c.id), execution_options={"yield_per": 500}):
-        yield _lease(row)
-
-
 def of_event(conn: Connection, event_id: UUID) -> Lease:
     """The lease of an event, not locked."""
     return _lease(conn.execute(_OF_EVENT, {"event_id": event_id}).one())
@@ -111,13 +105,6 @@ def events_with(
     found = conn.execute(query).all()
     owners = get_many(conn, {row.lease_id for row in found})
     return [(owners[row.lease_id], owners[row.lease_id].event(row.id)) for row in found]
-
-
-def forget_allocations(conn: Connection) -> None:
-    """Drop all that leases hold, for the rebuild from the journal, which writes it anew in the same transaction."""
-    conn.execute(delete(allocations).where(allocations.c.kind == "lease"))
-    conn.execute(delete(floating_allocations))
-    conn.execute(delete(inventory_allocations))
 
 
 def holding(conn: Connection, event_id: UUID) -> Lease:
