@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
@@ -20,8 +19,6 @@ from climate.service.replay import NO_JOURNAL, Difference
 from climate.service.unit import work
 from climate.store import journal, row_differences, row_repair
 from climate.store.projections import LEASE, LIMITS, TERMS, WINDOW, Projection
-
-log = structlog.get_logger(__name__)
 
 MOST_AT_ONCE = 100
 """Leases in each other's way whose rows are written in one transaction."""
@@ -67,10 +64,7 @@ def _mended(climate: Climate, sort: Projection, streams: Sequence[UUID]) -> bool
     """Whether rows could be written: not where they clash with others, or cannot be made of the facts."""
     try:
         work(climate, lambda conn, patient: _write(climate, conn, sort, streams))
-    except (IntegrityError, Unavailable, *row_differences.UNREADABLE) as error:
-        log.warning(
-            "rows not mended", sort=sort.name, streams=[str(one) for one in streams], error=type(error).__name__
-        )
+    except (IntegrityError, Unavailable, *row_differences.UNREADABLE):
         return False
     return True
 
