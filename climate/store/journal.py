@@ -1,10 +1,11 @@
 """The append-only record of facts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 from uuid import UUID
 
 from sqlalchemy import Connection, Integer, Uuid, bindparam, func, insert, select, text
@@ -78,6 +79,14 @@ def of_host(entries: Iterable[Entry]) -> list[HostFact]:
 def of_operators(entries: Iterable[Entry]) -> list[OperatorFact]:
     """The facts of a stream of decisions."""
     return [entry.fact for entry in entries if isinstance(entry.fact, OperatorFact)]
+
+
+def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
+    """Every stream of one sort, one after the other, each oldest first; in portions, so of any size."""
+    kinds = [kind.__name__ for kind in get_args(of)]
+    ordered = select(journal).where(journal.c.kind.in_(kinds)).order_by(journal.c.stream, journal.c.version)
+    for row in conn.execute(ordered, execution_options={"yield_per": 1000}):
+        yield _entry(row)
 
 
 def streams(conn: Connection, after: UUID, limit: int) -> list[UUID]:

@@ -86,6 +86,12 @@ def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
     return {row.id: _lease(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
 
 
+def all_of(conn: Connection) -> Iterable[Lease]:
+    """Every lease there ever was, in the order of their ids; read in portions."""
+    for row in conn.execute(_WHOLE.order_by(leases.c.id), execution_options={"yield_per": 500}):
+        yield _lease(row)
+
+
 def of_event(conn: Connection, event_id: UUID) -> Lease:
     """The lease of an event, not locked."""
     return _lease(conn.execute(_OF_EVENT, {"event_id": event_id}).one())
