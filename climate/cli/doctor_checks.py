@@ -82,7 +82,7 @@ def database(session: Session) -> list[Finding]:
     """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
     try:
         with engine_room(session) as climate:
-            return [*_database(climate), *_set_aside(climate), *_invariants(climate), *_pools(climate)]
+            return [*_database(climate), *_set_aside(climate), *_journal(climate), *_pools(climate)]
     except Failure as failure:
         return [Finding("database", BAD, str(failure))]
 
@@ -133,19 +133,20 @@ def _migrations(conn: Any) -> Finding:
     return Finding("migrations", BAD, says)
 
 
-def _invariants(climate: Any) -> list[Finding]:
-    from climate.service import replay
+def _journal(climate: Any) -> list[Finding]:
+    """A part of the comparison of rows with the journal, which goes on at the next run."""
+    from climate.service import journal_checks
 
-    try:
-        differences = replay.differences(climate)
-    except (KeyError, ValueError, TypeError) as error:
-        return [
-            Finding("journal", BAD, f"rows or facts that this release cannot read: {type(error).__name__}: {error}")
-        ]
-    if differences:
-        first = f"{differences[0].stream} {differences[0].what}"
-        return [Finding("journal", BAD, f"{len(differences)} differences from the rows, the first: {first}")]
-    return [Finding("journal", GOOD, "the rows are what the journal says")]
+    checked = journal_checks.go_on(climate)
+    progress = checked.progress
+    whole = "not all streams were compared yet"
+    if progress.whole_since is not None:
+        whole = f"each stream was compared since {progress.whole_since:%Y-%m-%d %H:%M:%S} UTC"
+    so_far = f", {progress.streams} of the present pass" if progress.streams else ""
+    if checked.differing:
+        says = f"{checked.differing} streams differ from their rows, the first: {checked.first}"
+        return [Finding("journal", BAD, f"{says}; {whole}{so_far}: `climate journal check` shows all")]
+    return [Finding("journal", GOOD, f"the rows are what the journal says; {whole}{so_far}")]
 
 
 def _pools(climate: Any) -> list[Finding]:

@@ -1,21 +1,21 @@
 """Leases whose rows are broken: set aside by the pollers, mended from their journals."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection, exc, select, text
+from sqlalchemy import Connection, exc, text
 
 from climate.connections import reading
 from climate.context import Climate
-from climate.domain import shares
 from climate.domain.errors import NotFound, Unavailable
-from climate.domain.lease import Event, Lease, fold
-from climate.domain.status import EventStatus
+from climate.domain.lease import Lease, fold
 from climate.service.event_shares import queue_of
-from climate.store import claims, failures, journal, lease_rows, set_aside
+from climate.service.unit import work
+from climate.store import claims, failures, journal, lease_rows, row_differences, row_repair, set_aside
 from climate.store.claims import Message
+from climate.store.projections import LEASE, claims_of
 from climate.store.set_aside import SetAside
-from climate.store.tables import leases
 
 log = structlog.get_logger(__name__)
 
@@ -44,65 +44,49 @@ def listed(climate: Climate) -> list[SetAside]:
 
 
 def mend(climate: Climate, lease_id: UUID, queue: str) -> Lease:
-    """Write all rows of a lease anew from its journal, and let its events run again.
+    """Make the rows of a lease what its journal says, and let its events run again.
 
     What is claimed stays so: a claim that is missing is opened again, under the token of
     the journal and for `queue`, and one that the journal does not know is closed.  NotFound for a lease
     without journal; whatever its fold raises where this release cannot read it.
     """
-    with climate.engine.begin() as conn:
-        conn.execute(select(leases.c.id).where(leases.c.id == lease_id).with_for_update(key_share=True))
-        entries = journal.read(conn, lease_id)
-        if not entries:
-            raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
-        lease = fold(journal.of_lease(entries))
-        known = {"lease_id": lease_id, "known": [event.id for event in lease.events]}
-        for statement in _CLEARED:
-            conn.execute(statement, known)
-        lease_rows.save(conn, [(None, lease)])
+    return work(climate, lambda conn, patient: mend_all(climate, conn, [lease_id], queue)[0])
+
+
+def mend_all(climate: Climate, conn: Connection, lease_ids: Sequence[UUID], queue: str) -> list[Lease]:
+    """Mend leases together, which may be in each other's way; the journal is read once their rows are locked."""
+    row_repair.lock(conn, LEASE, lease_ids)
+    known = [_folded(conn, lease_id) for lease_id in sorted(lease_ids)]
+    rows = row_differences.compare(conn, lease_ids).rows
+    row_repair.lock_held(conn, rows)
+    row_repair.clear(conn, LEASE, rows)
+    row_repair.stop_running(conn, rows)
+    damaged = {one.stream for one in rows}
+    lease_rows.save(conn, [(None, lease) for lease in known if lease.id in damaged])
+    for lease in known:
         _mend_claims(climate, conn, lease, queue)
-        set_aside.take_back(conn, lease_id)
-        claims.wake_poller(conn)
-    return lease
+        set_aside.take_back(conn, lease.id)
+    claims.wake_poller(conn)
+    return known
+
+
+def _folded(conn: Connection, lease_id: UUID) -> Lease:
+    entries = journal.read(conn, lease_id)
+    if not entries:
+        raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
+    return fold(journal.of_lease(entries))
 
 
 def _mend_claims(climate: Climate, conn: Connection, lease: Lease, queue: str) -> None:
-    wanted = [message for event in lease.events for message in _claimed(lease, event, queue)]
-    known = {"lease_id": lease.id, "events": [one.event_id for one in wanted], "tokens": [one.token for one in wanted]}
-    conn.execute(_UNCLAIMED, known)
+    wanted = [
+        Message(event.id, token, queue_of(resource_type) if resource_type else queue)
+        for event, token, resource_type in claims_of(lease)
+    ]
     present = {(row.event_id, row.token) for row in conn.execute(_CLAIMED, {"lease_id": lease.id})}
     opened = [one for one in wanted if (one.event_id, one.token) not in present]
     claims.open_many(conn, opened, MENDER, climate.now(conn))
 
 
-def _claimed(lease: Lease, event: Event, queue: str) -> list[Message]:
-    """The claims that an event has by the journal: one of each share that is under way, or one of the whole event."""
-    if event.status is not EventStatus.IN_PROGRESS:
-        return []
-    types = shares.wanted(lease, event)
-    under_way = [one for one in event.shares if one.resource_type in types]
-    if not under_way:
-        return [Message(event.id, event.token, queue)]
-    return [Message(event.id, one.token, queue_of(one.resource_type)) for one in under_way]
-
-
-_STRANGE = "SELECT id FROM events WHERE lease_id = :lease_id AND id <> ALL (CAST(:known AS uuid[]))"
-_OWN = "SELECT id FROM reservations WHERE lease_id = :lease_id"
-_CLEARED = tuple(
-    text(statement)
-    for statement in (
-        f"DELETE FROM claims WHERE event_id IN ({_STRANGE})",  # noqa: S608
-        f"DELETE FROM actions WHERE event_id IN ({_STRANGE})",  # noqa: S608
-        f"DELETE FROM events WHERE id IN ({_STRANGE})",  # noqa: S608
-        f"DELETE FROM allocations WHERE kind = 'lease' AND reservation_id IN ({_OWN})",  # noqa: S608
-        f"DELETE FROM floating_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
-        f"DELETE FROM inventory_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
-    )
-)
-_UNCLAIMED = text("""
-    DELETE FROM claims c USING events e WHERE c.event_id = e.id AND e.lease_id = :lease_id
-    AND (c.event_id, c.token) NOT IN (SELECT * FROM unnest(CAST(:events AS uuid[]), CAST(:tokens AS bigint[])))
-""")
 _CLAIMED = text("""
     SELECT c.event_id, c.token FROM claims c JOIN events e ON e.id = c.event_id WHERE e.lease_id = :lease_id
 """)

@@ -156,3 +156,23 @@ properties = Table(
     Column("updated_at", Time),
     UniqueConstraint("resource_type", "property_name"),
 )
+
+journal_checks = Table(
+    "journal_checks",
+    metadata,
+    Column("one_row", Boolean, CheckConstraint("one_row", name="one_row"), primary_key=True),
+    Column("after", Uuid, nullable=False),
+    Column("began_at", Time, nullable=False),
+    Column("streams", BigInteger, nullable=False),
+    Column("whole_since", Time),
+)
+"""One row: how far the comparison of rows with the journal is in its present pass, and when the last one began."""
+
+journal_differences = Table(
+    "journal_differences",
+    metadata,
+    Column("stream", Uuid, primary_key=True),
+    Column("found_at", Time, nullable=False),
+    Column("what", Text, nullable=False),
+)
+"""Streams that differed from their rows when they were compared last."""

@@ -8,8 +8,8 @@ from types import UnionType
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, bindparam, func, insert, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, Integer, Uuid, bindparam, func, insert, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from climate.domain.facts import Fact, HostFact
 from climate.domain.operator_facts import OperatorFact
@@ -89,6 +89,20 @@ def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
         yield _entry(row)
 
 
+def streams(conn: Connection, after: UUID, limit: int) -> list[UUID]:
+    """Return the first streams after a stream, in their order, of whatever sort."""
+    # Each is found by a step in the index, however long the streams between are.
+    return list(conn.scalars(_STREAMS, {"after": after, "limit": limit}))
+
+
+def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the kind of the first fact of each of the streams that have a journal."""
+    mine = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    first = select(journal.c.stream, journal.c.kind).where(mine).ext(distinct_on(journal.c.stream))
+    rows = conn.execute(first.order_by(journal.c.stream, journal.c.version), {"streams": list(wanted)})
+    return {row.stream: row.kind for row in rows}
+
+
 def hold(conn: Connection, stream: UUID) -> list[Entry]:
     """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
     conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"journal {stream}", 0))))
@@ -119,3 +133,18 @@ def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry
 def _entry(row: Any) -> Entry:
     fact = codec.decode(row.kind, row.body)
     return Entry(row.stream, row.version, fact, row.actor, row.request_id, row.recorded_at)
+
+
+_STREAMS = (
+    text("""
+    WITH RECURSIVE found (stream, place) AS (
+        (SELECT stream, 1 FROM journal WHERE stream > :after ORDER BY stream LIMIT 1)
+        UNION ALL
+        SELECT n.stream, place + 1 FROM found f
+        CROSS JOIN LATERAL (SELECT j.stream FROM journal j WHERE j.stream > f.stream ORDER BY j.stream LIMIT 1) n
+        WHERE place < :limit)
+    SELECT stream FROM found ORDER BY stream
+""")
+    .bindparams(bindparam("after", type_=Uuid), bindparam("limit", type_=Integer))
+    .columns(stream=Uuid)
+)

@@ -41,7 +41,7 @@ def save(conn: Connection, changed: Changed, lines: Sequence[Row] = ()) -> None:
         given_up = [key for before, after in changed for key in keys_of(before) - keys_of(after)]
         if given_up:
             conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
-    written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in _PARTS}
+    written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in PARTS}
     written |= {journal.name: list(lines)}
     conn.execute(_SAVE, {name: json.dumps(rows, default=str) for name, rows in written.items()})
 
@@ -53,6 +53,11 @@ def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], li
         known = {tuple(row[name] for name in key): row for row in rows_of(before)} if before else {}
         rows += [row for row in rows_of(after) if known.get(tuple(row[name] for name in key)) != row]
     return rows
+
+
+def rows_of(lease: Lease) -> dict[str, list[Row]]:
+    """Return all rows of a lease by their tables, as `save` writes them: what is left out is NULL."""
+    return {table.name: rows_of_table(lease) for table, _, rows_of_table in PARTS}
 
 
 def _lease_rows(lease: Lease) -> list[Row]:
@@ -175,7 +180,7 @@ def _amount_rows(lease: Lease) -> list[Row]:
     ]
 
 
-_PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] = (
+PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] = (
     (leases, ("id",), _lease_rows),
     (reservations, ("id",), _reservation_rows),
     (events, ("id",), _event_rows),
@@ -201,7 +206,7 @@ def _upsert(table: Table, key: Sequence[str]) -> str:
 
 _SAVE = text(
     "WITH "
-    + ", ".join(f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in _PARTS)
+    + ", ".join(f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in PARTS)
     + " "
     + _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
 )

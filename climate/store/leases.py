@@ -12,7 +12,6 @@ from sqlalchemy import (
     Table,
     Uuid,
     bindparam,
-    delete,
     func,
     select,
     tuple_,
@@ -125,13 +124,6 @@ def events_with(
     found = conn.execute(query).all()
     owners = get_many(conn, {row.lease_id for row in found})
     return [(owners[row.lease_id], owners[row.lease_id].event(row.id)) for row in found]
-
-
-def forget_allocations(conn: Connection) -> None:
-    """Drop all that leases hold, for the rebuild from the journal, which writes it anew in the same transaction."""
-    conn.execute(delete(allocations).where(allocations.c.kind == "lease"))
-    conn.execute(delete(floating_allocations))
-    conn.execute(delete(inventory_allocations))
 
 
 def holding(conn: Connection, event_id: UUID) -> Lease:

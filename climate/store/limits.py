@@ -85,19 +85,6 @@ def write(conn: Connection, project_id: str, values: Mapping[str, Any], now: dat
         conn.execute(put)
 
 
-def all_of(conn: Connection) -> dict[UUID, dict[str, Any]]:
-    """The limits of each project that has any, by the stream of their facts."""
-    found: dict[UUID, dict[str, Any]] = {}
-    for rule in everyones(conn):
-        found.setdefault(limits_stream(rule.project_id), {})[str(rule.limit)] = rule.value
-    return found
-
-
-def forget(conn: Connection) -> None:
-    """Drop all limits, for the rebuild from the journal."""
-    conn.execute(delete(limits))
-
-
 def then(conn: Connection, project_id: str, at: datetime) -> dict[Limit, Rule]:
     """The limits that held for a project at that moment: its own before the default ones."""
     found: dict[Limit, Rule] = {}

@@ -1,7 +1,7 @@
 """Where hosts are, as rows, and the one way in which that changes."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -34,7 +34,7 @@ def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[
         for version, fact in enumerate(happened, start=place.version - len(happened) + 1)
     ]
     if entries:
-        rows = {"hosts": _json([_row(place) for place in after]), "journal": _json(journal.rows(entries, author))}
+        rows = {"hosts": _json([row_of(place) for place in after]), "journal": _json(journal.rows(entries, author))}
         try:
             conn.execute(_SAVE, rows)
         except IntegrityError as error:
@@ -72,13 +72,6 @@ def listed(conn: Connection, *pools: Pool) -> list[HostPlace]:
     query = _PLACES.where(hosts.c.removed_at.is_(None))
     query = query.where(hosts.c.pool.in_(pools)) if pools else query
     return [_place(row) for row in conn.execute(query)]
-
-
-def everywhere(conn: Connection) -> Iterable[HostPlace]:
-    """Every host there ever was, in the order of their streams; read in portions."""
-    ordered = _PLACES.order_by(None).order_by(hosts.c.stream)
-    for row in conn.execute(ordered, execution_options={"yield_per": 500}):
-        yield _place(row)
 
 
 def tend(conn: Connection, numbers: Collection[int], now: datetime, time: timedelta) -> frozenset[int]:
@@ -137,7 +130,8 @@ def _place(row: Any) -> HostPlace:
     )
 
 
-def _row(place: HostPlace) -> dict[str, Any]:
+def row_of(place: HostPlace) -> dict[str, Any]:
+    """Return the columns of a host that say where it is."""
     return {
         "id": place.host,
         "pool": place.pool,
@@ -155,11 +149,6 @@ def _row(place: HostPlace) -> dict[str, Any]:
 
 def _json(rows: Sequence[dict[str, Any]]) -> str:
     return json.dumps(rows, default=str)
-
-
-def rewrite(conn: Connection, places: Sequence[HostPlace]) -> None:
-    """Write where these hosts are, for the rebuild from the journal."""
-    conn.execute(_SAVE, {"hosts": _json([_row(place) for place in places]), "journal": "[]"})
 
 
 _SET = ", ".join(

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.domain.filling import Rules
@@ -104,16 +103,6 @@ def write(conn: Connection, pool: str, changes: Mapping[str, Any], now: datetime
     row = {**changes, "updated_at": now}
     made = insert(pool_terms).values(pool=pool, **row)
     conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))
-
-
-def all_of(conn: Connection) -> dict[UUID, Mapping[str, Any]]:
-    """What is set for each pool, by the stream of its facts."""
-    return {terms_stream(row.pool): _said(row._asdict()) for row in conn.execute(select(pool_terms))}
-
-
-def forget(conn: Connection) -> None:
-    """Drop all terms, for the rebuild from the journal."""
-    conn.execute(delete(pool_terms))
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:

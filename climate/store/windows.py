@@ -1,6 +1,6 @@
 """Maintenance windows, and the allocations that keep their time free on their hosts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -66,12 +66,41 @@ class Window:
         return self.state in (PLANNED, ACTIVE)
 
 
+def row_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
+    """Return the columns of a window that say how it stands."""
+    during = spelled(standing.during)
+    return {
+        "id": window_id,
+        "host": standing.host,
+        "during": during,
+        "reason": standing.reason,
+        "state": standing.state,
+    }
+
+
+def allocation_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
+    """Return the row that keeps the time of a window free on its host."""
+    shared = {"slots": 0, "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
+    during, state = spelled(standing.during), kept_as(standing.state)
+    own = {"host": standing.host, "during": during, "kind": "maintenance", "state": state}
+    return {"reservation_id": None, "window_id": window_id, **own, **shared}
+
+
+def kept_as(state: str) -> str:
+    """Return the state of the allocation of a window in that state."""
+    return HELD_AS.get(WindowState(state), "released")
+
+
+def spelled(period: Period) -> str:
+    """Return a period as the database spells it."""
+    return f'["{period.start}","{period.end}")'
+
+
 def add(conn: Connection, author: Caller, window: Window) -> None:
     """Write a window down and keep its time free; nothing else may hold the host then, and its row must be locked."""
-    own = {"host": window.host, "during": _range(window.during)}
-    told = {"reason": window.reason, "state": window.state, "created_by": window.created_by}
-    conn.execute(insert(windows).values(id=window.id, created_at=window.created_at, **own, **told))
-    conn.execute(insert(allocations).values(kind="maintenance", state="held", window_id=window.id, **own))
+    told = {"created_by": window.created_by, "created_at": window.created_at}
+    conn.execute(insert(windows).values(**row_of(window.id, window.standing), **told))
+    conn.execute(insert(allocations).values(allocation_of(window.id, window.standing)))
     planned = WindowPlanned(window.created_at, window.host, window.during, window.reason)
     journal.append_next(conn, author, [(window.id, planned)])
 
@@ -134,7 +163,7 @@ def begin(conn: Connection, author: Caller, ids: Sequence[UUID], now: datetime) 
     """These windows have begun."""
     if ids:
         conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=ACTIVE, updated_at=now))
-        conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state="active"))
+        conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state=kept_as(ACTIVE)))
         journal.append_next(conn, author, [(window_id, WindowBegun(now)) for window_id in ids])
 
 
@@ -142,7 +171,7 @@ def close(conn: Connection, author: Caller, ids: Sequence[UUID], state: WindowSt
     """These windows are over, or were given up: their hosts are free again."""
     if ids:
         conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=state, updated_at=now))
-        conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state="released"))
+        conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state=kept_as(state)))
         journal.append_next(conn, author, [(window_id, WindowClosed(now, str(state))) for window_id in ids])
 
 
@@ -160,26 +189,6 @@ def refuse_tampered(conn: Connection, window: Window) -> None:
     """Return when a window, locked before, is what its facts say, else raise Tampered."""
     known = journal.of_window(journal.read(conn, window.id))
     tampering.refuse(f"maintenance window {window.id}", window.standing, fold(known) if known else None)
-
-
-def everything(conn: Connection) -> dict[UUID, Standing]:
-    """Every window there ever was, by its id."""
-    return {row.id: _window(row).standing for row in conn.execute(_WINDOWS)}
-
-
-def rewrite(conn: Connection, known: Mapping[UUID, Standing], planned: Mapping[UUID, journal.Entry]) -> None:
-    """Write the rows of all windows anew, and the time that they keep free; `planned` are their first entries."""
-    conn.execute(delete(allocations).where(allocations.c.kind == "maintenance"))
-    conn.execute(delete(windows).where(windows.c.id.not_in(list(known))))
-    for window_id, standing in known.items():
-        own = {"host": standing.host, "during": _range(standing.during)}
-        told = {**own, "reason": standing.reason, "state": standing.state}
-        if conn.execute(update(windows).where(windows.c.id == window_id).values(told)).rowcount == 0:
-            first = planned[window_id]
-            made = {"created_by": first.actor.get("user_id", ""), "created_at": first.fact.at}
-            conn.execute(insert(windows).values(id=window_id, **told, **made))
-        state = HELD_AS.get(WindowState(standing.state), "released")
-        conn.execute(insert(allocations).values(kind="maintenance", state=state, window_id=window_id, **own))
 
 
 def others(conn: Connection, window: Window) -> list[Window]:

@@ -46,6 +46,27 @@ def test_a_row_that_lies_is_found_and_made_anew(cli: Cli, climate: Climate, leas
     assert cli("journal", "check").code == 0
 
 
+def test_the_doctor_compares_a_part_and_says_since_when_all_was(cli: Cli, climate: Climate, lease_id: str) -> None:
+    def said() -> tuple[str, str]:
+        (one,) = [one for one in cli("doctor", "-f", "json").data if one["check"] == "journal"]
+        return one["is"], one["says"]
+
+    level, says = said()
+    assert (level, "each stream was compared since" in says) == ("good", True)
+    with climate.engine.begin() as conn:
+        conn.execute(text("UPDATE allocations SET state = 'released'"))
+    level, says = said()
+    assert (level, "1 streams differ" in says, f"{lease_id} allocations" in says) == ("BAD", True, True)
+
+
+def test_what_cannot_be_mended_is_shown(cli: Cli, climate: Climate, lease_id: str) -> None:
+    with climate.engine.begin() as conn:
+        conn.execute(text(OF_A_NEWER_RELEASE), {"id": lease_id})
+    ran = cli("journal", "rebuild", "-f", "json")
+    assert (ran.code, [one["stream"] for one in ran.data]) == (1, [lease_id])
+    assert "cannot read: KeyError: 'LeasePraised'" in ran.data[0]["difference"]
+
+
 def test_the_facts_of_a_lease_are_told(cli: Cli, lease_id: str) -> None:
     told = cli("journal", "show", lease_id, "-f", "json").data
     assert [line["kind"] for line in told] == ["LeaseCreated"]

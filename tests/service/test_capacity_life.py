@@ -18,6 +18,7 @@ from climate.domain.status import LeaseStatus
 from climate.plugin import Ask
 from climate.service import changes, events, healing, hosts, leases, replay
 from climate.service.changes import Changes
+from climate.service.rebuild import rebuild
 from climate.store import places
 from climate.store.leases import Listing
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -331,7 +332,7 @@ def test_it_can_be_made_anew_from_the_journal(climate: Climate, clock: Clock, cl
     change(climate, lease, amount=4)
     run_due(climate)
     before = get(climate, lease)
-    replay.rebuild(climate)
+    rebuild(climate)
     assert get(climate, lease) == before
     assert replay.differences(climate) == []
 

@@ -15,6 +15,7 @@ from climate.domain.limits import Limit
 from climate.domain.status import LeaseStatus
 from climate.service import changes, kept_volumes, leases, limits, replay, storage
 from climate.service.changes import Changes
+from climate.service.rebuild import rebuild
 from climate.service.storage import PoolOrder
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.acts import END, get, hosts_wanted, kinds, make, run_due
@@ -151,7 +152,7 @@ def test_kept_volumes_count_until_they_are_deleted(climate: Climate, clock: Cloc
     assert kept_volumes.release(climate) == 1
     make(climate, clock, storage_wanted(30), start=1000)
     assert replay.differences(climate) == []
-    replay.rebuild(climate)
+    rebuild(climate)
     assert replay.differences(climate) == []
 
 
@@ -170,7 +171,7 @@ def test_a_tampered_lease_keeps_no_other_from_giving_back_what_was_kept(
     assert kept_volumes.release(climate) == 2
     assert [get(climate, lease).reservations[0].amounts for lease in others] == [(), ()]
     assert make(climate, clock, storage_wanted(20, volumes=2), start=1000)
-    replay.rebuild(climate)
+    rebuild(climate)
     assert kept_volumes.release(climate) == 1
 
 

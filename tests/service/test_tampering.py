@@ -12,6 +12,7 @@ from climate.domain.pools import Pool
 from climate.service import changes, failing, leases, opening, placing, replay
 from climate.service.changes import Changes
 from climate.service.placing import Order
+from climate.service.rebuild import rebuild
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.acts import make, rows, run_due
 
@@ -46,7 +47,7 @@ def test_no_command_makes_facts_of_a_forged_lease(
     with pytest.raises(Tampered, match=rf"not what its journal says \(.*{named}.*\): nothing was changed"):
         command(climate, lease)
     assert rows(engine) == before
-    replay.rebuild(climate)
+    rebuild(climate)
     command(climate, lease)
     assert replay.differences(climate) == []
 
@@ -72,7 +73,7 @@ def test_no_command_makes_facts_of_a_forged_host(
     with pytest.raises(Tampered, match=rf"The rows of host h3 are not what its journal says \({named}\)"):
         command(climate)
     assert rows(engine) == before
-    replay.rebuild(climate)
+    rebuild(climate)
     command(climate)
     assert replay.differences(climate) == []
 
@@ -86,5 +87,5 @@ def test_a_lease_whose_rows_were_forged_still_ends(climate: Climate, clock: Cloc
     clock.forward(hours=1)
     run_due(climate)
     assert leases.get(climate, ADMIN, lease.id).status == "TERMINATED"
-    replay.rebuild(climate)
+    rebuild(climate)
     assert leases.get(climate, ADMIN, lease.id).name == "l"
