@@ -23,7 +23,7 @@ from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
 from climate.settings import Settings
-from climate.store import ailing, claims, cleaning, hosts, places, tampering
+from climate.store import ailing, claims, cleaning, hosts, locks, places, tampering
 from climate.store.ailing import Health
 
 WELL = "declared well"
@@ -83,6 +83,7 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
             well.append(place.host)
         elif trouble:
             ill[place.host] = trouble
+    locks.lock_hosts(conn, {*doubts, *ill})
     ailing.doubt(conn, doubts)
     return _fail(conn, AUTHOR, ill, now), well
 

@@ -12,7 +12,7 @@ from climate.domain.errors import NotFound, Unavailable
 from climate.domain.lease import Event, Lease, fold
 from climate.domain.status import EventStatus
 from climate.service.event_shares import queue_of
-from climate.store import claims, failures, journal, lease_rows, set_aside
+from climate.store import claims, failures, journal, lease_rows, locks, set_aside
 from climate.store.claims import Message
 from climate.store.set_aside import SetAside
 from climate.store.tables import leases
@@ -51,7 +51,7 @@ def mend(climate: Climate, lease_id: UUID, queue: str) -> Lease:
     without journal; whatever its fold raises where this release cannot read it.
     """
     with climate.engine.begin() as conn:
-        conn.execute(select(leases.c.id).where(leases.c.id == lease_id).with_for_update(key_share=True))
+        conn.execute(locks.ordered(select(leases.c.id).where(leases.c.id == lease_id), leases.c.id))
         entries = journal.read(conn, lease_id)
         if not entries:
             raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
