@@ -95,7 +95,7 @@ def test_engine_waits_for_rows_in_one_module() -> None:
 
 def test_keys_of_advisory_locks_stand_in_one_module() -> None:
     hashed = [name(path) for path in SOURCES if "hashtext" in path.read_text(encoding="utf-8")]
-    assert hashed == ["climate/advisory_locks.py", "climate/store/locks.py", "workers/rounds.py"]
+    assert hashed == ["climate/advisory_locks.py", "climate/store/locks.py"]
     numbers = re.compile(r"advisory_(xact_)?lock(_shared)?\(\d")
     assert [name(path) for path in SOURCES if numbers.search(path.read_text(encoding="utf-8"))] == []
 

@@ -65,7 +65,7 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
     ill: dict[int, str] = {}
     well: list[int] = []
     doubts: dict[int, datetime | None] = {}
-    present = list(places.listed(conn))
+    present = [place for place in places.listed(conn) if place.host in known]  # others were registered just now
     nobody = _nobody_is_well(present, known, word)
     for place in present:
         said, had = word.get(place.name, UNKNOWN), known[place.host].doubted_since
