@@ -141,8 +141,8 @@ def note(conn: Connection, supplies: Iterable[Supply]) -> None:
 
 
 def _lock(conn: Connection, numbers: Collection[int]) -> None:
-    """Lock the rows of several supplies in order: an UPDATE would lock them as it finds them."""
-    if len(numbers) > 1:
+    """Lock the rows of supplies in order: an UPDATE would lock them as it finds them."""
+    if numbers:
         rows = select(host_power.c.host).where(host_power.c.host.in_(sorted(numbers)))
         conn.execute(locks.ordered(rows, host_power.c.host))
 
