@@ -183,7 +183,11 @@ def shortage(conn: Connection, wanted: Wanted) -> Shortage:
         return told  # when they would be free is not looked up: a start that fits by size alone may be none
     rows = conn.execute(statements.uses, given).all()
     known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
-    uses = [Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None) for row in rows]
+    uses = [
+        Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None)
+        for row in rows
+        if row.host in capacities  # others were opened or registered between the two statements
+    ]
     uses += [use for use in wanted.beside if use.host in capacities]
     if order.kept:
         return replace(told, lasts_until=slots.lasts_until(capacities, uses, order, window))

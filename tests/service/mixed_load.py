@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from climate.cloud import CloudError, Refused
 from climate.context import Climate
-from climate.domain.errors import ClimateError
+from climate.domain.errors import ClimateError, NotFound
 from climate.domain.lease import Lease
 from climate.domain.pools import Pool
 from climate.power import PowerDriver
@@ -201,6 +201,8 @@ def _work(load: Load, chance: Random) -> None:
 
 def _numbers(load: Load, chance: Random, most: int = 4) -> list[str]:
     there = [str(host.id) for host in hosts.listed(load.climate, ADMIN)]
+    if not there:
+        raise NotFound("all hosts were removed")
     return chance.sample(there, min(len(there), chance.randint(1, most)))
 
 
@@ -250,11 +252,15 @@ def _describe(load: Load, chance: Random) -> None:
 
 
 def _remove(load: Load, chance: Random) -> None:
-    """Remove a host and register it again; it has windows now and then."""
-    number = chance.choice(_numbers(load, chance))
-    name = str(hosts.get(load.climate, ADMIN, number).name)
-    hosts.remove(load.climate, ADMIN, number)
-    hosts.register(load.climate, ADMIN, name, {})
+    """Remove a host; it has windows now and then."""
+    hosts.remove(load.climate, ADMIN, chance.choice(_numbers(load, chance)))
+
+
+def _register(load: Load, chance: Random) -> None:
+    """Register what was removed."""
+    there = {str(host.name) for host in hosts.listed(load.climate, ADMIN)}
+    for name in sorted({f"h{number}" for number in range(1, HOSTS + 1)} - there):
+        hosts.register(load.climate, ADMIN, name, {})
 
 
 def _switch(load: Load, chance: Random) -> None:
@@ -307,6 +313,8 @@ ADMINS: Sequence[Act] = (
     _open,
     _describe,
     _remove,
+    _register,
+    _register,
     _switch,
     _reallocate,
     _change_terms,

@@ -22,6 +22,5 @@ def test_everything_at_once_meets_no_deadlock(
         load.run(length(10, 600))
         engine.dispose()
         assert load.errors == []
-        print(dict(load.done), dict(load.refused))
         assert load.deadlocks == []
         assert deadlocks() - before == 0
