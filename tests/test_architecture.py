@@ -77,6 +77,29 @@ def test_tests_put_fakes_at_ports_and_patch_nothing() -> None:
     assert [name(path) for path in TESTS if path != Path(__file__) and patching.search(path.read_text("utf-8"))] == []
 
 
+def waits(path: Path) -> Iterator[str]:
+    """Calls in a source file that lock rows and wait for them."""
+    calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "with_for_update":
+            given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+            if "True" not in (given.get("skip_locked"), given.get("read")):
+                yield f"{name(path)}: {ast.unparse(call)[-80:]}"
+
+
+def test_engine_waits_for_rows_in_one_module() -> None:
+    engine = [path for path in SOURCES if name(path).startswith(("climate/store/", "climate/service/", "plugins/"))]
+    found = [call for path in engine if path.name != "locks.py" for call in waits(path)]
+    assert found == [], "lock rows through climate/store/locks.py, which knows the order"
+
+
+def test_keys_of_advisory_locks_stand_in_one_module() -> None:
+    hashed = [name(path) for path in SOURCES if "hashtext" in path.read_text(encoding="utf-8")]
+    assert hashed == ["climate/advisory_locks.py", "climate/store/locks.py"]
+    numbers = re.compile(r"advisory_(xact_)?lock(_shared)?\(\d")
+    assert [name(path) for path in SOURCES if numbers.search(path.read_text(encoding="utf-8"))] == []
+
+
 def imported(path: Path) -> Iterator[str]:
     """The modules that a source file imports, and what it imports from them."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

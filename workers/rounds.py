@@ -1,12 +1,17 @@
 """The rounds in which hosts are looked after: one worker at a time, one trouble not keeping the others from theirs."""
 
+import os
+import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event, Thread
 
-import psycopg
 import structlog
+from sqlalchemy import Engine
 
-from climate import bootstrap
 from climate.cloud import CloudError
 from climate.context import Climate
 from climate.domain.errors import Unavailable
@@ -23,9 +28,7 @@ from climate.service import (
     powering,
     recycling,
 )
-from climate.settings import Settings
-from climate.store import failures
-from climate.store.engine import line
+from climate.store import failures, round_locks
 
 log = structlog.get_logger(__name__)
 
@@ -50,14 +53,23 @@ OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
 OUTSIDE_ROUNDS: Sequence[Round] = (powering.tend, notices.deliver)
 """By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
 
-ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = 43, 44, 45, 46
-"""Keys of the advisory locks of whoever makes the rounds."""
+ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = "pools", "outside", "networks", "network messages"
+"""Names of the locks of whoever makes the rounds."""
+
+LIFE = 30.0
+"""Seconds for which a lock lives without a heartbeat."""
 
 
-def make(climate: Climate, rounds: Sequence[Round] = ROUNDS) -> None:
-    """Each round once.  What one of them does not foresee is logged, and tried again by the next."""
+def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
+    """Make each round once, as long as the process may.
+
+    What a round does not foresee is logged, and tried again by the next.
+    """
     for one in rounds:
         name = f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
+        if not may_go_on():
+            log.warning("rounds stopped: their lock has expired", round=name)
+            return
         try:
             one(climate)
         except (CloudError, Unavailable, *failures.ERRORS) as error:
@@ -66,19 +78,75 @@ def make(climate: Climate, rounds: Sequence[Round] = ROUNDS) -> None:
             log.exception("a round came to nothing", round=name)
 
 
-@contextmanager
-def alone(settings: Settings, key: int = ROUNDS_LOCK, of: str = "") -> Iterator[bool]:
-    """Whether nobody else makes these rounds (`of`: for this host), and nobody else will until the end of the block.
+@dataclass
+class RoundLock:
+    """The lock of some rounds, as one process holds it; renewed from a thread of its own.
 
-    The lock is the connection's, and goes with a process that dies.  It is in
-    no transaction, so that none is open while the cloud works.
+    Measures with the monotonic clock: without a heartbeat for two thirds of
+    its life, the process takes the lock for lost before anyone else does.
     """
+
+    engine: Engine
+    name: str
+    life: float
+    token: int | None = None
+    _last: float = field(default_factory=time.monotonic)
+    _over: Event = field(default_factory=Event)
+
+    def __bool__(self) -> bool:
+        """Return whether the lock is held."""
+        return self.token is not None and time.monotonic() - self._last < self.life * 2 / 3
+
+    def take(self) -> None:
+        """Take the lock if it is free, and keep it."""
+        began = time.monotonic()
+        try:
+            with self.engine.begin() as conn:
+                self.token = round_locks.take(conn, self.name, _holder(), timedelta(seconds=self.life))
+        except failures.ERRORS as error:
+            log.warning("no rounds: the database is away", error=type(error).__name__)
+        self._last = began
+        if self.token is not None:
+            Thread(target=self._keep, args=(self.token,), name="round lock", daemon=True).start()
+
+    def _keep(self, token: int) -> None:
+        while not self._over.wait(self.life / 3):
+            began = time.monotonic()
+            try:
+                with self.engine.begin() as conn:
+                    kept = round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
+            except failures.ERRORS as error:
+                log.warning("no heartbeat of the rounds", lock=self.name, error=type(error).__name__)
+                continue
+            if not kept:
+                self.token = None
+                return
+            self._last = began
+
+    def give_back(self) -> None:
+        """Let others have the lock, unless they have it already."""
+        self._over.set()
+        if self.token is not None:
+            try:
+                with self.engine.begin() as conn:
+                    round_locks.give_back(conn, self.name, self.token)
+            except failures.ERRORS as error:
+                log.warning("the lock of the rounds expires by itself", lock=self.name, error=type(error).__name__)
+
+
+@contextmanager
+def alone(engine: Engine, name: str = ROUNDS_LOCK, of: str = "", life: float = LIFE) -> Iterator[RoundLock]:
+    """Give the lock of these rounds (`of`: for this host), which is true as long as it is held.
+
+    It is a row and no transaction, so that none is open while the cloud works.
+    """
+    lock = RoundLock(engine, f"{name} of {of}" if of else name, life)
+    lock.take()
     try:
-        conn = line(bootstrap.plain_url(settings.database_url), "climate-rounds")
-    except psycopg.Error as error:
-        log.warning("no rounds: the database is away", error=type(error).__name__)
-        yield False
-        return
-    with conn:
-        row = conn.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", (key, of)).fetchone()
-        yield bool(row and row[0])
+        yield lock
+    finally:
+        lock.give_back()
+
+
+def _holder() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"

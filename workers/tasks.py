@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,7 @@ from workers.doorbell import (
     TEND_OUTSIDE,
     TEND_POOLS,
 )
+from workers.rounds import RoundLock
 
 log = structlog.get_logger(__name__)
 
@@ -73,9 +75,14 @@ class Desk:
         departures.forget(self.deployment.compute)
         leftovers.sweep(self.deployment.compute)
 
+    def _alone(self, lock: str, of: str = "") -> AbstractContextManager[RoundLock]:
+        return rounds.alone(self.deployment.climate.engine, lock, of)
+
     def tend_networks(self, thorough: bool = False) -> None:
         """Serve the networks of this network service, unless another process of it is at it: that one looks again."""
-        with rounds.alone(self.settings, rounds.NETWORKS_LOCK, self.deployment.compute.network_host) as mine:
+        with rounds.alone(
+            self.deployment.climate.engine, rounds.NETWORKS_LOCK, self.deployment.compute.network_host
+        ) as mine:
             if mine:
                 serving.tend(self.deployment.compute, thorough=thorough)
                 if thorough and self.settings.network_allocation != "direct":
@@ -99,22 +106,24 @@ class Desk:
 
     def tell_network(self) -> None:
         """Hand over what the allocator of this network service is told, unless another process of it is at it."""
-        with rounds.alone(self.settings, rounds.MESSAGES_LOCK, self.deployment.compute.network_host) as mine:
+        with rounds.alone(
+            self.deployment.climate.engine, rounds.MESSAGES_LOCK, self.deployment.compute.network_host
+        ) as mine:
             if mine:
                 answering.deliver(self.deployment.compute, self.allocator)
 
     def tend_pools(self) -> None:
         """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""
         rounds.make(self.deployment.climate, rounds.OWN_ROUNDS)
-        with rounds.alone(self.settings) as mine:
+        with self._alone(rounds.ROUNDS_LOCK) as mine:
             if mine:
-                rounds.make(self.deployment.climate)
+                rounds.make(self.deployment.climate, may_go_on=mine.__bool__)
 
     def tend_outside(self) -> None:
         """Talk to what is outside, power supplies and receivers of notices, unless another worker is at it."""
-        with rounds.alone(self.settings, rounds.OUTSIDE_LOCK) as mine:
+        with self._alone(rounds.OUTSIDE_LOCK) as mine:
             if mine:
-                rounds.make(self.deployment.climate, rounds.OUTSIDE_ROUNDS)
+                rounds.make(self.deployment.climate, rounds.OUTSIDE_ROUNDS, mine.__bool__)
 
 
 def register(app: Celery, desk: Desk) -> None:

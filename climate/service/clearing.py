@@ -1,8 +1,9 @@
 """Clear a host for a time: leases that hold it then are moved to other hosts, or named to whoever wanted it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import Connection
 
@@ -12,7 +13,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.service.curing import Case, Outcome, curable, cure
-from climate.store import ailing, availability, leases, places, windows
+from climate.store import ailing, leases, locks, places, windows
 from climate.store.windows import NO_END, Window
 
 MOST_TOLD = 20
@@ -29,24 +30,34 @@ class Clearing:
     now: datetime
     without: frozenset[int] = frozenset()
     """Other hosts that are to be worked on just as well."""
+    locked: frozenset[UUID] = frozenset()
+    """Leases that this transaction has locked."""
+
+
+def lock_leases(conn: Connection, wanted: Iterable[Window]) -> frozenset[UUID]:
+    """Lock the leases that are in the way of these windows: all of them, before the first host; their ids."""
+    held = {lease_id for window in wanted for lease_id in ailing.holding(conn, window.host, window.during)}
+    return frozenset(locks.lock_leases(conn, held))
 
 
 def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
     """Nothing else holds the host within the window, and its row is locked; or Conflict says what does.
 
-    Rows are locked in the engine's order: leases, pool lock, host.  Who books
+    The leases that `lock_leases` answers for must be locked before; Busy for others.  Who books
     the host takes its row first too, hence no booking slips in between.
     """
     window, force, now = wanted.window, wanted.force, wanted.now
+    locks.hosts_alone(conn)
     found = ailing.holding(conn, window.host, window.during)
     outcomes: tuple[Outcome, ...] = ()
     if found and force:
-        locked = leases.lock(conn, found)
-        _refuse_stubborn(window, locked, now)
+        if not wanted.locked.issuperset(found):
+            raise Busy("The host is being booked right now; try again shortly")
+        held = list(leases.get_many(conn, sorted(found)).values())
+        _refuse_stubborn(window, held, now)
         gone = frozenset({window.host})
-        cases = [Case(one, now, wanted.author, WHY, given_up=gone, without=wanted.without) for one in locked]
+        cases = [Case(one, now, wanted.author, WHY, given_up=gone, without=wanted.without) for one in held]
         outcomes = tuple(cure(climate, conn, case) for case in cases)
-    availability.take_pool_lock(conn)
     places.get(conn, window.host, lock=True)
     left = ailing.holding(conn, window.host, window.during)
     if left and force:

@@ -21,7 +21,7 @@ from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
 from climate.plugin import Ask
 from climate.service import moves, notices, preparing
 from climate.service.leases import wake_if_soon
-from climate.store import ailing, claims, journal, leases, places, quarantine
+from climate.store import ailing, claims, journal, leases, locks, places, quarantine
 from climate.store.ailing import Unfit
 
 
@@ -68,9 +68,10 @@ def curable(lease: Lease, now: datetime) -> bool:
 def cure(climate: Climate, conn: Connection, case: Case) -> Outcome:
     """Give each reservation of the lease other hosts instead of those that will not do, and count what is missing.
 
-    Waits for bookings under way.  Hosts for which there is no other one are
-    held on to, as they may come back, unless they are given up.
+    Waits for bookings under way, so all leases of the transaction must be locked before.  Hosts for which there is no
+    other one are held on to, as they may come back, unless they are given up.
     """
+    locks.hosts_alone(conn)
     lease = case.lease
     story = journal.of_lease(journal.read(conn, lease.id)) if _lacks(lease) else []
     held = places.of(conn, {host for r in lease.reservations for host in r.hosts})

@@ -18,7 +18,7 @@ from climate.plugin import CLOUD_POOLS
 from climate.service import notices
 from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
-from climate.store import claims, drift, places
+from climate.store import claims, drift, locks, places
 from climate.store.drift import Begun
 
 log = structlog.get_logger(__name__)
@@ -178,6 +178,7 @@ def _tell(climate: Climate, found: _Found, troubles: Mapping[int, str]) -> None:
     told = [_notice(names[host], said) for host, said in changed.items() if said]
 
     def act(conn: Connection, patient: bool) -> None:
+        locks.lock_hosts(conn, changed)
         drift.note(conn, changed)
         notices.tell(conn, climate.now(conn), *told)
 

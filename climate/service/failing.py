@@ -23,7 +23,7 @@ from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
 from climate.settings import Settings
-from climate.store import ailing, claims, cleaning, hosts, places, tampering
+from climate.store import ailing, claims, cleaning, hosts, locks, places, tampering
 from climate.store.ailing import Health
 
 WELL = "declared well"
@@ -65,7 +65,7 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
     ill: dict[int, str] = {}
     well: list[int] = []
     doubts: dict[int, datetime | None] = {}
-    present = list(places.listed(conn))
+    present = [place for place in places.listed(conn) if place.host in known]  # others were registered just now
     nobody = _nobody_is_well(present, known, word)
     for place in present:
         said, had = word.get(place.name, UNKNOWN), known[place.host].doubted_since
@@ -83,6 +83,7 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
             well.append(place.host)
         elif trouble:
             ill[place.host] = trouble
+    locks.lock_hosts(conn, {*doubts, *ill})
     ailing.doubt(conn, doubts)
     return _fail(conn, AUTHOR, ill, now), well
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
 from climate.context import Climate
 from climate.domain import flavor_demand, host_care, requirements
-from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import HostMoved, HostPowerCleared
 from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
@@ -200,6 +200,7 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
     require(caller, "oshosts:delete")
 
     def act(conn: Connection, patient: bool) -> tuple[HostPlace, int]:
+        known = windows.lock_open(conn, number(host_id))
         host, now = hosts.get(conn, number(host_id), lock=True), climate.now(conn)
         promised = hosts.promised(conn, host.id)
         if promised:
@@ -212,6 +213,8 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
             places.record(conn, caller, [(place, [HostPowerCleared(now)])])
         hosts.remove(conn, caller, host.id, now)
         left = [one.id for one in windows.listed(conn, Wanted(host.id))]
+        if not set(left) <= set(known):
+            raise Busy(f"A maintenance window of host {host.id} is being planned; try again shortly")
         windows.close(conn, caller, left, WindowState.CANCELLED, now)
         return place, token
 

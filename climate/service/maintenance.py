@@ -17,14 +17,14 @@ from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
 from climate.domain.window_facts import fold
 from climate.service import drift, notices
-from climate.service.clearing import Clearing, clear, when
+from climate.service.clearing import Clearing, clear, lock_leases, when
 from climate.service.curing import Outcome
 from climate.service.hosts import number
 from climate.service.objections import clash
 from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
 from climate.service.unit import work
-from climate.store import ailing, claims, journal, leases, places, windows
+from climate.store import ailing, claims, journal, places, windows
 from climate.store.journal import Entry
 from climate.store.windows import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Wanted, Window, WindowState
 
@@ -77,11 +77,11 @@ def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_r
     def act(conn: Connection, patient: bool) -> list[Planned]:
         now = climate.now(conn)
         asked = [(order, _window(caller, order, places.get(conn, number(order.host_id)), now)) for order in orders]
-        held = {one for order, w in asked if order.force for one in ailing.holding(conn, w.host, w.during)}
-        leases.lock(conn, held)  # all of them before the pool and any host: the engine's order
+        locked = lock_leases(conn, (window for order, window in asked if order.force))
         hosts = frozenset(window.host for _, window in asked)
         return [
-            _planned(climate, conn, order, Clearing(window, caller, order.force, now, hosts)) for order, window in asked
+            _planned(climate, conn, order, Clearing(window, caller, order.force, now, hosts, locked))
+            for order, window in asked
         ]
 
     planned = work(climate, act, keep=not dry_run)
@@ -135,7 +135,7 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
         during = _changed(window, changes, now)
         reason = window.reason if changes.reason is None else _reason(changes.reason)
         after = replace(window, during=during, reason=reason, updated_at=now)
-        moved = clear(climate, conn, Clearing(after, caller, changes.force, now)) if during != window.during else ()
+        moved = _cleared(climate, conn, Clearing(after, caller, changes.force, now)) if during != window.during else ()
         windows.change(conn, caller, after, now)
         if window.state is ACTIVE:
             _stay(conn, caller, after, now)
@@ -143,6 +143,11 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
 
     planned = work(climate, act, keep=not dry_run)
     return _followed(climate, planned, dry_run)
+
+
+def _cleared(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
+    locked = lock_leases(conn, [wanted.window]) if wanted.force else frozenset()
+    return clear(climate, conn, replace(wanted, locked=locked))
 
 
 def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = False) -> Window:

@@ -16,7 +16,7 @@ from climate.service import drift
 from climate.service.curing import Case, Outcome, curable, cure, is_active
 from climate.service.hosts import number
 from climate.service.unit import work
-from climate.store import availability, leases, places
+from climate.store import availability, leases, locks, places
 from climate.store.availability import Wanted
 
 WHY = "an operator gave it another host"
@@ -115,7 +115,7 @@ def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: Hos
     hold = next(hold for hold in reservation.holds if hold.host == host.host)
     if hold.slots:
         raise InvalidInput("force is for whole hosts: whether servers fit on a shared one is not a matter of will")
-    availability.take_pool_lock(conn)
+    locks.hosts_alone(conn)
     places.get(conn, to.host, lock=True)
     wanted = Wanted(ANYTHING, hold.during, 1, 1, own=reservation.id)
     if conflict := availability.first_conflict(conn, [to.host], wanted):

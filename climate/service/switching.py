@@ -25,7 +25,7 @@ from climate.service import drift, notices, switchboard
 from climate.service.switchboard import Job, Seen
 from climate.service.unit import work
 from climate.settings import Settings
-from climate.store import availability, claims, places, power
+from climate.store import claims, locks, places, power
 from climate.store.power import Supply
 
 log = structlog.get_logger(__name__)
@@ -74,7 +74,7 @@ def wish(climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[in
 
     def act(conn: Connection, patient: bool) -> list[Job]:
         numbers = [place.host for place in wanted]
-        availability.take_pool_lock(conn)
+        locks.hosts_alone(conn)
         present, known = places.of(conn, numbers, lock=True), power.of(conn, numbers)
         needs, now = power.needs(conn, numbers), climate.now(conn)
         meant = {
@@ -145,7 +145,7 @@ def _record(
     needs = power.needs(conn, numbers)
     turns = _judged(climate, part, {seen.job.supply.host: seen.job.place for seen in part}, needs, word, now)
     if any(turn.verdict is not Verdict.AS_BEFORE for turn in turns):
-        availability.take_pool_lock(conn)
+        locks.hosts_alone(conn)
         present, needs = places.of(conn, numbers, lock=True), power.needs(conn, numbers)
         turns = _judged(climate, part, present, needs, word, now)
     known = power.of(conn, numbers)

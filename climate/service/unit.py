@@ -9,28 +9,30 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from climate.context import Climate
 from climate.domain.errors import Unavailable, Undecided
-from climate.store import failures
+from climate.store import failures, locks
 from climate.store.availability import TryPatiently
+from climate.store.locks import HostsInUse
 
 T = TypeVar("T")
 Act = Callable[[Connection, bool], T]
 
 TRIES = 4
 LONGEST_PAUSE = 0.05
+RESTARTS = 20
 
 
 def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
     """Run `act(conn, patient)` in a transaction; commit, or with `keep` false roll back.
 
     It is first run impatiently and, where it raises TryPatiently, once more
-    with patience.  Clashes and broken connections are tried again a few
+    with patience, and anew where it meets hosts out of order.  Clashes and broken connections are tried again a few
     times, then Unavailable.  Any error leaves nothing behind, but Undecided:
     the commit itself was under way, and nobody knows whether it was done.
     """
     patient = False
     for turn in range(TRIES + 1):
         try:
-            return _once(climate, act, patient, keep)
+            return _in_order(climate, act, patient, keep)
         except TryPatiently:
             patient = True
         except _InCommit as error:
@@ -44,14 +46,27 @@ def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
     raise Unavailable()
 
 
+def _in_order(climate: Climate, act: Act[T], patient: bool, keep: bool) -> T:
+    """Start again, a few times, where the hosts that `act` needs are not locked in order; Busy when that is in vain."""
+    ahead: frozenset[int] = frozenset()
+    for _ in range(RESTARTS):
+        try:
+            return _once(climate, lambda conn: act(conn, patient), ahead, keep)
+        except HostsInUse as error:
+            ahead |= error.numbers
+    return _once(climate, lambda conn: act(conn, patient), ahead, keep)
+
+
 class _InCommit(Exception):
     """The connection broke while the commit was under way."""
 
 
-def _once(climate: Climate, act: Act[T], patient: bool, keep: bool) -> T:
+def _once(climate: Climate, act: Callable[[Connection], T], ahead: frozenset[int], keep: bool) -> T:
     with climate.engine.connect() as conn:
         transaction = conn.begin()
-        answer = act(conn, patient)
+        if ahead:
+            locks.expect_hosts(conn, ahead)
+        answer = act(conn)
         if not keep:
             transaction.rollback()
             return answer

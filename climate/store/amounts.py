@@ -20,7 +20,8 @@ from climate.domain.errors import NotEnoughStorage
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.domain.status import EventKind
-from climate.store.availability import HORIZON, HORIZON_ROWS, TryPatiently, take_pool_lock
+from climate.store import locks
+from climate.store.availability import HORIZON, HORIZON_ROWS, TryPatiently
 from climate.store.inventory_tables import inventories, inventory_allocations
 from climate.store.tables import events, has, in_force, reservations
 
@@ -90,8 +91,10 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> dict[int, int]:
     TryPatiently where the quick way is not enough; NotEnoughStorage where the patient way is not.
     """
     if patient:
-        take_pool_lock(conn)
-    suiting = _suiting(wanted).order_by(inventories.c.number).with_for_update(key_share=True, skip_locked=not patient)
+        locks.hosts_alone(conn)
+    else:
+        locks.note_others(conn)
+    suiting = locks.ordered(_suiting(wanted), inventories.c.number, skip_locked=not patient)
     numbers = [row.number for row in conn.execute(suiting)]
     chosen = _divided(wanted, _rooms(conn, wanted, numbers))
     if chosen is None and not patient:

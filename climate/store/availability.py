@@ -20,11 +20,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, Range
 from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.period import Period
 from climate.domain.requirements import Requirement
+from climate.store import locks
 from climate.store.search import given, search
-from climate.store.tables import allocations, hosts, in_force, leases, reservations
-
-POOL_LOCK = 42
-"""Key of the advisory lock of patient bookings.  Whoever may wait for rows of hosts takes it first."""
+from climate.store.tables import allocations, in_force, leases, reservations
 
 SPARE = 2
 """Rows taken beyond what is wanted, for those that turn out not to be free."""
@@ -82,6 +80,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
 
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     taken = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).quick, wanted.most + SPARE)
+    locks.note_hosts(conn, taken)
     still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
     picked = still[: wanted.most]
     if len(picked) < wanted.most or not set(wanted.must) <= set(picked):
@@ -90,22 +89,16 @@ def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
 
 
 def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
-    take_pool_lock(conn)
+    locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         candidates = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).best, wanted.most)
         if len(candidates) < wanted.least or not set(wanted.must) <= set(candidates):
             raise Short(wanted)
-        rows = select(hosts.c.id).where(hosts.c.id.in_(candidates)).order_by(hosts.c.id)
-        conn.execute(rows.with_for_update(key_share=True))
+        locks.lock_hosts(conn, candidates)
         still = _still_free(conn, candidates, wanted)
         if len(still) == len(candidates):
             return tuple(sorted(still))
     raise Busy("The hosts are being booked by others right now; try again shortly")
-
-
-def take_pool_lock(conn: Connection) -> None:
-    """One after the other from here on, all who may wait for rows of hosts."""
-    conn.execute(select(func.pg_advisory_xact_lock(POOL_LOCK)))
 
 
 def _best(conn: Connection, wanted: Wanted, statement: Select[int], limit: int) -> list[int]:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain import slots
@@ -22,11 +22,10 @@ from climate.domain.errors import Busy, NotEnoughHosts
 from climate.domain.period import Period
 from climate.domain.requirements import Requirement
 from climate.domain.slots import Order, Room, Size, Use
-from climate.store import inventories
-from climate.store.availability import HORIZON, PATIENT_LOOKS, TryPatiently, take_pool_lock
+from climate.store import inventories, locks
+from climate.store.availability import HORIZON, PATIENT_LOOKS, TryPatiently
 from climate.store.inventories import Taken
 from climate.store.room import PARTS, search
-from climate.store.tables import hosts
 
 HORIZON_ROWS = 3000
 """Allocations that are looked at to say when it would fit."""
@@ -82,6 +81,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> Mapping[int, int
 
 def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
     found = _looked(conn, wanted, search(wanted.requirement).quick)
+    locks.note_hosts(conn, (room.host for room in found))
     chosen = slots.choose(_again(conn, wanted, [room.host for room in found]), wanted.order) if found else None
     if chosen is None:
         raise TryPatiently()
@@ -89,7 +89,7 @@ def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
 
 
 def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
-    take_pool_lock(conn)
+    locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         # By size alone it is not known how many hosts are enough where resource classes are asked for.
         statements = search(wanted.requirement)
@@ -97,8 +97,7 @@ def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
         seen = slots.choose(_looked(conn, wanted, look), wanted.order)
         if seen is None:
             raise Cramped(wanted)
-        rows = select(hosts.c.id).where(hosts.c.id.in_(sorted(seen))).order_by(hosts.c.id)
-        conn.execute(rows.with_for_update(key_share=True))
+        locks.lock_hosts(conn, seen)
         chosen = slots.choose(_again(conn, wanted, list(seen)), wanted.order)
         if chosen is not None:
             return chosen
@@ -184,7 +183,11 @@ def shortage(conn: Connection, wanted: Wanted) -> Shortage:
         return told  # when they would be free is not looked up: a start that fits by size alone may be none
     rows = conn.execute(statements.uses, given).all()
     known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
-    uses = [Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None) for row in rows]
+    uses = [
+        Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None)
+        for row in rows
+        if row.host in capacities  # others were opened or registered between the two statements
+    ]
     uses += [use for use in wanted.beside if use.host in capacities]
     if order.kept:
         return replace(told, lasts_until=slots.lasts_until(capacities, uses, order, window))

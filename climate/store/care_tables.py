@@ -145,6 +145,16 @@ beats = Table(
     Column("at", Time, nullable=False),
 )
 
+round_locks = Table(
+    "round_locks",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("expires_at", Time, nullable=False),
+)
+"""The process that makes each kind of rounds; its heartbeat moves `expires_at`."""
+
 properties = Table(
     "properties",
     metadata,

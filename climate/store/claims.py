@@ -81,7 +81,10 @@ def take_back(conn: Connection, messages: Sequence[Message]) -> None:
 def ring_again(conn: Connection) -> int:
     """Have every claim that nobody has begun rung for at the next look; how many they are."""
     unbegun = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
-    return conn.execute(update(claims).where(unbegun).values(dispatched_at=None, dispatches=0)).rowcount
+    rows = select(claims.c.event_id, claims.c.token).where(unbegun).with_for_update(key_share=True, skip_locked=True)
+    found = rows.cte("found")
+    mine = (claims.c.event_id == found.c.event_id) & (claims.c.token == found.c.token)
+    return conn.execute(update(claims).where(mine).values(dispatched_at=None, dispatches=0)).rowcount
 
 
 def unbegun(conn: Connection) -> dict[str, int]:
@@ -229,7 +232,10 @@ _START = (
 _SETTLE = delete(claims).where(_MINE)
 _OTHERS = select(exists().where(claims.c.event_id == bindparam("id", type_=Uuid)))
 _TAKE_BACK = text("""
+    WITH mine AS (
+        SELECT c.event_id, c.token FROM claims c
+        JOIN unnest(CAST(:event_id AS uuid[]), CAST(:token AS bigint[])) AS m (event_id, token) USING (event_id, token)
+        WHERE c.started_at IS NULL ORDER BY c.event_id, c.token FOR NO KEY UPDATE OF c)
     UPDATE claims c SET dispatched_at = NULL, dispatches = greatest(0, c.dispatches - 1)
-    FROM unnest(CAST(:event_id AS uuid[]), CAST(:token AS bigint[])) AS m (event_id, token)
-    WHERE c.event_id = m.event_id AND c.token = m.token AND c.started_at IS NULL
+    FROM mine WHERE c.event_id = mine.event_id AND c.token = mine.token
 """)

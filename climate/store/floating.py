@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.store import locks
 from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.tables import in_force, leases, reservations
 
@@ -63,7 +64,7 @@ def add(conn: Connection, network_id: str, subnet_id: str, address: str, now: da
 def get(conn: Connection, wanted: UUID, *, lock: bool = False) -> FloatingIp:
     """A registered address; NotFound where there is none of that id."""
     query = _REGISTERED.where(floating_ips.c.id == wanted)
-    row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+    row = conn.execute(locks.ordered(query, floating_ips.c.number) if lock else query).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'floatingip_id': '{wanted}'}} not found")
     return FloatingIp(*row)

@@ -15,7 +15,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, INET, Range
 
 from climate.domain.errors import Busy, NotEnoughAddresses
 from climate.domain.period import Period
-from climate.store.availability import HORIZON, HORIZON_ROWS, Shortage, TryPatiently, earliest_fit, take_pool_lock
+from climate.store import locks
+from climate.store.availability import HORIZON, HORIZON_ROWS, Shortage, TryPatiently, earliest_fit
 from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.tables import in_force
 
@@ -67,6 +68,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[Chosen, ..
 
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
     taken = _read(conn, _best(wanted).with_for_update(key_share=True, skip_locked=True))
+    locks.note_others(conn)
     still = _still_free(conn, taken, wanted)
     if not _enough(still, wanted):
         raise TryPatiently()
@@ -74,13 +76,13 @@ def _quickly(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
 
 
 def _patiently(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
-    take_pool_lock(conn)
+    locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         candidates = _read(conn, _best(wanted))
         if not _enough(candidates, wanted):
             raise Short(wanted)
         rows = select(floating_ips.c.number).where(_among([one.number for one in candidates]))
-        conn.execute(rows.order_by(floating_ips.c.number).with_for_update(key_share=True))
+        conn.execute(locks.ordered(rows, floating_ips.c.number))
         still = _still_free(conn, candidates, wanted)
         if len(still) == len(candidates):
             return still

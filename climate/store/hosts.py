@@ -14,7 +14,7 @@ from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import HostDescribed, HostEnrolled, HostRemoved
 from climate.domain.policy import Caller
 from climate.domain.pools import Pool
-from climate.store import host_care, places
+from climate.store import host_care, locks, places
 from climate.store.care_tables import properties
 from climate.store.tables import allocations, hosts, in_force, reservations
 
@@ -94,7 +94,9 @@ def add(
 
 def get(conn: Connection, host_id: int, *, lock: bool = False) -> Host:
     query = select(hosts).where(hosts.c.id == host_id, hosts.c.removed_at.is_(None))
-    row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+    if lock:
+        locks.lock_hosts(conn, [host_id])
+    row = conn.execute(query).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
     return _host(row)

@@ -1,11 +1,11 @@
 """Requests that must not be carried out twice, by the key their sender gave them."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from climate import advisory_locks
 from climate.domain.errors import Busy, KeyReused
 from climate.domain.policy import Caller
 from climate.store.portions import drop
@@ -27,8 +27,7 @@ def earlier(conn: Connection, caller: Caller, key: Key) -> str | None:
 
     Busy while that request is still running; KeyReused when it was another one.
     """
-    name = "\0".join((caller.project_id, caller.user_id, key.text)).encode()
-    number = int.from_bytes(hashlib.sha256(name).digest()[:8], signed=True)
+    number = advisory_locks.idempotent_request(caller.project_id, caller.user_id, key.text)
     if not conn.scalar(select(func.pg_try_advisory_xact_lock(number))):
         raise Busy("A request with this Idempotency-Key is still running")
     k = idempotency_keys.c

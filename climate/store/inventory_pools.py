@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.store import locks
 from climate.store.failures import constraint
 from climate.store.inventory_tables import inventories, inventory_allocations
 from climate.store.tables import in_force, leases, reservations
@@ -76,7 +77,7 @@ def _written(conn: Connection, statement: Any, values: Mapping[str, Any]) -> Inv
 def get(conn: Connection, resource_type: str, wanted: UUID, *, lock: bool = False) -> Inventory:
     """A registered inventory; NotFound where there is none of that id."""
     query = _REGISTERED.where(inventories.c.id == wanted, inventories.c.resource_type == resource_type)
-    row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+    row = conn.execute(locks.ordered(query, inventories.c.number) if lock else query).one_or_none()
     if row is None:
         raise NotFound(f"There is no {resource_type} with the id {wanted}")
     return Inventory(*row)

@@ -11,11 +11,12 @@ from uuid import UUID
 from sqlalchemy import Connection, Integer, Uuid, bindparam, func, insert, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
+from climate.advisory_locks import Subject
 from climate.domain.facts import Fact, HostFact
 from climate.domain.operator_facts import OperatorFact
 from climate.domain.policy import Caller
 from climate.domain.window_facts import WindowFact
-from climate.store import codec
+from climate.store import codec, locks
 from climate.store.codec import AnyFact
 from climate.store.tables import journal
 
@@ -105,7 +106,7 @@ def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:
 
 def hold(conn: Connection, stream: UUID) -> list[Entry]:
     """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
-    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"journal {stream}", 0))))
+    locks.alone(conn, Subject.JOURNAL, stream)
     return read(conn, stream)
 
 

@@ -26,7 +26,7 @@ from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind, EventStatus, PartState
-from climate.store import journal, lease_rows, tampering
+from climate.store import journal, lease_rows, locks, tampering
 from climate.store.failures import constraint
 from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.inventory_tables import inventory_allocations
@@ -79,7 +79,7 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
     wanted = [leases.c.id == lease_id, ~leases.c.gone]
     wanted += [] if project_id is None else [leases.c.project_id == project_id]
     if lock:  # waits for the lease's row; only a statement after it sees what its last holder did to the other tables
-        conn.execute(select(leases.c.id).where(*wanted).with_for_update(key_share=True))
+        conn.execute(locks.ordered(select(leases.c.id).where(*wanted), leases.c.id))
     row = conn.execute(_WHOLE.where(*wanted)).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
@@ -88,9 +88,7 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
 
 def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
     """Those of the leases that are not gone, in the order of their ids; their rows locked as by `get`."""
-    wanted = (leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))), ~leases.c.gone)
-    rows = select(leases.c.id).where(*wanted).order_by(leases.c.id).with_for_update(key_share=True)
-    found = get_many(conn, conn.scalars(rows, {"ids": list(ids)}))
+    found = get_many(conn, locks.lock_leases(conn, ids))
     return [found[lease_id] for lease_id in sorted(found)]
 
 
@@ -143,8 +141,11 @@ def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[st
 
 
 def is_promised(conn: Connection, resource_id: str) -> bool:
-    """Whether a lease in force is for that resource; whoever else asks at the same time waits for this transaction."""
-    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(resource_id, 0))))
+    """Return whether a lease in force is for that resource; nobody else may ask until the transaction ends.
+
+    Busy where another transaction asks, and this one holds what the other may wait for.
+    """
+    locks.lock_resource(conn, resource_id)
     return bool(with_resource(conn, [resource_id]))
 
 
@@ -277,7 +278,7 @@ _BY_IDS = _WHOLE.where(leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid
 _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 
 # As in `get`: read the rest in a statement of its own.
-_LOCK_OF_EVENT = select(leases.c.id).where(leases.c.id == _OWNER).with_for_update(key_share=True)
+_LOCK_OF_EVENT = locks.ordered(select(leases.c.id).where(leases.c.id == _OWNER), leases.c.id)
 
 
 def _lease(row: Any) -> Lease:

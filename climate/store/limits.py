@@ -7,16 +7,17 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, TextClause, Uuid, bindparam, delete, func, select, text
+from sqlalchemy import Connection, TextClause, Uuid, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 
+from climate.advisory_locks import Subject
 from climate.domain.facts import FOREVER
 from climate.domain.limits import Edge, Limit, Use
 from climate.domain.operator_facts import LimitsSet, decided, limits_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind, LeaseStatus
-from climate.store import journal, tampering
+from climate.store import journal, locks, tampering
 from climate.store.care_tables import limits
 from climate.store.journal import Entry
 
@@ -106,9 +107,9 @@ def _folded(known: Sequence[Entry]) -> dict[str, Any]:
 def one_at_a_time(conn: Connection, project_id: str) -> None:
     """Wait until nobody else books under limits of this project, and let nobody until the transaction is over.
 
-    Engine.md 1 says where in the order of locks this stands: before leases, events and hosts.
+    Stands before leases, events and hosts in the order of locks.
     """
-    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"limits of {project_id}", 0))))
+    locks.alone(conn, Subject.LIMITS, project_id)
 
 
 # Spelled out: a lease that is over is found by its end only, so that those of years ago are not read.

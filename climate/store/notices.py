@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select, text, update
 
 from climate.domain.errors import InvalidInput
 from climate.domain.notices import Audience, Notice
+from climate.store import locks
 from climate.store.care_tables import notices
 from climate.store.portions import drop
 
@@ -126,7 +127,8 @@ def settle(conn: Connection, results: Sequence[Result]) -> None:
 def send_nowhere(conn: Connection, audiences: Sequence[Audience]) -> None:
     """What is for these is not sent, as there is no place to send it to."""
     unsent = notices.c.next_at.is_not(None) & notices.c.audience.in_(list(audiences))
-    conn.execute(update(notices).where(unsent).values(next_at=None))
+    rows = locks.ordered(select(notices.c.id).where(unsent), notices.c.id, skip_locked=True)
+    conn.execute(update(notices).where(notices.c.id.in_(rows)).values(next_at=None))
 
 
 def forget_old(conn: Connection, before: datetime) -> int:

@@ -14,7 +14,7 @@ from climate.domain.errors import Conflict, NotFound
 from climate.domain.facts import HostFact
 from climate.domain.policy import Caller
 from climate.domain.pools import HostPlace, Pool, fold
-from climate.store import journal
+from climate.store import journal, locks
 from climate.store.failures import constraint
 from climate.store.tables import hosts
 
@@ -63,7 +63,7 @@ def of(conn: Connection, numbers: Collection[int], *, lock: bool = False) -> dic
     if not numbers:
         return {}
     query = _PLACES.where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
-    rows = conn.execute(query.with_for_update(key_share=True) if lock else query, {"ids": sorted(numbers)})
+    rows = locks.read_hosts(conn, query, numbers) if lock else conn.execute(query, {"ids": sorted(numbers)})
     return {row.id: _place(row) for row in rows}
 
 
@@ -77,18 +77,15 @@ def listed(conn: Connection, *pools: Pool) -> list[HostPlace]:
 def tend(conn: Connection, numbers: Collection[int], now: datetime, time: timedelta) -> frozenset[int]:
     """Claim hosts to look after them for a while; those that nobody else is looking after."""
     free = or_(hosts.c.tended_until.is_(None), hosts.c.tended_until <= now)
-    taken = (
-        select(hosts.c.id)
-        .where(hosts.c.id.in_(sorted(numbers)), free)
-        .order_by(hosts.c.id)
-        .with_for_update(key_share=True, skip_locked=True)
-    )
+    mine = select(hosts.c.id).where(hosts.c.id.in_(sorted(numbers)), free)
+    taken = locks.ordered(mine, hosts.c.id, skip_locked=True)
     claimed = update(hosts).where(hosts.c.id.in_(taken)).values(tended_until=now + time).returning(hosts.c.id)
     return frozenset(conn.scalars(claimed))
 
 
 def leave(conn: Connection, numbers: Collection[int]) -> None:
     """Look after these hosts no longer."""
+    locks.lock_hosts(conn, numbers)
     conn.execute(update(hosts).where(hosts.c.id.in_(sorted(numbers))).values(tended_until=None))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
 
+from climate.store import locks
 from climate.store.care_tables import host_power
 from climate.store.tables import allocations, hosts, in_force
 
@@ -118,6 +119,7 @@ def clear(conn: Connection, host: int) -> bool:
 
 def wish(conn: Connection, wanted: Mapping[int, str | None], now: datetime) -> None:
     """What hosts are to be from now on; None: as they are."""
+    _lock(conn, wanted)
     for state in set(wanted.values()):
         numbers = sorted(host for host, wish in wanted.items() if wish == state)
         fresh = {"wanted": state, "wanted_at": now, "asked_at": None, "failures": 0, "error": ""}
@@ -126,6 +128,7 @@ def wish(conn: Connection, wanted: Mapping[int, str | None], now: datetime) -> N
 
 def use(conn: Connection, numbers: Collection[int], now: datetime) -> None:
     """These hosts were in use at that moment."""
+    _lock(conn, numbers)
     conn.execute(update(host_power).where(host_power.c.host.in_(sorted(numbers))).values(used_at=now))
 
 
@@ -133,7 +136,15 @@ def note(conn: Connection, supplies: Iterable[Supply]) -> None:
     """Write down what was seen and asked: one statement for any number of hosts."""
     rows = [_row(replace(one, failures=min(one.failures, MOST_FAILURES))) for one in supplies]
     if rows:
+        _lock(conn, [row["host"] for row in rows])
         conn.execute(_NOTE, {"rows": json.dumps(rows, default=str)})
+
+
+def _lock(conn: Connection, numbers: Collection[int]) -> None:
+    """Lock the rows of supplies in order: an UPDATE would lock them as it finds them."""
+    if numbers:
+        rows = select(host_power.c.host).where(host_power.c.host.in_(sorted(numbers)))
+        conn.execute(locks.ordered(rows, host_power.c.host))
 
 
 def needs(conn: Connection, numbers: Collection[int]) -> dict[int, datetime]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Table, and_, delete, insert, select, text, update
 
-from climate.store import availability, journal
+from climate.store import journal, locks
 from climate.store.care_tables import host_power
 from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.inventory_tables import inventories, inventory_allocations
@@ -30,8 +30,12 @@ def lock(conn: Connection, projection: Projection, streams: Sequence[UUID]) -> N
             journal.hold(conn, stream)
         return
     main = projection.tables[0]
-    rows = f"SELECT FROM {main.table.name} t WHERE {main.owner} = ANY (CAST(:streams AS uuid[]))"
-    conn.execute(text(f"{rows} ORDER BY t.id FOR NO KEY UPDATE"), {"streams": list(streams)})
+    key = main.table.c.id
+    mine = select(key).where(main.table.c[main.owner.removeprefix("t.")].in_(streams))
+    if main.table is hosts:
+        locks.lock_hosts(conn, list(conn.scalars(mine)))
+    else:
+        conn.execute(locks.ordered(mine, key))
 
 
 def lock_held(conn: Connection, rows: Sequence[RowDifference]) -> None:
@@ -39,10 +43,12 @@ def lock_held(conn: Connection, rows: Sequence[RowDifference]) -> None:
     wanted = [(own, sorted(set(_held(rows, table, column)))) for table, column, own in HELD]
     if not any(numbers for _, numbers in wanted):
         return
-    availability.take_pool_lock(conn)
+    locks.hosts_alone(conn)
     for own, numbers in wanted:
-        if numbers:
-            conn.execute(select(own).where(own.in_(numbers)).order_by(own).with_for_update(key_share=True))
+        if own is hosts.c.id:
+            locks.lock_hosts(conn, numbers)
+        elif numbers:
+            conn.execute(locks.ordered(select(own).where(own.in_(numbers)), own))
 
 
 def _held(rows: Iterable[RowDifference], table: Table, column: str) -> Iterable[int]:

@@ -14,7 +14,7 @@ from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.window_facts import Standing, WindowBegun, WindowChanged, WindowClosed, WindowPlanned, fold
-from climate.store import journal, tampering
+from climate.store import journal, locks, tampering
 from climate.store.care_tables import windows
 from climate.store.tables import allocations, has, hosts, in_force
 
@@ -108,7 +108,7 @@ def add(conn: Connection, author: Caller, window: Window) -> None:
 def get(conn: Connection, window_id: UUID, *, lock: bool = False) -> Window:
     """A window; with `lock` its row is locked until the transaction ends."""
     query = _WINDOWS.where(windows.c.id == window_id)
-    row = conn.execute(query.with_for_update(of=windows) if lock else query).one_or_none()
+    row = conn.execute(locks.ordered(query, windows.c.id) if lock else query).one_or_none()
     if row is None:
         raise no_window(window_id)
     return _window(row)
@@ -143,14 +143,25 @@ def listed(conn: Connection, wanted: Wanted) -> list[Window]:
 
 def beginning(conn: Connection, now: datetime) -> list[Window]:
     """Planned windows whose time has come, locked; passes over those that somebody is changing."""
-    due = _WINDOWS.where(windows.c.state == PLANNED, func.lower(windows.c.during) <= now).order_by(windows.c.host)
-    return [_window(row) for row in conn.execute(due.with_for_update(of=windows, skip_locked=True))]
+    due = _WINDOWS.where(windows.c.state == PLANNED, func.lower(windows.c.during) <= now)
+    return _locked(conn, due)
 
 
 def ending(conn: Connection, now: datetime) -> list[Window]:
     """Active windows whose time is over, locked; passes over those that somebody is changing."""
-    due = _WINDOWS.where(windows.c.state == ACTIVE, func.upper(windows.c.during) <= now).order_by(windows.c.host)
-    return [_window(row) for row in conn.execute(due.with_for_update(of=windows, skip_locked=True))]
+    due = _WINDOWS.where(windows.c.state == ACTIVE, func.upper(windows.c.during) <= now)
+    return _locked(conn, due)
+
+
+def _locked(conn: Connection, due: Select[Any]) -> list[Window]:
+    """Those of the windows that nobody has locked, by the numbers of their hosts."""
+    found = conn.execute(locks.ordered(due, windows.c.id, skip_locked=True))
+    return sorted((_window(row) for row in found), key=lambda window: window.host)
+
+
+def lock_open(conn: Connection, host: int) -> list[UUID]:
+    """Lock the open windows of a host; their ids.  To be called before the host is locked."""
+    return locks.lock_windows(conn, windows.c.host == host, has(windows.c.state, PLANNED, ACTIVE))
 
 
 def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:

@@ -19,7 +19,7 @@ from climate.context import Climate
 from climate.domain.errors import Busy, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import LeaseRenamed
 from climate.domain.lease import Lease
-from climate.service import archives, leases, replay
+from climate.service import archives, leases, rebuild, replay
 from climate.service.archives import Outcome, Sizes
 from climate.store import archives as stored
 from climate.store import leases as rows_of
@@ -146,7 +146,7 @@ def test_check_and_rebuild_know_of_archives(scene: Scene, engine: Engine) -> Non
     scene.archive()
     assert replay.differences(scene.climate) == []
     before = rows(engine)
-    replay.rebuild(scene.climate)
+    assert rebuild.rebuild(scene.climate).left == ()
     assert [rows(engine)[name] for name in ("journal", "leases", "events")] == [
         before[name] for name in ("journal", "leases", "events")
     ]

@@ -170,7 +170,7 @@ def test_a_broker_or_database_that_is_away_is_met_again_at_the_next_beat(databas
 
 
 def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: dict[str, Desk]) -> None:
-    with rounds.alone(desks[ONE].settings, rounds.NETWORKS_LOCK, ONE) as mine:
+    with rounds.alone(desks[ONE].deployment.climate.engine, rounds.NETWORKS_LOCK, ONE) as mine:
         assert mine
         desks[ONE].tend_networks(True)
         desks[TWO].tend_networks(True)

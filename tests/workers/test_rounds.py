@@ -1,11 +1,17 @@
 """The rounds: one worker at a time, each round whatever becomes of the others, and at once when somebody asks."""
 
+import signal
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from climate import bootstrap
 from climate.cloud import CloudError
@@ -13,10 +19,14 @@ from climate.context import Climate
 from climate.domain.errors import Unavailable
 from climate.settings import Settings
 from climate.store import claims
+from climate.store.care_tables import round_locks
+from climate.store.engine import connect
 from tests.system.stack import await_so
 from tests.workers.test_poller import _listens
 from workers import doorbell, rounds
 from workers.poller import Poller
+
+ROOT = Path(__file__).parents[2]
 
 SLOW = 30.0
 """Seconds between rounds: who rings sooner was asked to."""
@@ -46,19 +56,89 @@ def test_all_rounds_can_be_made_of_a_quiet_deployment(climate: Climate, capsys: 
     assert "put off" not in said
 
 
-def test_one_worker_makes_them_at_a_time(database_url: str) -> None:
-    settings = Settings(database_url=database_url)
-    with rounds.alone(settings) as first:
-        with rounds.alone(settings) as second:
-            assert (first, second) == (True, False)
-        with rounds.alone(settings) as third:
+def test_one_worker_makes_them_at_a_time(engine: Engine) -> None:
+    with rounds.alone(engine) as first:
+        with rounds.alone(engine) as second:
+            assert (bool(first), bool(second)) == (True, False)
+        with rounds.alone(engine) as third:
             assert not third, "who did not get it does not give it back"
-    with rounds.alone(settings) as next_one:
+        with rounds.alone(engine, of="another host") as other:
+            assert other
+    with rounds.alone(engine) as next_one:
         assert next_one
 
 
+def test_a_lock_that_is_renewed_outlives_its_life(engine: Engine) -> None:
+    with rounds.alone(engine, life=3.0) as first:
+        before = _expiry(engine)
+        await_so(lambda: _expiry(engine) > before, 60, "a heartbeat")
+        assert not rounds.RoundLock(engine, rounds.ROUNDS_LOCK, 3.0)
+        with rounds.alone(engine) as second:
+            assert not second
+        assert first.token is not None
+
+
+def _expiry(engine: Engine) -> datetime:
+    with engine.connect() as conn:
+        return conn.execute(select(round_locks.c.expires_at)).scalar_one()  # type: ignore[no-any-return]
+
+
+HOLDER = """
+import sys
+from climate.store.engine import connect
+from workers import rounds
+
+def made(climate):
+    print("made a round", flush=True)
+
+with rounds.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
+    print("holds" if mine else "does not hold", flush=True)
+    sys.stdin.readline()
+    rounds.make(None, [made, made], mine.__bool__)
+print("done", flush=True)
+"""
+
+
+def test_rounds_of_a_stopped_process_are_taken_over_and_it_makes_no_more_when_it_wakes(
+    engine: Engine, database_url: str
+) -> None:
+    command = [sys.executable, "-c", HOLDER, database_url, "5"]
+    with Popen(command, stdin=PIPE, stdout=PIPE, text=True, cwd=ROOT) as holder:
+        assert holder.stdin
+        assert holder.stdout
+        assert holder.stdout.readline().split()[-1] == "holds"
+        holder.send_signal(signal.SIGSTOP)  # its kernel goes on answering for its connections
+        try:
+            with rounds.alone(engine) as early:
+                assert not early
+            with taken_over(engine) as heir:
+                holder.send_signal(signal.SIGCONT)
+                said, _ = holder.communicate("go on\n")
+                assert "made a round" not in said
+                assert said.split()[-1] == "done"
+                assert heir
+                with rounds.alone(engine) as third:
+                    assert not third, "who has lost the lock does not give it back"
+        finally:
+            holder.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def taken_over(engine: Engine) -> Iterator[rounds.RoundLock]:
+    """Wait for the lock, and hold it."""
+    lock = rounds.RoundLock(engine, rounds.ROUNDS_LOCK, 60.0)
+
+    def take() -> bool:
+        lock.take()
+        return bool(lock)
+
+    await_so(take, 60, "the lock to expire")
+    yield lock
+    lock.give_back()
+
+
 def test_without_a_database_there_are_none() -> None:
-    with rounds.alone(Settings(database_url="postgresql://nobody@127.0.0.1:1/none")) as mine:
+    with rounds.alone(connect("postgresql://nobody@127.0.0.1:1/none")) as mine:
         assert not mine
 
 

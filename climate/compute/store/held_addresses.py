@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from climate.advisory_locks import Subject
+
 # One message may be at two processes at once: the second one finds what the first has held.
-_ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended('climate network grant ' || :grant_id, 0))")
+_ALONE = text(Subject.NETWORK_GRANT.lock("grant_id"))
 
 _HELD = text("""
     SELECT server_id::text, host(address) FROM compute_addresses

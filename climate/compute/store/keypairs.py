@@ -5,6 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from climate.advisory_locks import Subject
+
 _COLUMNS = "id, name, public_key, fingerprint, created_at"
 
 _LIST = text(f"""
@@ -22,7 +24,7 @@ _ADD = text(f"""
 _DROP = text("DELETE FROM compute_keypairs WHERE user_id = :user_id AND name = :name RETURNING name")
 
 # Whoever adds a key to those of a user waits here for whoever does already, so that they are counted one by one.
-_ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended('keypairs of ' || :user_id, 0))")
+_ALONE = text(Subject.KEYPAIRS.lock("user_id"))
 
 Row = Mapping[str, Any]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
+from climate.advisory_locks import Subject
 from climate.compute.network.model import FLAT, FLAT_DHCP, Draft, Network
 
 _COLUMNS = """
@@ -38,7 +39,7 @@ _OF_PROJECT = text(f"""
 _HAS_ANY = text("SELECT FROM compute_networks WHERE project_id = :project_id LIMIT 1")
 
 # The project's turn first: of two boots at once the second one finds what the first was given.
-_QUEUE = text("SELECT pg_advisory_xact_lock(hashtextextended('climate network of ' || :project_id, 0))")
+_QUEUE = text(Subject.PROJECT_NETWORK.lock("project_id"))
 
 _GIVE = text(f"""
     UPDATE compute_networks n SET project_id = :project_id

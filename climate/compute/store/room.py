@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, text
 
+from climate.advisory_locks import SERVER_PLACEMENT
 from climate.compute.host import CLOSED, OWNER
 from climate.compute.server import Room
 
 # Whoever chooses and claims holds this with others, or alone once it has lost too often.
-_QUEUE = "hashtext('climate: placing servers')"
-_TOGETHER = text(f"SELECT pg_advisory_xact_lock_shared({_QUEUE})")
-_ALONE = text(f"SELECT pg_advisory_xact_lock({_QUEUE})")
+_TOGETHER = text(f"SELECT pg_advisory_xact_lock_shared({SERVER_PLACEMENT})")
+_ALONE = text(f"SELECT pg_advisory_xact_lock({SERVER_PLACEMENT})")
 
 _LOCK = text("""
     SELECT id FROM compute_nodes WHERE id = ANY(CAST(:ids AS int[])) ORDER BY name, id FOR NO KEY UPDATE

@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from climate.advisory_locks import Subject
+
 _KEEP_AUTHORITY = text("""
     INSERT INTO compute_vpn_authorities (project_id, certificate, sealed_key, server_certificate, sealed_server_key)
     VALUES (:project_id, :certificate, :sealed_key, :server_certificate, :sealed_server_key)
@@ -83,7 +85,7 @@ _TAKEN = text("""
 """)
 
 # Whoever signs for a project waits here for whoever does already, so that certificates are counted one by one.
-_ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended('vpn of ' || :project_id, 0))")
+_ALONE = text(Subject.CERTIFICATES.lock("project_id"))
 
 Row = Mapping[str, Any]
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, exists, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from climate.advisory_locks import Subject
 from climate.compute.store.tables import servers
 from climate.compute.store.zone_build_tables import zone_offers
 from climate.compute.store.zone_tables import zone_servers
@@ -15,7 +16,7 @@ from climate.compute.store.zone_tables import zone_servers
 UNKNOWN_KEPT = timedelta(days=1)
 """Time after its expiry for which an offer is kept whose child has not answered."""
 
-_ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+_ALONE = text(Subject.ZONE_OFFER.lock("name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def find(conn: Connection, project_id: str, build_id: str, launch_index: int) ->
 
 def lock(conn: Connection, project_id: str, build_id: str, launch_index: int) -> None:
     """Wait until nobody else makes this server of a build; it stays so until the end of the transaction."""
-    conn.execute(_ALONE, {"name": f"offer {project_id} {build_id} {launch_index}"})
+    conn.execute(_ALONE, {"name": f"{project_id} {build_id} {launch_index}"})
 
 
 def use(conn: Connection, values: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, func, select
 
-FIRST_START = 0x1DE2717E
+from climate.advisory_locks import FIRST_START
 
 
 def one_first_start(conn: Connection) -> None:

@@ -1,0 +1,155 @@
+"""Row locks of the engine, taken in one order: docs/locks.md lists it.
+
+No transaction waits for a lock that stands before one that it holds, and rows
+of one table are locked in ascending order.  A transaction that needs a host
+below one that it holds takes its row if it is free.  Otherwise it starts again
+and locks first what it had and what it lacked: `HostsInUse`.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+from weakref import ref
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    CursorResult,
+    Select,
+    Table,
+    Transaction,
+    Uuid,
+    bindparam,
+    func,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from climate import advisory_locks
+from climate.advisory_locks import Subject
+from climate.domain.errors import Busy
+from climate.store.care_tables import windows
+from climate.store.tables import hosts, leases
+
+_ALONE = select(func.pg_advisory_xact_lock(advisory_locks.HOSTS))
+_STATE = "climate.store.locks"
+
+
+class HostsInUse(Busy):
+    """The hosts are being booked by others right now; try again shortly"""
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        super().__init__()
+        self.numbers = frozenset(numbers)
+
+
+@dataclass
+class _Held:
+    """Hosts that a transaction has locked, and those that it locks together with the first one."""
+
+    transaction: ref[Transaction] | None
+    numbers: set[int] = field(default_factory=set)
+    ahead: frozenset[int] = frozenset()
+    has_more: bool = False
+    """Whether it holds other locks that somebody may wait for who holds a resource."""
+
+
+def ordered(query: Select[Any], key: Column[Any], *, skip_locked: bool = False) -> Select[Any]:
+    """Return the query with the rows of the table of `key` locked in its order, until the transaction ends."""
+    locked = query.order_by(None).order_by(key)
+    return locked.with_for_update(of=key.table, key_share=True, skip_locked=skip_locked)
+
+
+def expect_hosts(conn: Connection, numbers: Collection[int]) -> None:
+    """Have the transaction lock these hosts together with the first one that it locks."""
+    _held(conn).ahead = frozenset(numbers)
+
+
+def note_hosts(conn: Connection, numbers: Iterable[int]) -> None:
+    """Note that the transaction holds the rows of these hosts, which it has locked without waiting."""
+    _held(conn).numbers.update(numbers)
+
+
+def lock_hosts(conn: Connection, numbers: Collection[int]) -> None:
+    """Lock the rows of hosts, removed ones too; HostsInUse where that would mean to wait out of order."""
+    held = _held(conn)
+    new = (set(numbers) if held.numbers or not numbers else held.ahead.union(numbers)) - held.numbers
+    if not new:
+        return
+    if not held.numbers or min(new) > max(held.numbers):
+        conn.execute(_HOSTS, {"ids": sorted(new)})
+    elif set(conn.scalars(_FREE_HOSTS, {"ids": sorted(new)})) != new:
+        raise HostsInUse(held.numbers | new)
+    held.numbers |= new
+
+
+def read_hosts(conn: Connection, query: Select[Any], numbers: Collection[int]) -> CursorResult[Any]:
+    """Lock the rows of hosts as `lock_hosts`, and return those of a query of `hosts` for `:ids`."""
+    held, given = _held(conn), {"ids": sorted(numbers)}
+    if held.numbers or not held.ahead.issubset(numbers):
+        lock_hosts(conn, numbers)
+        return conn.execute(query, given)
+    found = conn.execute(ordered(query, hosts.c.id), given)
+    held.numbers.update(numbers)
+    return found
+
+
+def note_others(conn: Connection) -> None:
+    """Note that the transaction holds rows of addresses or inventories, which it has locked without waiting."""
+    _held(conn).has_more = True
+
+
+def hosts_alone(conn: Connection) -> None:
+    """Let no other booking that waits for hosts begin until the transaction ends.
+
+    To be called after all leases are locked, and before any host is.
+    """
+    _held(conn).has_more = True
+    conn.execute(_ALONE)
+
+
+def _held(conn: Connection) -> _Held:
+    transaction = conn.get_transaction()
+    held: _Held | None = conn.info.get(_STATE)
+    if held is None or held.transaction is None or held.transaction() is not transaction:
+        held = conn.info[_STATE] = _Held(None if transaction is None else ref(transaction))
+    return held
+
+
+def lock_leases(conn: Connection, ids: Iterable[UUID]) -> list[UUID]:
+    """Lock the rows of leases; return the ids of those that are not gone, in order."""
+    return list(conn.scalars(_LEASES, {"ids": list(ids)}))
+
+
+def lock_windows(conn: Connection, *conditions: Any) -> list[UUID]:
+    """Lock the rows of the maintenance windows that meet the conditions; return their ids."""
+    return list(conn.scalars(ordered(select(windows.c.id).where(*conditions), windows.c.id)))
+
+
+def alone(conn: Connection, subject: Subject, thing: object) -> None:
+    """Wait until nobody else holds the lock of a thing without a row, and hold it until the transaction ends."""
+    conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(subject.named(thing), 0))))
+
+
+def lock_resource(conn: Connection, resource_id: str) -> None:
+    """Hold a resource until the transaction ends: wait for it first of all, else Busy where somebody else holds it."""
+    held = _held(conn)
+    if not held.numbers and not held.has_more:
+        held.has_more = True
+        alone(conn, Subject.RESOURCE, resource_id)
+        return
+    free = func.pg_try_advisory_xact_lock(func.hashtextextended(Subject.RESOURCE.named(resource_id), 0))
+    if not conn.scalar(select(free)):
+        raise Busy(f"{resource_id} is being reserved by another request; try again shortly")
+
+
+def _known(table: Table, ids: Any) -> Select[Any]:
+    return select(table.c.id).where(table.c.id == func.any(ids))
+
+
+_SOME_HOSTS = _known(hosts, bindparam("ids", type_=ARRAY(BigInteger)))
+_HOSTS = ordered(_SOME_HOSTS, hosts.c.id)
+_FREE_HOSTS = ordered(_SOME_HOSTS, hosts.c.id, skip_locked=True)
+_LEASES = ordered(_known(leases, bindparam("ids", type_=ARRAY(Uuid))).where(~leases.c.gone), leases.c.id)
