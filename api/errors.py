@@ -9,6 +9,7 @@ from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from api.current import disk_watch
 from api.shapes import Problem, body_of
 from climate.domain import errors
 from climate.store import failures
@@ -24,6 +25,8 @@ STATUS: Mapping[type[Exception], int] = {
     errors.TooManyAttempts: 429,
     errors.TooManyRequests: 429,
     errors.Unavailable: 503,
+    errors.DiskFull: 507,
+    errors.DiskFull: 507,
     ParseException: 400,
 }
 """An error's status is that of its nearest ancestor; ParseException is the web server's, of a body in wrong pieces."""
@@ -63,6 +66,10 @@ def answer(error: Exception) -> Response:
 
 def problem_of(error: Exception) -> Problem:
     """What a failure is to a client; what nobody foresaw is logged and told as 500 without details."""
+    if failures.disk_full(error):
+        return problem_of(errors.DiskFull())
+    if isinstance(error, errors.DiskFull):
+        disk_watch().note("the disk of the database")
     status = _status(type(error))
     if status is not None:
         details = getattr(error, "details", {})

@@ -39,7 +39,7 @@ from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity
 from climate.identity.keys import KeyRing
-from climate.service import hosts, powering, webhook
+from climate.service import health, hosts, powering, webhook
 from climate.settings import SettingError, Settings
 from climate.store.claims import CHANNEL
 from climate.store.engine import UNSYNCED, connect
@@ -97,6 +97,7 @@ def check(settings: Settings) -> None:
     webhook.check(settings)
     policy_file.read(settings)
     powering.check(settings)
+    health.needed(settings)
     if settings.cloud == "openstack":
         openstack.of(settings.openstack_cloud, settings.openstack_config)
 

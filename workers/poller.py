@@ -30,7 +30,7 @@ from climate.compute.network import calls
 from climate.compute.store import zone_news
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, events, health, lease_pools
+from climate.service import boot, chores, events, lease_pools, process_health
 from climate.service.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store.claims import CHANNEL, ROUNDS
@@ -136,7 +136,7 @@ class Poller:
 
     def _show_life(self, *, caught_up: bool) -> None:
         """A claim has succeeded; whether all that is due was looked at."""
-        roles = (health.POLLER, health.CAUGHT_UP) if caught_up else (health.POLLER,)
+        roles = (process_health.POLLER, process_health.CAUGHT_UP) if caught_up else (process_health.POLLER,)
         if time.monotonic() - self.shown_life[caught_up] >= LIFE_SECONDS:
             chores.show_life(self.deployment.climate, self.name, *roles)
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
