@@ -4,6 +4,8 @@ import psycopg
 from sqlalchemy import exc
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 
+from climate.domain.errors import DiskFull
+
 ERRORS = (exc.SQLAlchemyError, psycopg.Error)
 """Whatever the database or the way to it may raise."""
 
@@ -16,6 +18,8 @@ NO_ROOM = "53100"
 
 def disk_full(error: BaseException) -> bool:
     """The disk of the database is full: nothing was changed, and another try is in vain until there is room."""
+    if isinstance(error, DiskFull):
+        return True
     if isinstance(error, DBAPIError):
         return sqlstate(error) == NO_ROOM
     return isinstance(error, psycopg.Error) and error.sqlstate == NO_ROOM

@@ -1,10 +1,16 @@
 """A full disk is called a full disk, and ends no process."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from api.auth import public
+from tests import apps
+from tests.identity.place import Place
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,3 +48,17 @@ def test_a_disk_without_room_for_figures_ends_no_web_process(tmp_path: Path, sma
     ran = in_small_space(tmp_path / "small", size, COUNTING)
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert ran.stdout.splitlines()[-1].startswith("alive")
+
+
+def test_a_request_that_finds_the_disk_of_its_process_full_is_507(here: Place) -> None:
+    app = apps.app_of(here)
+
+    @public
+    def fill() -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    app.add_url_rule("/reservation/v1/fill", "fill", fill)
+    answer = app.test_client().get("/reservation/v1/fill")
+    assert answer.status_code == 507
+    assert answer.json is not None
+    assert answer.json["error_message"].startswith("The disk of the web process is full; nothing was changed.")
