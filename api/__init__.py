@@ -23,9 +23,10 @@ from api import (
     reservation,
     volume,
 )
-from api.current import DEPLOYMENT
+from api.current import DEPLOYMENT, DISK_WATCH
 from api.ops import tally
 from api.paths import Paths, nouns
+from climate.service.disk_space import DiskWatch
 
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
@@ -62,7 +63,7 @@ def bound(app: Flask, deployment: "Deployment") -> Flask:
     made = copy(app)
     made.config = copy(app.config)
     made.config["BASE_URL"] = deployment.settings.base_url
-    made.extensions = {**app.extensions, DEPLOYMENT: deployment}
+    made.extensions = {**app.extensions, DEPLOYMENT: deployment, DISK_WATCH: DiskWatch(deployment.settings.home)}
     tally.install(made, deployment.settings.home / "figures")
     auth.allow(made)
     known = ProxyFix(MethodType(Flask.wsgi_app, made), x_for=deployment.settings.trusted_proxies, x_proto=0)

@@ -8,12 +8,16 @@ from climate.compute import Compute
 from climate.context import Climate
 from climate.domain.policy import Caller
 from climate.identity import Identity
+from climate.service.disk_space import DiskWatch
 
 if TYPE_CHECKING:
     from climate.bootstrap import Deployment
 
 DEPLOYMENT = "climate"
 """Where the deployment stands among the app's extensions."""
+
+DISK_WATCH = "climate.disk"
+"""Where it stands what the process knows of full disks."""
 
 
 def deployment() -> "Deployment":
@@ -25,6 +29,11 @@ def climate() -> Climate:
     """The engine's context."""
     engine: Climate = deployment().climate
     return engine
+
+
+def disk_watch() -> DiskWatch:
+    """What this process knows of disks that are full."""
+    return cast(DiskWatch, current_app.extensions[DISK_WATCH])
 
 
 def compute() -> Compute:

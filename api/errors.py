@@ -1,5 +1,6 @@
 """What went wrong, in HTTP: one table of statuses, and an answer in the manner of the API that was asked."""
 
+import errno
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from api.current import disk_watch
 from api.shapes import Problem, body_of
 from climate.domain import errors
 from climate.store import failures
@@ -24,6 +26,8 @@ STATUS: Mapping[type[Exception], int] = {
     errors.TooManyAttempts: 429,
     errors.TooManyRequests: 429,
     errors.Unavailable: 503,
+    errors.DiskFull: 507,
+    errors.DiskFull: 507,
     ParseException: 400,
 }
 """An error's status is that of its nearest ancestor; ParseException is the web server's, of a body in wrong pieces."""
@@ -31,6 +35,8 @@ STATUS: Mapping[type[Exception], int] = {
 KNOWN = "climate.statuses"
 DRAINED = 16 * 1024 * 1024
 """Bytes of a refused body that are still read, so that the client gets to see the answer."""
+
+MAKE_ROOM = "An operator has to free some space."
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +69,10 @@ def answer(error: Exception) -> Response:
 
 def problem_of(error: Exception) -> Problem:
     """What a failure is to a client; what nobody foresaw is logged and told as 500 without details."""
+    full = _full_disk(error)
+    if full:
+        disk_watch().note(full)
+        error = errors.DiskFull(f"{full[0].upper()}{full[1:]} is full; nothing was changed. {MAKE_ROOM}")
     status = _status(type(error))
     if status is not None:
         details = getattr(error, "details", {})
@@ -79,6 +89,13 @@ def problem_of(error: Exception) -> Problem:
         return problem_of(errors.InvalidInput())
     log.error("unforeseen failure", exc_info=error)
     return Problem(500, "Internal Server Error", "InternalServerError", foreseen=False)
+
+
+def _full_disk(error: Exception) -> str | None:
+    """The name of the disk for want of room on which this failed; None for another failure."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk of the web process"
+    return "the disk of the database" if failures.disk_full(error) else None
 
 
 def describe(messages: Any) -> str:

@@ -37,9 +37,9 @@ from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import Identity
+from climate.identity import Identity, keys
 from climate.identity.keys import KeyRing
-from climate.service import hosts, powering, webhook
+from climate.service import health, hosts, powering, webhook
 from climate.settings import SettingError, Settings
 from climate.store.claims import CHANNEL
 from climate.store.engine import UNSYNCED, connect
@@ -96,7 +96,9 @@ def check(settings: Settings) -> None:
     cell_settings.check(settings)
     webhook.check(settings)
     policy_file.read(settings)
+    keys.check(settings.home / "keys")
     powering.check(settings)
+    health.needed(settings)
     if settings.cloud == "openstack":
         openstack.of(settings.openstack_cloud, settings.openstack_config)
 
@@ -262,7 +264,11 @@ DEMO_HOST_PREFIX = "gpu-"
 def make_demo(deployment: Deployment) -> None:
     """A small cloud to play with; what is there already is left alone."""
     home, file = deployment.settings.home, deployment.settings.nodes_file
-    if not nodes.read(home, file):
+    try:
+        present = nodes.read(home, file)
+    except VirtError as error:
+        raise SettingError(str(error)) from error
+    if not present:
         nodes.write(home, nodes.demo_nodes(), file)
     services.refresh(deployment.compute)
     if deployment.settings.cloud != "bundled":  # another cloud's hosts are nobody's toys

@@ -8,6 +8,7 @@ import yaml
 
 from climate.domain.policy import DEFAULT_RULES, DEFAULTS, Policy, policy_of
 from climate.domain.policy_rules import BadRule
+from climate.file_errors import UNREADABLE, told
 from climate.settings import SettingError, Settings
 
 PREFIXES = ("blazar:", "climate:")
@@ -24,12 +25,12 @@ def read(settings: Settings) -> Policy:
     try:
         return _policy(_rules(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r} cannot be read: {error}") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r} is neither YAML nor JSON: {told}") from error
+        raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r} cannot be read: {told(error)}") from error
     except BadRule as error:
         raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r}: {error}") from error
+    except UNREADABLE as error:
+        why = told(error)
+        raise SettingError(f"CLIMATE_POLICY_FILE={settings.policy_file!r} is neither YAML nor JSON: {why}") from error
 
 
 def _rules(path: Path) -> dict[str, str]:

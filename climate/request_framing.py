@@ -14,6 +14,9 @@ _HEAD_END = b"\r\n\r\n"
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+0*+([0-9]*+)[ \t]*+\r\n", re.IGNORECASE)
 _FRAMED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 _ASKS_FIRST = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.IGNORECASE)
+FIRST_PIECE = 64 * 1024
+"""Bytes of a long body that are waited for: who has not sent as much takes no thread."""
+
 _LONGEST_SIZE_LINE = 1024
 _MOST_DIGITS = 19
 
@@ -28,7 +31,7 @@ class Arrival(Enum):
     WHOLE = "whole"
     """All of it, or what is not HTTP: the parser says so."""
     LONG = "long"
-    """Its head; the body is too long to be waited for, or its client asks whether to send it."""
+    """Its head, and the first of a body that is too long to be waited for."""
     ENDLESS = "endless"
     """More of a head than any request has."""
 
@@ -41,6 +44,10 @@ class Framing:
         self._end: int | None = None
         self._at: int | None = None
         """Where the next size of a chunk is to be read."""
+        self._long_from: int | None = None
+        """How much has to be there of a request whose body is long."""
+        self.asks_first = False
+        """Whether the client waits to be told to go on: the header that says so is taken out of `data`."""
 
     @property
     def in_head(self) -> bool:
@@ -55,28 +62,37 @@ class Framing:
             head = self.data.find(_HEAD_END, searched)
             if head < 0:
                 return Arrival.ENDLESS if len(self.data) > LONGEST_HEAD else Arrival.HEAD
+            head = self._without_question(head)
             found = self._begin_body(bytes(self.data[: head + 2]), head + len(_HEAD_END))
             if found is not None:
                 return found
         return self._look()
 
+    def _without_question(self, head: int) -> int:
+        """Take out the header by which a client asks whether to send its body; where the head ends then."""
+        text = bytes(self.data[: head + 2])
+        shorter = _ASKS_FIRST.sub(b"\r\n", text)
+        self.asks_first = shorter != text
+        self.data[: head + 2] = shorter
+        return len(shorter) - 2
+
     def _begin_body(self, head: bytes, start: int) -> Arrival | None:
         """See from the head how the end of the body is found; None: by `_look`."""
         length = _LENGTH.search(head)
         if _FRAMED.search(head):
-            if _ASKS_FIRST.search(head):
-                return Arrival.LONG
             self._at = start
         elif length is None:
             return Arrival.WHOLE
         else:
             size = int(length[1][: _MOST_DIGITS + 1] or b"0")
-            if size > LONGEST_BODY or (size and _ASKS_FIRST.search(head)):
-                return Arrival.LONG
             self._end = start + size
+            if size > LONGEST_BODY:
+                self._long_from = start + FIRST_PIECE
         return None
 
     def _look(self) -> Arrival:
+        if self._long_from is not None:
+            return Arrival.LONG if len(self.data) >= self._long_from else Arrival.BODY
         while self._end is None and self._at is not None:
             line = self.data.find(b"\r\n", self._at, self._at + _LONGEST_SIZE_LINE)
             if line < 0:
@@ -89,8 +105,11 @@ class Framing:
             if size == 0:
                 end = self.data.find(_HEAD_END, line)
                 return self._unfinished() if end < 0 else Arrival.WHOLE
-            if size < 0 or size > LONGEST_BODY or self._at > LONGEST_HEAD + LONGEST_BODY:
+            if size < 0 or self._at > LONGEST_HEAD + LONGEST_BODY:
                 return Arrival.LONG
+            if size > LONGEST_BODY:
+                self._long_from = line + 2 + FIRST_PIECE
+                return self._look()
             if line + 2 + size + 2 > len(self.data):
                 return self._unfinished()
             self._at = line + 2 + size + 2

@@ -365,6 +365,10 @@ class Settings:
     image_disk_free_mb: int = _setting(1024, "MB that images leave free on their disk.", 0)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)
+    ready_needs: str = _setting(
+        "database, migrations, clock, broker, poller, events, workers, cells, disk",
+        "Checks of /readyz without which it answers 503, by commas; the others are only told.",
+    )
     trusted_proxies: int = _setting(
         0,
         "Reverse proxies before the web process, each of which adds to X-Forwarded-For; 0: it is not believed.",

@@ -7,6 +7,9 @@ from marshmallow import ValidationError, fields, validate
 
 from climate.domain import requirements
 
+GIVEN_UP = "given_up"
+"""In a reservation of a server by its id: its user has deleted the server before the lease woke it."""
+
 LONGEST_GRACE = 30 * 86400
 LONGEST_PATH = 1000
 CELL_PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(![A-Za-z0-9_-]{1,64})*")

@@ -2,11 +2,16 @@
 
 It is gunicorn's threaded worker, with a loop before the threads that reads
 requests without waiting for any. A connection that sends slowly, half a
-request, or nothing, costs its bytes until its time is over. Requests with long
-bodies are served by threads of their own, and so is /healthz.
+request, or nothing, costs its bytes until its time is over; one that asks
+whether to send its body is told to go on, and waited for like any other.
+Requests with long bodies are served by threads of their own, and so are contents
+of images that are fetched, and /healthz.
 """
 
 import errno
+import os
+import re
+import select
 import selectors
 import socket
 import time
@@ -29,7 +34,7 @@ BODY_SECONDS = 60.0
 """Time for a body of up to `request_framing.LONGEST_BODY` bytes to arrive after its head, in seconds."""
 
 SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
-"""A longer body that comes slower than that after so many seconds is given up."""
+"""A longer body that comes slower than that in so many seconds is given up, and so is an answer that goes slower."""
 
 WAIT_SECONDS = 60.0
 """Longest time that a thread waits for a client to take or to send anything, in seconds."""
@@ -40,6 +45,9 @@ LINGER_SECONDS = 2.0
 STREAMS = 2
 """Requests with long bodies that a process serves at once, beside its threads."""
 
+DOWNLOADS = 8
+"""Contents of images that a process sends at once, beside its threads."""
+
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of requests that a process keeps until a thread begins with them.
 
@@ -47,6 +55,9 @@ Beyond them, the connection that sends one and has waited longest is closed.
 """
 
 _PIECE = 64 * 1024
+_FILE_PIECE = 1024 * 1024
+_DOWNLOAD = re.compile(rb"GET /image/v2/images/[^/ ]+/file[ ?]")
+_GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HEALTH = b"GET /healthz "
 _REFUSALS = {
     408: b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
@@ -60,6 +71,8 @@ class PatientSocket(socket.socket):
     slow_seconds = SLOW_SECONDS
     _begun = 0.0
     _received: int | None = None
+    _sent, _sending = 0, 0.0
+    """Bytes of the answer that were sent lately, and seconds that this took."""
 
     def setblocking(self, flag: bool, /) -> None:
         """Return to the loop with False, and how much was sent counts no more, or to a thread with True.
@@ -68,6 +81,7 @@ class PatientSocket(socket.socket):
         """
         if not flag:
             self._received = None
+        self._sent, self._sending = 0, 0.0
         self.settimeout(WAIT_SECONDS if flag else 0.0)
 
     def hurry(self) -> None:
@@ -83,15 +97,58 @@ class PatientSocket(socket.socket):
         if self._received is not None:
             self._received += len(data)
             seconds = time.monotonic() - self._begun
-            if seconds > self.slow_seconds and self._received < seconds * LEAST_BYTES_PER_SECOND:
+            if self._is_slow(seconds, self._received):
                 raise ConnectionResetError(errno.ECONNRESET, "the client sends too slowly")
+            if seconds > self.slow_seconds:  # what came fast at first is no credit for ever
+                self.hurry()
         return data
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
-        try:
-            super().sendall(data, flags)
-        except TimeoutError:
-            raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing") from None
+        """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        left = memoryview(data).cast("B")
+        while left:
+            begun = time.monotonic()
+            try:
+                sent = super().send(left, flags)
+            except TimeoutError:
+                raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing") from None
+            left = left[sent:]
+            self._count_sent(sent, begun)
+
+    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
+        """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        total = 0
+        while count is None or total < count:
+            begun = time.monotonic()
+            piece = _FILE_PIECE if count is None else min(_FILE_PIECE, count - total)
+            try:
+                sent = os.sendfile(self.fileno(), file.fileno(), offset + total, piece)
+            except BlockingIOError:
+                self._await_room()
+                self._count_sent(0, begun)
+                continue
+            if not sent:
+                break
+            total += sent
+            self._count_sent(sent, begun)
+        return total
+
+    def _count_sent(self, sent: int, begun: float) -> None:
+        # Only the time in which the client might have taken something: an application may pause.
+        self._sent, self._sending = self._sent + sent, self._sending + time.monotonic() - begun
+        if self._is_slow(self._sending, self._sent):
+            raise ConnectionResetError(errno.ECONNRESET, "the client takes too little")
+        if self._sending > self.slow_seconds:
+            self._sent, self._sending = 0, 0.0
+
+    def _await_room(self) -> None:
+        room = select.poll()
+        room.register(self, select.POLLOUT)
+        if not room.poll(self.slow_seconds * 1000):
+            raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing")
+
+    def _is_slow(self, seconds: float, count: int) -> bool:
+        return seconds > self.slow_seconds and count < seconds * LEAST_BYTES_PER_SECOND
 
 
 @dataclass(eq=False)
@@ -121,6 +178,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._counting = Lock()
         self._looked = 0.0
         self._streams = ThreadPoolExecutor(STREAMS, "stream")
+        self._downloads = ThreadPoolExecutor(DOWNLOADS, "download")
         self._health = ThreadPoolExecutor(1, "health")
 
     def accept(self, listener: socket.socket) -> None:
@@ -207,9 +265,13 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     def _arrived(self, waiting: Waiting, data: bytes) -> None:
         if not waiting.framing.data:
             waiting.until = time.monotonic() + self.head_seconds
-        self._count(len(data))
-        in_head = waiting.framing.in_head
+        in_head, before = waiting.framing.in_head, len(waiting.framing.data)
         arrival = waiting.framing.feed(data)
+        self._count(len(waiting.framing.data) - before)
+        if arrival is Arrival.BODY and waiting.framing.asks_first:
+            waiting.framing.asks_first = False
+            with suppress(OSError):
+                waiting.conn.sock.send(_GO_ON)
         if arrival is Arrival.BODY and in_head:
             waiting.until = time.monotonic() + self.body_seconds
         if arrival is Arrival.ENDLESS:
@@ -231,6 +293,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             pool = self._streams
         elif data.startswith(_HEALTH):
             pool = self._health
+        elif _DOWNLOAD.match(data):
+            pool = self._downloads
         done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG)
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
 

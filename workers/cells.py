@@ -31,7 +31,7 @@ from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.cells.signing import KEPT
 from climate.compute.cells.transport import QUEUES, CellTransport
 from climate.compute.store import cell_changes, cell_handover, cell_messages
-from climate.service import chores, health
+from climate.service import chores, process_health
 from climate.settings import Settings
 from climate.store import failures
 from climate.store.engine import line
@@ -198,7 +198,7 @@ class CellsProcess:
         self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
         name = f"cells:{socket.gethostname()}:{os.getpid()}"
         while not self.stopping.is_set():
-            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, name, health.CELLS))
+            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, name, process_health.CELLS))
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
 

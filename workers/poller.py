@@ -30,9 +30,11 @@ from climate.compute.network import calls
 from climate.compute.store import zone_news
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, events, health, lease_pools
+from climate.service import boot, chores, events, lease_pools, process_health
+from climate.service.disk_space import DiskWatch
 from climate.service.event_shares import QUEUE
 from climate.settings import Settings
+from climate.store import failures
 from climate.store.claims import CHANNEL, ROUNDS
 from climate.store.due import Cursor
 from climate.store.engine import line
@@ -95,6 +97,10 @@ class Poller:
     """Whether there may be builds over zones, and children: nothing is asked of the database while there are none."""
 
     @cached_property
+    def disk(self) -> DiskWatch:
+        return DiskWatch(self.deployment.settings.home)
+
+    @cached_property
     def rings(self) -> Rings:
         return Rings(self.deployment.climate, self.bell, self.waiting)
 
@@ -104,11 +110,18 @@ class Poller:
             with self.turn:
                 self._look()
         except DATABASE_IS_AWAY as error:
-            log.warning("no beat: the database is away", error=type(error).__name__)
+            self._put_off("no beat: the database is away", error)
         except BROKER_IS_AWAY as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
             self._wake_in(BROKER_AGAIN)
         self._live()
+
+    def _put_off(self, said: str, error: Exception, **more: str) -> None:
+        """Log what cannot be done now; a disk that is full is called so, once a minute."""
+        if failures.disk_full(error):
+            self.disk.note("the disk of the database")
+        else:
+            log.warning(said, error=type(error).__name__, **more)
 
     def _live(self) -> None:
         """Tell the watchdog that there is progress."""
@@ -136,7 +149,7 @@ class Poller:
 
     def _show_life(self, *, caught_up: bool) -> None:
         """A claim has succeeded; whether all that is due was looked at."""
-        roles = (health.POLLER, health.CAUGHT_UP) if caught_up else (health.POLLER,)
+        roles = (process_health.POLLER, process_health.CAUGHT_UP) if caught_up else (process_health.POLLER,)
         if time.monotonic() - self.shown_life[caught_up] >= LIFE_SECONDS:
             chores.show_life(self.deployment.climate, self.name, *roles)
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
@@ -174,7 +187,7 @@ class Poller:
                 if self._is_heard(queue, up=up):
                     doorbell.send(self.bell, doorbell.TEND_NETWORKS, [thorough], queue, expires=seconds)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
-            log.warning("network services are not rung for", error=type(error).__name__)
+            self._put_off("network services are not rung for", error)
 
     def ring_for_services(self) -> None:
         """Have the compute services make their own rounds, and so show that they are alive."""
@@ -184,7 +197,7 @@ class Poller:
                 if self._is_heard(queue, up=service.up):
                     doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
-            log.warning("compute services are not rung for", error=type(error).__name__)
+            self._put_off("compute services are not rung for", error)
 
     def do_chores(self) -> None:
         """What need not be done at once: upkeep and orphans.  The trouble of one keeps no other from being done."""
@@ -200,7 +213,7 @@ class Poller:
             try:
                 chore()
             except (*DATABASE_IS_AWAY, CloudError, *BROKER_IS_AWAY) as error:
-                log.warning("a chore is put off", chore=name, error=type(error).__name__)
+                self._put_off("a chore is put off", error, chore=name)
             except Exception:
                 log.exception("a chore came to nothing", chore=name)
 
@@ -229,7 +242,7 @@ class Poller:
                 if look.is_due:
                     look.again = zone_polls.poll(self.deployment) > 0 or polling.has_children(self.deployment.compute)
         except DATABASE_IS_AWAY as error:
-            log.warning("child zones not polled: the database is away", error=type(error).__name__)
+            self._put_off("child zones not polled: the database is away", error)
 
     def _wake_in(self, wait: timedelta, job: str = "beat") -> None:
         if self.scheduler.running and not self.stopping.is_set():

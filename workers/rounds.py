@@ -73,7 +73,7 @@ def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable
         try:
             one(climate)
         except (CloudError, Unavailable, *failures.ERRORS) as error:
-            log.warning("a round is put off", round=name, error=type(error).__name__, reason=str(error)[:200])
+            log.warning("a round is put off", round=name, error=failures.reason(error), reason=str(error)[:200])
         except Exception:
             log.exception("a round came to nothing", round=name)
 

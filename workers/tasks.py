@@ -20,7 +20,9 @@ from climate.compute.network.allocator import NetworkAllocator
 from climate.compute.network.broker_queue import Replies
 from climate.compute.zones import provisioning, reporting
 from climate.service import events
+from climate.service.disk_space import DiskWatch
 from climate.settings import Settings
+from climate.store import failures
 from workers import rounds
 from workers.doorbell import (
     BUILD,
@@ -47,6 +49,10 @@ class Desk:
     @cached_property
     def deployment(self) -> Deployment:
         return bootstrap.build(self.settings, application="climate-worker", pool_size=3)
+
+    @cached_property
+    def disk(self) -> DiskWatch:
+        return DiskWatch(self.settings.home)
 
     @cached_property
     def name(self) -> str:
@@ -140,14 +146,17 @@ def register(app: Celery, desk: Desk) -> None:
         TEND_OUTSIDE: desk.tend_outside,
     }
     for name, work in tasks.items():
-        app.task(_guarded(name, work), name=name)
+        app.task(_guarded(name, work, desk.disk), name=name)
 
 
-def _guarded(name: str, work: Callable[..., None]) -> Callable[..., None]:
+def _guarded(name: str, work: Callable[..., None], disk: DiskWatch) -> Callable[..., None]:
     def task(*args: object) -> None:
         try:
             work(*args)
-        except Exception:
+        except Exception as error:
+            if failures.disk_full(error):
+                disk.note("the disk of the database")
+                return
             log.exception("task failed", task=name, args=[str(arg)[:60] for arg in args])
 
     task.__name__ = name.rpartition(".")[2]

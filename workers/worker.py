@@ -36,7 +36,7 @@ def main(settings: Settings, desk: Desk | None = None) -> int:
         ):
             if queue in names:
                 doorbell.send(app, task, [True] if task == doorbell.TEND_NETWORKS else [], queue, expires=60)
-        watch.begin(settings.redis_url, names)
+        watch.begin(settings, names)
 
     worker_ready.connect(begin, weak=False)
     worker = app.Worker(

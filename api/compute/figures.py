@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from climate.compute import Compute
 from climate.compute.cells import neighbours
-from climate.compute.store import cell_changes, cell_messages, cell_servers, child_zones, figures
+from climate.compute.store import cell_changes, cell_messages, cell_servers, child_zones, figures, network_hosts
 from climate.compute.zones.models import ChildZone
 from climate.connections import reading
 
@@ -21,8 +21,15 @@ def collect(compute: Compute) -> Iterator[Metric]:
     """Services and nodes by state, servers by status."""
     with reading(compute.engine) as conn:
         found = figures.read(conn, compute.now(conn), compute.down_seconds)
+        of_network = network_hosts.liveness(conn, compute.now(conn), compute.network.down_seconds)
         zones, now = child_zones.listed(conn), compute.now(conn)
     yield _by("climate_compute_services", "Compute services.", "state", found.services)
+    yield _by(
+        "climate_network_services",
+        "Network services.",
+        "state",
+        {"up": of_network.up, "down": of_network.known - of_network.up},
+    )
     yield _by("climate_compute_nodes", "Nodes that servers can be put on.", "state", found.nodes)
     yield _by("climate_compute_servers", "Servers.", "status", found.servers)
     yield from _of_zones(zones, now)

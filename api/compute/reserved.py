@@ -1,12 +1,12 @@
-"""Why a server that sleeps until its lease begins cannot do what it is asked: the lease is named."""
+"""Servers that sleep until their lease begins: what they refuse, and what their deletion does to the lease."""
 
 from api.compute import asked
-from api.current import climate, deployment
+from api.current import caller, climate, deployment
 from climate.compute import operations
 from climate.compute.errors import Conflict
 from climate.compute.server import RESERVED
 from climate.domain.status import EventKind
-from climate.service import leases
+from climate.service import boot, leases
 
 
 def explained(server_id: str, refusal: Conflict) -> Conflict:
@@ -17,3 +17,10 @@ def explained(server_id: str, refusal: Conflict) -> Conflict:
         return refusal
     start = lease.event(EventKind.START).due_at
     return Conflict(f"{refusal}: lease {lease.id} wakes it at {start:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def give_up(server_id: str) -> None:
+    """End the lease of a server that sleeps, before the server is deleted; Busy while the server is being woken."""
+    server = operations.get(deployment().compute, asked.path_id(server_id), asked.own_project())
+    if server.status == RESERVED:
+        boot.give_up(climate(), caller(), server.id)

@@ -9,6 +9,7 @@ from api.body import read_object
 from api.compute import (
     asked,
     cell_lease_boot,
+    reserved,
     server_body,
     server_query,
     server_view,
@@ -169,8 +170,9 @@ def describe(server_id: str) -> Body:
 
 @blueprint.delete("/servers/<server_id>")
 def delete(server_id: str) -> tuple[str, int]:
-    """Delete a server; it is seen until that is done."""
+    """Delete a server; it is seen until that is done.  The lease that would wake it ends with it."""
     asked.may_write()
+    reserved.give_up(server_id)
     operations.ask(compute(), who(server_id), DELETE)
     return "", 204
 

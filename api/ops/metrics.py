@@ -63,6 +63,7 @@ def _of_events(found: Figures) -> Iterator[Metric]:
     if found.claimed_ago is not None:
         text = "Since a poller last claimed what was due, or found nothing."
         yield _gauge("climate_poller_claimed_ago_seconds", text, found.claimed_ago)
+    yield from _of_workers(found)
     yield _gauge("climate_events_in_progress", "Events that somebody works on.", found.in_progress)
     yield _gauge("climate_events_retrying", "Open events that were tried in vain before.", found.retrying)
     yield _gauge("climate_events_failed", "Events in ERROR.", found.failed)
@@ -75,6 +76,16 @@ def _of_events(found: Figures) -> Iterator[Metric]:
     for quantile, seconds in found.lateness.items():
         late.add_metric([f"{quantile:g}"], seconds)
     yield late
+
+
+def _of_workers(found: Figures) -> Iterator[Metric]:
+    """Each queue that was ever read; an alarm is worth it when nobody reads one any more."""
+    alive = GaugeMetricFamily("climate_queue_workers", "Workers that read a queue.", labels=["queue"])
+    ago = GaugeMetricFamily("climate_queue_read_ago_seconds", "Since a worker last showed it.", labels=["queue"])
+    for name, (count, seconds) in found.queues.items():
+        alive.add_metric([name], count)
+        ago.add_metric([name], seconds)
+    yield from (alive, ago)
 
 
 def _of_pools(found: Mapping[Pool, Count]) -> Iterator[Metric]:

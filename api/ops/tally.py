@@ -1,8 +1,9 @@
 """Requests, counted in files that all processes of the web server share."""
 
 import os
+import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
@@ -26,6 +27,13 @@ Labels = tuple[str, str]
 
 MmapedDict: Any = mmap_dict.MmapedDict
 Collector: Any = multiprocess.MultiProcessCollector
+PAUSE = 30.0
+"""Seconds for which nothing is counted after the disk was full."""
+
+_SIZE = 1 << 16
+"""Bytes of a new file of figures."""
+_AROUND_KEY = 32
+"""Bytes that an entry has beside its key, at most."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 log = structlog.get_logger(__name__)
@@ -45,12 +53,16 @@ class Tally:
         self._folder = folder
         self._lock = Lock()
         self._pid = 0
+        self._again = 0.0
+        """When a disk that was full is written to again."""
         self._files: dict[str, Any] = {}
         self._begun: set[Sequence[str]] = set()
         finalize(self, _close, self._files)
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """One more request, answered after so many seconds; a disk that is full costs figures, not answers."""
+        if time.monotonic() < self._again:
+            return
         labels = (route, method if method in METHODS else "OTHER")
         try:
             with self._lock:
@@ -59,7 +71,8 @@ class Tally:
                 self._add("histogram", _sum(labels), seconds)
                 self._observe(_buckets(labels), seconds)
         except OSError as error:
-            log.warning("a request was not counted", reason=error.strerror)
+            self._again = time.monotonic() + PAUSE
+            log.warning("requests are not counted for a while", seconds=PAUSE, reason=error.strerror)
 
     def _observe(self, buckets: Sequence[str], seconds: float) -> None:
         """A scrape adds up the buckets, so one is raised; the others must be there, if only at nothing."""
@@ -87,10 +100,52 @@ class Tally:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         _forget_the_dead(self._folder)
-        for kind in ("counter", "histogram"):
-            self._files[kind] = MmapedDict(str(self._folder / f"{kind}_{token_hex(4)}_{pid}.db"))
+        made: dict[str, Any] = {}
+        try:
+            for kind in ("counter", "histogram"):
+                made[kind] = _made(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")
+        except OSError:
+            _discard(made)
+            raise
+        self._files.update(made)
         self._begun = set()
         self._pid = pid
+
+
+class ReservedDict(MmapedDict):  # type: ignore[misc]
+    """The library's file of figures, all of whose blocks are on the disk before they are written to.
+
+    A page of a mapped file for which a full disk has no block ends the process by SIGBUS.
+    """
+
+    def _init_value(self, key: str) -> None:
+        size, needed = self._capacity, self._used + len(key.encode()) + _AROUND_KEY
+        while needed > size:
+            size *= 2
+        if size > self._capacity:
+            _reserve(self._f.fileno(), size)
+        super()._init_value(key)
+
+
+def _made(path: Path) -> ReservedDict:
+    """Return a new file of figures; OSError where there is no room for it, and then there is none."""
+    try:
+        with path.open("xb") as file:
+            _reserve(file.fileno(), _SIZE)
+        return ReservedDict(str(path))
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _reserve(file: int, size: int) -> None:
+    os.posix_fallocate(file, 0, size)
+
+
+def _discard(files: Mapping[str, Any]) -> None:
+    for file in files.values():
+        file.close()
+        Path(file._fname).unlink(missing_ok=True)
 
 
 def install(app: Flask, folder: Path) -> None:

@@ -7,7 +7,8 @@ from flask import Blueprint, Response, current_app
 
 from api.auth import public
 from api.compute import figures as cloud_figures
-from api.current import climate, deployment
+from api.compute import service_health
+from api.current import climate, deployment, disk_watch
 from api.document import document
 from api.negotiation import answers
 from api.ops import metrics
@@ -29,11 +30,15 @@ def healthz() -> dict[str, str]:
 @blueprint.get("/readyz")
 @public
 def readyz() -> tuple[dict[str, Any], int]:
-    """Everything that is needed to serve is there; 503 when something is not."""
-    checks = health.readiness(climate())
-    ready = all(check.ok for check in checks)
+    """Everything that CLIMATE_READY_NEEDS names is there; 503 when something is not."""
+    checks = health.readiness(climate(), disk=disk_watch())
+    if checks[0].ok:
+        checks += service_health.checks(deployment().compute)
+    settings = climate().settings
     told = {check.name: {"ok": check.ok, "detail": check.detail} for check in checks}
-    return {"status": "ready" if ready else "not ready", "checks": told}, 200 if ready else 503
+    if health.missing(checks, settings):
+        return {"status": "not ready", "checks": told}, 503
+    return {"status": "ready" if all(check.ok for check in checks) else "degraded", "checks": told}, 200
 
 
 @blueprint.get("/metrics")

@@ -17,8 +17,8 @@ from climate.domain.policy import require
 
 PREFIX = "/reservation/v1"
 
-ALWAYS = (400, 401, 403, 406, 429, 503)
-"""Refusals that any request may meet: its headers or query, its token, its role, too many tries, a busy database."""
+ALWAYS = (400, 401, 403, 406, 429, 503, 507)
+"""Refusals that any request may meet: its headers or query, its token, its role, a database that is busy or full."""
 
 WITH_BODY = (413, 415)
 

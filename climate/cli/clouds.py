@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from climate.cli.failures import NOT_ALLOWED, USAGE, Failure
+from climate.file_errors import UNREADABLE, told
 
 DEFAULT = "climate"
 
@@ -62,10 +63,12 @@ def _clouds(path: Path) -> Mapping[str, Any]:
         return {}
     except PermissionError:
         raise Failure(f"{path} cannot be read", NOT_ALLOWED, "run this as the user who owns it") from None
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as wrong:
-        raise Failure(f"{path} is not usable: {wrong}".replace("\n", " "), USAGE, "correct it") from None
-    clouds = content.get("clouds") if isinstance(content, dict) else None
-    return clouds if isinstance(clouds, dict) else {}
+    except UNREADABLE as wrong:
+        raise Failure(f"{path} is not usable: {told(wrong)}", USAGE, "correct it, or move it away") from None
+    clouds = content.get("clouds") if isinstance(content, dict) else content
+    if clouds is not None and not isinstance(clouds, dict):
+        raise Failure(f"{path} is not usable: a mapping named clouds is expected", USAGE, "correct it, or move it away")
+    return clouds or {}
 
 
 def _from_variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -13,14 +13,15 @@ from climate.cli.failures import Failure
 from climate.cli.journal import engine_room
 from climate.cli.session import Session
 from climate.connections import reading
-from climate.embedded import StoreError, running
+from climate.embedded import StoreError, running, serving
 from climate.embedded.binaries import choose_postgres, choose_valkey
 
 GOOD, FAIR, BAD = "good", "fair", "BAD"
 LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
 """Bytes under which the disk is too full, or nearly."""
 CLOCK_SECONDS = 2.0
-BEAT_SECONDS = 30.0
+OF_WEB = ("compute", "network", "zones")
+"""Checks that the web process makes and the doctor repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def database(session: Session) -> list[Finding]:
 
 
 def _database(climate: Any) -> list[Finding]:
-    from climate.store import beats
+    from climate.service import process_health
 
     with reading(climate.engine) as conn:
         began = time.time()
@@ -99,11 +100,14 @@ def _database(climate: Any) -> list[Finding]:
             Finding("clock", GOOD if abs(off) < CLOCK_SECONDS else BAD, f"{off:+.1f} s from the database's"),
             _migrations(conn),
         ]
-        beat = beats.latest(conn, "poller") if findings[-1].level == GOOD else None
-    if beat is None:
-        return [*findings, Finding("poller", BAD, "none was heard of")]
-    age = (now - beat).total_seconds()
-    return [*findings, Finding("poller", GOOD if age < BEAT_SECONDS else BAD, f"heard of {age:.0f} s ago")]
+        if findings[-1].level == GOOD:
+            findings += map(_finding, process_health.checks(climate, conn, now))
+    return findings
+
+
+def _finding(check: Any) -> Finding:
+    """Return what the doctor says of a check of readiness."""
+    return Finding(check.name, BAD if not check.ok else FAIR if check.warns else GOOD, check.detail)
 
 
 def _set_aside(climate: Any) -> list[Finding]:
@@ -181,14 +185,26 @@ def broker(session: Session) -> list[Finding]:
 
 
 def web(session: Session) -> list[Finding]:
-    """Whether the APIs answer, and are ready."""
-    url = session.settings.base_url
+    """Whether the APIs answer, are ready, and what they know of the services of the bundled cloud."""
+    url = _web_address(session)
     try:
         answer = httpx.get(f"{url}/readyz", timeout=10.0, trust_env=False)
     except httpx.HTTPError as error:
         return [Finding("web", BAD, f"{url} does not answer ({type(error).__name__})")]
-    says = " ".join(answer.text.split())[:200]
-    return [Finding("web", GOOD if answer.status_code == 200 else BAD, f"{url}: {answer.status_code} {says}")]
+    try:
+        checks = answer.json()["checks"]
+        wrong = [f"{name}: {check['detail']}" for name, check in checks.items() if not check["ok"]]
+        says = "; ".join([f"{url}: {answer.json()['status']}", *wrong])[:400]
+        known = [(name, checks[name]["ok"], checks[name]["detail"]) for name in OF_WEB if name in checks]
+    except (ValueError, LookupError, TypeError):
+        return [Finding("web", BAD, f"{url}: {answer.status_code}, and what answers there is not climate")]
+    found = [Finding(name, GOOD if ok is True else BAD, str(detail)) for name, ok, detail in known]
+    return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *found]
+
+
+def _web_address(session: Session) -> str:
+    """The public URL that is set, or where the `climate up` of this home serves, or where it would by the settings."""
+    return session.settings.public_url.rstrip("/") or serving(session.settings.home) or session.settings.base_url
 
 
 def sign_in(session: Session) -> list[Finding]:

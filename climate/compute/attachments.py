@@ -130,6 +130,15 @@ def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
         raise VirtError(str(error)) from None
 
 
+def release(compute: Compute, server_id: str) -> None:
+    """Unmount here what a server has, as it goes elsewhere or is there already; VirtError while it is in use."""
+    with reading(compute.engine) as conn:
+        found = rows.of_server(conn, server_id)
+    for one in found:
+        with suppress(BadRequest):
+            storage.release(volumes.directory(compute).home(one.backend, one.id))
+
+
 def settle(compute: Compute, server: Server, *, done: bool) -> None:
     """Record that a guest has its volumes, and no others; `done` False: that they could not be changed."""
     with compute.engine.begin() as conn:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import structlog
 
-from climate.compute import guests, live_moving, plugging, shared_home
+from climate.compute import attachments, guests, live_moving, plugging, shared_home
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, EVACUATION, Migration
@@ -64,6 +64,7 @@ def _clear(compute: Compute, migration: Migration) -> None:
             return
         if not _is_home(compute, server):
             compute.driver.delete(migration.server_id)
+            attachments.release(compute, migration.server_id)
         now = compute.now(conn)
         if not rows.free(conn, migration.id, now):
             return  # another process was quicker
@@ -100,6 +101,7 @@ def _end(compute: Compute, seen: Whereabouts) -> None:
             compute.driver.stop(replace(guests.guest(compute, server), node=seen.held_node or ""), kindly=False)
         elif server.migration_id is None:
             compute.driver.delete(server.id)
+            attachments.release(compute, server.id)
             log.info("a server that is elsewhere by now is gone", server=server.id)
 
 

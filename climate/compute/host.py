@@ -127,3 +127,15 @@ class Service:
     beat_at: datetime
     zone: str | None
     """That all of its nodes are in; None: they name none, or several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """How many services of a kind were heard of lately."""
+
+    known: int
+    last: datetime | None
+    """When the last of them was heard of; None where none ever was."""
+    longest: datetime | None
+    """When the one was heard of that has been silent for the longest time."""
+    up: int

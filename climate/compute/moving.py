@@ -17,9 +17,9 @@ from pathlib import Path
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute import attachments, fault, heartbeat, images, plugging, shared_home, storage, volumes
+from climate.compute import attachments, fault, heartbeat, images, plugging, shared_home
 from climate.compute.context import Compute
-from climate.compute.errors import BadRequest, VirtError
+from climate.compute.errors import VirtError
 from climate.compute.migration import (
     CANCELLED,
     CONFIRMED,
@@ -46,7 +46,6 @@ from climate.compute.server import (
 )
 from climate.compute.store import migrations as rows
 from climate.compute.store import retries, servers, wishes
-from climate.compute.store import volumes as volume_rows
 from climate.compute.work import Work
 from climate.connections import reading
 
@@ -86,7 +85,7 @@ def leave_again(work: Work) -> bool:
         plugging.unplug(work.compute, work.server)
     else:
         work.clear()
-    _release_volumes(work)
+    attachments.release(work.compute, work.server.id)
     return True
 
 
@@ -109,7 +108,7 @@ def _leave(work: Work, migration: Migration) -> None:
     if not shared_home.has(work.compute, migration.dest_host):
         images.carry(work.compute, work.guest, migration.file, work.check)
     work.check()
-    _release_volumes(work)
+    attachments.release(work.compute, work.server.id)
     plugging.unplug(work.compute, work.server)
 
 
@@ -153,14 +152,6 @@ def check_volumes(work: Work) -> None:
     for one in attachments.of_guest(work.compute, work.server):
         if not one.home.is_dir():
             raise VirtError(f"the volume {one.id} is not to be had at {work.compute.service_host}: share the volumes")
-
-
-def _release_volumes(work: Work) -> None:
-    with reading(work.compute.engine) as conn:
-        found = volume_rows.of_server(conn, work.server.id)
-    for one in found:
-        with suppress(BadRequest):
-            storage.release(volumes.directory(work.compute).home(one.backend, one.id))
 
 
 def done(compute: Compute, server: Server, worker: str) -> bool | None:

@@ -13,6 +13,7 @@ from climate.compute.cluster_spec import ClusterSpec
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
 from climate.compute.node_entry import node_spec
+from climate.file_errors import UNREADABLE, told
 
 FILE = "nodes.yaml"
 
@@ -74,8 +75,8 @@ def read(home: Path, file: str = FILE) -> list[NodeSpec]:
         entries = yaml.safe_load((home / file).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise VirtError(f"{file} cannot be read: {error}") from error
+    except UNREADABLE as error:
+        raise VirtError(f"{home / file} cannot be read: {told(error)}; a list of nodes in YAML is expected") from error
     if not isinstance(entries or [], list):
         raise VirtError(f"{file} must be a list of nodes")
     specs = [node_spec(entry) for entry in entries or []]

@@ -102,6 +102,13 @@ class Unavailable(ClimateError):
     """Seconds after which another try makes sense."""
 
 
+class DiskFull(Unavailable):
+    """The disk of the database is full; nothing was changed. An operator has to free some space."""
+
+    retry_after = 60
+    """Seconds after which another try makes sense."""
+
+
 class NoVerdict(Unavailable):
     """The service that has to agree to leases gives no usable answer; nothing was changed."""
 

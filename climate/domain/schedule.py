@@ -25,6 +25,7 @@ from climate.domain.status import (
     ERROR,
     EVENT_MOVES,
     IN_PROGRESS,
+    MISSED,
     SKIPPED,
     UNDONE,
     EventKind,
@@ -211,7 +212,7 @@ def pass_over(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact
     """The event came too late to be run."""
     if why is Verdict.MISSED:
         late = f"missed: the lease was over at {lease.period.end:%Y-%m-%d %H:%M:%S} UTC, before it could be started"
-        return facts.EventFailed(event_id, now, "MISSED", late)
+        return facts.EventFailed(event_id, now, MISSED, late)
     return facts.EventSkipped(event_id, now, SKIPPED, "the lease was over before it could be run")
 
 

@@ -65,6 +65,9 @@ class PartState(StrEnum):
 CANCELLED, SKIPPED = "CANCELLED", "SKIPPED"
 """Outcomes of events that are DONE without having been run."""
 
+MISSED = "MISSED"
+"""Outcome of a start in ERROR that came when its lease was over."""
+
 UNDONE, IN_PROGRESS, DONE, ERROR = EventStatus
 
 EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {

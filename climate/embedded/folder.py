@@ -19,6 +19,8 @@ from climate.embedded.guard import started_at
 
 LONGEST_SOCKET = 103
 """Bytes of a socket's path that every system takes."""
+WEB = "web.url"
+"""The file in the home with the address of the web process."""
 LONGEST_NAME = len("/.s.PGSQL.5432.lock")
 
 
@@ -159,9 +161,24 @@ def publish(home: Path, stores: Stores) -> None:
     new.replace(home / "stores.json")
 
 
+def publish_web(home: Path, url: str) -> None:
+    """Tell other commands in this home where the web process answers."""
+    (home / WEB).write_text(f"{url}\n", encoding="utf-8")
+
+
 def withdraw(home: Path) -> None:
-    """The stores of this home do not answer any more."""
+    """The stores and the web process of this home do not answer any more."""
     (home / "stores.json").unlink(missing_ok=True)
+    (home / WEB).unlink(missing_ok=True)
+
+
+def serving(home: Path) -> str | None:
+    """The address of the web process of a `climate up` that runs in this home now, if there is one."""
+    try:
+        address = (home / WEB).read_text(encoding="utf-8").strip()
+        return address if address and _owner((home / "lock").read_bytes()) else None
+    except (OSError, ValueError):
+        return None
 
 
 def running(home: Path) -> Stores | None:

@@ -16,6 +16,7 @@ from climate.embedded.folder import give_to, socket_folder
 from climate.embedded.guard import started_at
 from climate.embedded.placing import Place, place
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
+from climate.file_errors import told
 
 USER = DATABASE = "climate"
 PORT = 5432
@@ -132,8 +133,11 @@ def _program(data: Path, sockets: Path, where: Place, lock: int) -> Program:
 def _url(folder: Path, sockets: Path) -> str:
     try:
         password = (folder / "password").read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise StoreError(f"{folder / 'password'} cannot be read: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = told(error)
+        raise StoreError(
+            f"{folder / 'password'} cannot be read: {why}; the password of the database is there"
+        ) from None
     where = urlencode({"host": str(sockets), "port": PORT}, quote_via=quote, safe="")
     return f"postgresql://{USER}:{quote(password, safe='')}@/{DATABASE}?{where}"
 

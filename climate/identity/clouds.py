@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from climate.file_errors import UNREADABLE, told
 from climate.identity import private
 from climate.identity.people import DOMAIN_NAME
 
@@ -32,8 +33,8 @@ def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[
     """
     try:
         present = _read(path)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError):
-        echo(f"{path} cannot be read and was left alone; move it away to get a new one")
+    except UNREADABLE as error:
+        echo(f"{path} cannot be read and was left alone: {told(error)}; move it away to get a new one")
         return
     wanted = dict(present.get("clouds") or {})
     for cloud, user in USERS.items():
@@ -51,7 +52,7 @@ def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[
 def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    present = yaml.safe_load(path.read_text())
+    present = yaml.safe_load(path.read_text(encoding="utf-8"))
     if present is None:
         return {}
     if not isinstance(present, dict) or not isinstance(present.get("clouds") or {}, dict):

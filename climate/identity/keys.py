@@ -1,16 +1,28 @@
 """The keys that tokens and other secrets are sealed with: files of which the newest seals and all open."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import Lock
 from time import monotonic
 
+import structlog
 from cryptography.fernet import Fernet, MultiFernet
+
+from climate.file_errors import told
+from climate.settings import SettingError
+
+log = structlog.get_logger(__name__)
 
 KEPT = 3
 """Keys that are kept when a new one is made.  Make one no more often than every half life of a token."""
+
+EXPECTED = "32 bytes in URL-safe base64 are expected, as climate wrote them: put back a copy, or move the file away"
+WRITABLE = "CLIMATE_HOME has to be a folder that climate may write to"
+
+_NUMBERED = re.compile(r"-[0-9]{6}\.key\Z")
 
 LOOK_AGAIN = 1.0
 """Seconds after which a process looks whether another has made a key or taken one away."""
@@ -52,21 +64,49 @@ class KeyRing:
             names = self._listing()
         if present is not None and names == self._names:
             return present
-        fernet = MultiFernet([Fernet((self._folder / name).read_bytes()) for name in names])
+        try:
+            fernet = MultiFernet([_key(self._folder / name) for name in names])
+        except SettingError as error:
+            if present is None:
+                raise
+            log.error("a key is not used", reason=str(error))
+            return present
         self._names = names
         return fernet
 
     def _listing(self) -> tuple[str, ...]:
-        return tuple(sorted((path.name for path in self._folder.glob(f"{self._name}-*.key")), reverse=True))
+        names = (path.name for path in self._folder.glob(f"{self._name}-*.key"))
+        return tuple(sorted((name for name in names if _NUMBERED.search(name)), reverse=True))
 
     def _make(self, number: int) -> None:
         """Whole or not at all, and never over a key that another process has just made."""
+        try:
+            self._write(self._folder / f"{self._name}-{number:06}.key")
+        except OSError as error:
+            raise SettingError(f"no key can be written in {self._folder}: {told(error)}; {WRITABLE}") from error
+
+    def _write(self, path: Path) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=self._folder, prefix=".new-") as file:
             file.write(Fernet.generate_key())
             file.flush()
             os.fsync(file.fileno())
             try:
-                os.link(file.name, self._folder / f"{self._name}-{number:06}.key")
+                os.link(file.name, path)
             except FileExistsError:
                 return
+
+
+def check(folder: Path) -> None:
+    """SettingError for a key in a folder that cannot be used; none is made."""
+    for path in sorted(folder.glob("*.key")):
+        if _NUMBERED.search(path.name):
+            _key(path)
+
+
+def _key(path: Path) -> Fernet:
+    try:
+        return Fernet(path.read_bytes())
+    except (OSError, ValueError) as error:
+        why = told(error) if isinstance(error, OSError) else "it is no key"
+        raise SettingError(f"{path} cannot be used: {why}; {EXPECTED}") from error

@@ -9,11 +9,12 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from climate.domain.policy import ADMIN, MEMBER
+from climate.file_errors import told
 from climate.identity import clouds, private
 from climate.identity.people import Project, User, Who
 from climate.identity.service import Identity
 from climate.identity.store import assignments, locks, projects, users
-from climate.settings import Settings
+from climate.settings import SettingError, Settings
 
 USERS = {"admin": ADMIN, "demo": MEMBER}
 """User, and project of the same name -> its role there."""
@@ -64,9 +65,12 @@ def _password(home: Path, name: str) -> str:
 
 def _kept(home: Path, name: str) -> str | None:
     try:
-        return _file(home, name).read_text().strip() or None
+        return _file(home, name).read_text(encoding="utf-8").strip() or None
     except FileNotFoundError:
         return None
+    except (OSError, UnicodeDecodeError) as error:
+        why = f"{told(error)}; the password of user {name} is expected there, in one line"
+        raise SettingError(f"{_file(home, name)} cannot be read: {why}") from error
 
 
 def _file(home: Path, name: str) -> Path:

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from climate.embedded import StoreError, guard
 from climate.embedded.account import libc
-from climate.embedded.folder import Stores, locked, publish, withdraw
+from climate.embedded.folder import Stores, locked, publish, publish_web, withdraw
 from climate.embedded.spawn import Program
 from climate.embedded.stores import START_SECONDS, Store, own_stores, urls
 from climate.runner.child import Child
@@ -147,6 +147,7 @@ class _Stack:
             supervisor.add(_program(name, words, environ))
         if _has_web(commands):
             supervisor.wait_for(lambda: _is_healthy(self._settings), READY_SECONDS, "the web process")
+            publish_web(self._settings.home, _local_url(self._settings))
             self._console.say(f"climate is ready at {self._settings.base_url}")
         else:
             self._console.say(f"climate runs {', '.join(commands)}")
@@ -201,9 +202,18 @@ def _check_port(settings: Settings) -> None:
         raise GaveUp(f"{where} cannot be used ({error.strerror}); choose another with --port or CLIMATE_PORT") from None
 
 
+def _here(host: str) -> str:
+    """The address at which this machine reaches what listens on `host`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+
+
+def _local_url(settings: Settings) -> str:
+    host = _here(settings.host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
 def _is_healthy(settings: Settings) -> bool:
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
-    one = http.client.HTTPConnection(host, settings.port, timeout=2)
+    one = http.client.HTTPConnection(_here(settings.host), settings.port, timeout=2)
     try:
         one.request("GET", "/healthz")
         return one.getresponse().status == 200

@@ -13,7 +13,9 @@ from sqlalchemy import Connection
 
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
+from climate.domain import schedule
 from climate.domain.errors import Conflict, InvalidInput, Undecided
+from climate.domain.facts import ReservationChanged
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
@@ -22,6 +24,7 @@ from climate.service import leases
 from climate.service.dates import read as read_date
 from climate.service.leases import Order
 from climate.service.unit import work
+from climate.spec import GIVEN_UP
 from climate.store import leases as stored
 
 log = structlog.get_logger(__name__)
@@ -92,6 +95,31 @@ def reserve(
     except BaseException:
         _drop(climate, server_id)
         raise
+
+
+def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
+    """End the lease of a server that sleeps and is to be deleted, or its reservation where the lease has others.
+
+    Returns the lease as it is then; None where no lease waits to wake the server.  Busy while one of its events is
+    in progress.
+    """
+    lease = leases.of_resource(climate, server_id)
+    if lease is None or lease.gone or lease.deleting or lease.event(EventKind.START).carried_out:
+        return None
+    left = [r for r in lease.reservations if r.resource_id != server_id and not r.spec.get(GIVEN_UP)]
+    if not left:
+        return leases.delete(climate, caller, lease.id)
+    require(caller, "leases:put")
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        present = stored.get(conn, lease.id, project_id=leases.scope(caller), lock=True)
+        schedule.refuse_while_running(present)
+        now = climate.now(conn)
+        own = next(r for r in present.reservations if r.resource_id == server_id)
+        spec = {**own.spec, GIVEN_UP: True}
+        return stored.record(conn, caller, present, ReservationChanged(now, own.id, spec, own.holds))
+
+    return work(climate, act)
 
 
 def _check_here(climate: Climate) -> None:

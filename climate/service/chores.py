@@ -45,7 +45,7 @@ def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
         try:
             _forget(climate, forget, alive)
         except (Unavailable, *failures.ERRORS) as error:
-            log.warning("old rows are kept for now", rows=name, error=type(error).__name__)
+            log.warning("old rows are kept for now", rows=name, error=failures.reason(error))
 
 
 def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> None:

@@ -226,7 +226,10 @@ def _rescue(climate: Climate, by: str, limit: int, event_id: UUID | None = None)
                 facts = facts_of(conn, lease, Message(one.event_id, one.token), by, outcome, now)
                 happened.setdefault(one.lease_id, []).extend(facts)
                 count += 1
-        leases.record_many(conn, system(by), [(found[lease_id], facts) for lease_id, facts in happened.items()])
+        changes = [(found[lease_id], facts) for lease_id, facts in happened.items()]
+        settled = leases.record_many(conn, system(by), changes)
+        turns = [Turn(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
+        notices.tell(conn, now, *(notice for turn in turns for notice in telling.of_start(turn)))
         if count:
             claims.wake_poller(conn)
             log.warning("events rescued from lost workers", count=count)

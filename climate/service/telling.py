@@ -8,7 +8,7 @@ from climate.domain import pools
 from climate.domain.lease import Lease
 from climate.domain.notices import Notice
 from climate.domain.pools import Move, OnEnd, Pool, Turn
-from climate.domain.status import EventKind
+from climate.domain.status import MISSED, EventKind
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -20,9 +20,14 @@ FATE = {
 
 
 def of_lease(turn: Turn) -> Iterator[Notice]:
-    """Yield the notices to the owner: a hold's expiry, missing hosts, additional events, before_end, grace, the end."""
+    """Yield the notices to the owner.
+
+    They tell of a start that was missed, a hold's expiry, missing hosts, additional events, before_end, grace and the
+    end.
+    """
     lease = turn.after
     started = lease.event(EventKind.START).carried_out
+    yield from of_start(turn)
     yield from _degraded(turn)
     if turn.did(EventKind.EXPIRE):
         yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was held and not confirmed in time: it is gone")
@@ -41,6 +46,17 @@ def of_lease(turn: Turn) -> Iterator[Notice]:
         yield _notice(lease, "lease.grace", over)
     if turn.did(EventKind.END) and started:
         yield _notice(lease, "lease.ended", f"Lease {lease.name} has ended")
+
+
+def of_start(turn: Turn) -> Iterator[Notice]:
+    """Yield that a lease was over before it could be started: its owner would learn of it from nothing else."""
+    lease, start = turn.after, turn.after.event(EventKind.START)
+    if start.outcome != MISSED or turn.before.event(EventKind.START).outcome == MISSED:
+        return
+    period = f"from {_said(lease.period.start)} to {_said(lease.period.end)}"
+    why = "climate did not run in that time, or had no worker for it"
+    body = {"start_date": lease.period.start.isoformat(), "reason": why}
+    yield _notice(lease, "lease.missed", f"Lease {lease.name} was never started: it was {period}, and {why}", body)
 
 
 def _degraded(turn: Turn) -> Iterator[Notice]:

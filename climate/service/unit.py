@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from climate.context import Climate
-from climate.domain.errors import Unavailable, Undecided
+from climate.domain.errors import DiskFull, Unavailable, Undecided
 from climate.store import failures, locks
 from climate.store.availability import TryPatiently
 from climate.store.locks import HostsInUse
@@ -38,6 +38,8 @@ def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
         except _InCommit as error:
             raise Undecided() from error.__cause__
         except SQLAlchemyError as error:
+            if failures.disk_full(error):
+                raise DiskFull() from error
             if not failures.passing(error):
                 raise
             if turn == TRIES or not isinstance(error, DBAPIError):

@@ -1,15 +1,29 @@
 """Signs of life of the processes, for readiness and for operators."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.care_tables import beats
 from climate.store.portions import drop
 
 FORGOTTEN = timedelta(hours=1)
+
+QUEUE = "queue:"
+"""Roles of workers begin with it; the name of a queue that the worker reads follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBeat:
+    """Signs of life of the workers that read one queue."""
+
+    at: datetime
+    """The last one."""
+    alive: int
+    """Workers that were heard of lately."""
 
 
 def beat(conn: Connection, roles: Sequence[str], process: str, now: datetime) -> None:
@@ -24,6 +38,19 @@ def latest(conn: Connection, role: str) -> datetime | None:
     return last
 
 
+def by_queue(conn: Connection, alive_since: datetime) -> dict[str, QueueBeat]:
+    """Return for each queue when a worker that reads it was last heard of, and how many were since a moment."""
+    alive = func.count().filter(beats.c.at >= alive_since)
+    query = select(beats.c.role, func.max(beats.c.at), alive).where(beats.c.role.startswith(QUEUE, autoescape=True))
+    found = conn.execute(query.group_by(beats.c.role))
+    return {role.removeprefix(QUEUE): QueueBeat(at, count) for role, at, count in found}
+
+
 def forget_old(conn: Connection, now: datetime) -> int:
-    """Delete a portion of the processes that were not heard of for long; how many."""
-    return drop(conn, beats, beats.c.at < now - FORGOTTEN)
+    """Delete a portion of the processes that were not heard of for long; how many.
+
+    The last sign of life of each role stays: it says since when there is none.
+    """
+    later = beats.alias("later")
+    is_outlived = exists().where(later.c.role == beats.c.role, later.c.at > beats.c.at)
+    return drop(conn, beats, (beats.c.at < now - FORGOTTEN) & is_outlived)

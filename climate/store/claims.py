@@ -94,6 +94,13 @@ def unbegun(conn: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in found}
 
 
+def longest_unbegun(conn: Connection) -> dict[str, datetime]:
+    """Return for each queue since when an event was rung for and not begun; queues without one are left out."""
+    mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
+    found = conn.execute(select(claims.c.queue, func.min(claims.c.claimed_at)).where(mine).group_by(claims.c.queue))
+    return {row[0]: row[1] for row in found}
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How long a claim lives without a heartbeat, and how long the work may take with them."""

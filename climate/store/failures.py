@@ -4,11 +4,30 @@ import psycopg
 from sqlalchemy import exc
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 
+from climate.domain.errors import DiskFull
+
 ERRORS = (exc.SQLAlchemyError, psycopg.Error)
 """Whatever the database or the way to it may raise."""
 
 PASSING = frozenset({"40001", "40P01", "23P01", "55P03", "57014", "25P03", "25006", "57P01", "57P02", "57P03", "53300"})
 """Serialization, deadlock, exclusion, lock and statement time-outs, server read-only, ending or full."""
+
+NO_ROOM = "53100"
+"""Postgres cannot write: its disk is full."""
+
+
+def disk_full(error: BaseException) -> bool:
+    """The disk of the database is full: nothing was changed, and another try is in vain until there is room."""
+    if isinstance(error, DiskFull):
+        return True
+    if isinstance(error, DBAPIError):
+        return sqlstate(error) == NO_ROOM
+    return isinstance(error, psycopg.Error) and error.sqlstate == NO_ROOM
+
+
+def reason(error: BaseException) -> str:
+    """The name of an error for the log; a full disk is called so."""
+    return "the disk of the database is full" if disk_full(error) else type(error).__name__
 
 
 def passing(error: BaseException) -> bool:

@@ -1,6 +1,7 @@
 """The engine's figures, as an operator wants to see them on a curve."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Uuid, cast, func, select
@@ -17,6 +18,9 @@ COUNTED = 100_000
 RECENT = timedelta(minutes=5)
 RETRIED_WITHIN = timedelta(minutes=10)
 """No event that is put back waits longer than this."""
+
+ALIVE = timedelta(seconds=45)
+"""A worker that was heard of so long ago counts as one that reads its queues."""
 
 QUANTILES = (0.5, 0.99, 1.0)
 
@@ -38,6 +42,8 @@ class Figures:
     """Since a poller has claimed what is due, or found nothing; None where none ever has."""
     lateness: dict[float, float]
     """Quantile -> how late the events claimed in the last minutes were; empty when there were none."""
+    queues: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    """Queue -> workers heard of lately that read it, and seconds since one of them was."""
     set_aside: int = 0
     """Leases that no poller looks at until they are mended."""
 
@@ -57,8 +63,21 @@ def read(conn: Connection, now: datetime) -> Figures:
     claimed = beats.latest(conn, "poller")
     ago = max(0.0, (now - claimed).total_seconds()) if claimed else None
     return Figures(
-        due, oldest_due, in_progress, failed, again + waiting, ago, _lateness(conn, now), set_aside.count(conn)
+        due,
+        oldest_due,
+        in_progress,
+        failed,
+        again + waiting,
+        ago,
+        _lateness(conn, now),
+        _queues(conn, now),
+        set_aside.count(conn),
     )
+
+
+def _queues(conn: Connection, now: datetime) -> dict[str, tuple[int, float]]:
+    found = beats.by_queue(conn, now - ALIVE)
+    return {name: (beat.alive, max(0.0, (now - beat.at).total_seconds())) for name, beat in found.items()}
 
 
 def _lateness(conn: Connection, now: datetime) -> dict[float, float]:

@@ -19,6 +19,7 @@ from climate.cloud import (
 )
 from climate.domain.errors import Conflict, NotFound
 from climate.plugin import Allocation, Ask, Lent
+from climate.spec import GIVEN_UP
 from climate.store import leases
 
 ACTIONS = ("create_image", "suspend", "delete")
@@ -54,6 +55,8 @@ class SleepingServer:
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         server = self._lent(cloud, lent)
+        if server is None and lent.reservation.spec.get(GIVEN_UP):
+            return
         if server is None:
             raise Refused(f"server {lent.reservation.resource_id} does not exist any more")
         if server.status == RESERVED:

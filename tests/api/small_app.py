@@ -42,11 +42,16 @@ class FewFilesWorker(BufferingWorker):
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Answer with the path and how long the body is; `/hold` waits for a lock on a file."""
+    """Answer with the path and how long the body is; `/hold` waits for a lock on a file, and `.../file` is long."""
     path = environ["PATH_INFO"]
     if path.startswith("/hold/"):
         with open(os.environ["HOLD"], "rb") as held:
             fcntl.flock(held, fcntl.LOCK_SH)
+    if path.endswith("/file"):
+        file = open(os.environ["HOLD"] + ".large", "rb")  # noqa: SIM115  (the server closes it)
+        start_response("200 OK", [("Content-Length", str(os.fstat(file.fileno()).st_size))])
+        sent: Iterable[bytes] = environ["wsgi.file_wrapper"](file)
+        return sent
     size = len(environ["wsgi.input"].read())
     answer = f"{path} {size}".encode()
     start_response("200 OK", [("Content-Length", str(len(answer)))])

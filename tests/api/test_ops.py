@@ -14,7 +14,9 @@ from sqlalchemy import text
 from api.ops.tally import Tally
 from climate.domain.pools import Pool
 from climate.service import health
+from climate.settings import SettingError, Settings
 from climate.store.engine import connect
+from tests import apps
 from tests.api.echo import with_echo
 from tests.identity.place import Asker, Place
 
@@ -60,10 +62,46 @@ def test_alive_needs_nothing(app: Flask) -> None:
 def test_ready_tells_what_is_missing_and_names_no_address(app: Flask, here: Place) -> None:
     answer = Asker(app).ask("GET", "/readyz")
     assert answer.status_code == 503
-    assert answer.json["checks"].keys() == {"database", "migrations", "poller", "events", "clock", "broker"}
+    assert answer.json["checks"].keys() == {
+        "database",
+        "migrations",
+        "poller",
+        "events",
+        "workers",
+        "clock",
+        "broker",
+        "disk",
+    }
     assert answer.json["checks"]["database"]["ok"]
     assert not answer.json["checks"]["poller"]["ok"]
     assert "postgres" not in answer.text
+
+
+def test_no_worker_for_a_queue_is_not_ready_and_is_named(here: Place, beating: Any) -> None:
+    beating(1)
+    found = {check.name: check for check in health.readiness(here.climate)}["workers"]
+    assert not found.ok
+    assert found.detail == "no worker reads events (never heard of): start `climate worker`"
+    seen = []
+    for age in (1, 40, 50):
+        with here.identity.engine.begin() as conn:
+            conn.execute(text("DELETE FROM beats WHERE role LIKE 'queue:%'"))
+            conn.execute(text(BEAT.replace("'poller'", "'queue:events'").format(age)))
+        seen.append(checks(here)["workers"])
+    assert seen == [True, True, False]
+
+
+def test_only_the_checks_that_are_set_make_it_unready(here: Place) -> None:
+    settings = replace(here.settings, ready_needs="database, clock")
+    alone = Asker(apps.app_of(replace(here, settings=settings, climate=replace(here.climate, settings=settings))))
+    answer = alone.ask("GET", "/readyz")
+    assert (answer.status_code, answer.json["status"]) == (200, "degraded")
+    assert not answer.json["checks"]["workers"]["ok"]
+
+
+def test_a_check_that_is_unknown_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SettingError, match="CLIMATE_READY_NEEDS: there is no check pollers; there are database,"):
+        health.needed(Settings(ready_needs="database, pollers"))
 
 
 def test_a_poller_is_ready_while_it_beats(here: Place, beating: Any) -> None:
@@ -103,7 +141,7 @@ def test_without_a_database_it_is_not_ready_but_alive_and_says_only_that(here: P
     app = with_echo(replace(here, climate=replace(here.climate, engine=away)))
     answer = Asker(app).ask("GET", "/readyz")
     assert answer.status_code == 503
-    assert answer.json["checks"].keys() == {"database", "broker"}
+    assert answer.json["checks"].keys() == {"database", "broker", "disk"}
     assert Asker(app).ask("GET", "/healthz").status_code == 200
 
 

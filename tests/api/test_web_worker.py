@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector, SelectorKey
+from threading import Event
 from typing import BinaryIO
 
 import pytest
@@ -17,7 +18,7 @@ from gunicorn.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.request_framing import LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
+from climate.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
 from climate.web_worker import BufferingWorker
 
 ROOT = Path(__file__).parents[2]
@@ -26,12 +27,16 @@ CLOSE = b"GET /%s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 POST = b"POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 CHUNKED = b"POST /body HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 SECONDS = 15.0
+LARGE = 64 * 1024 * 1024
+DOWNLOAD = b"GET /image/v2/images/%s/file HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 @contextmanager
 def server(home: Path, worker: str, *more: str) -> Iterator[int]:
     """gunicorn with one process of two threads, on a port; `more` options."""
     (home / "hold").touch()
+    with (home / "hold.large").open("wb") as large:
+        large.truncate(LARGE)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
     words = ["--worker-class", worker, "--threads", "2", "--keep-alive", "75", "--bind", f"127.0.0.1:{port}", *more]
@@ -152,6 +157,7 @@ def _events(poller: DefaultSelector, count: int) -> list[SelectorKey]:
 
 def test_a_long_body_that_comes_too_slowly_is_given_up(tmp_path: Path) -> None:
     with server(tmp_path, "tests.api.small_app.HurryingWorker") as port, client(port, POST % (3 * LONGEST_BODY)) as one:
+        one.sendall(b"x" * FIRST_PIECE)
         one.settimeout(0.1)
         begun = time.monotonic()
         while not _closed(one):
@@ -281,6 +287,55 @@ def test_a_client_that_asks_first_is_told_to_go_on(port: int) -> None:
         assert answer(one) == b"/body 5"
 
 
+def test_a_question_is_taken_out_of_a_head_and_its_body_waited_for() -> None:
+    framing = Framing()
+    asked = (POST % 5).replace(b"Host", b"Expect:  100-Continue \r\nHost")
+    assert (framing.feed(asked), framing.asks_first) == (Arrival.BODY, True)
+    assert framing.feed(b"hello") is Arrival.WHOLE
+    assert bytes(framing.data) == POST % 5 + b"hello"
+
+
+def test_clients_that_ask_first_or_announce_much_and_are_silent_keep_no_upload_waiting(port: int) -> None:
+    long = POST % (3 * LONGEST_BODY)
+    silent = (long.replace(b"Host", b"Expect: 100-continue\r\nHost"), long, CHUNKED + b"%x\r\n" % (3 * LONGEST_BODY))
+    with ExitStack() as open_ones:
+        for number in range(9):
+            open_ones.enter_context(client(port, silent[number % 3]))
+        with client(port, long, b"x" * (3 * LONGEST_BODY)) as one:
+            assert answer(one) == b"/body %d" % (3 * LONGEST_BODY)
+
+
+def test_slow_downloads_keep_nobody_waiting(port: int) -> None:
+    with ExitStack() as open_ones:
+        for number in range(6):
+            one = open_ones.enter_context(client(port, DOWNLOAD % b"%d" % number))
+            assert one.recv(12) == b"HTTP/1.1 200"
+        assert ask(port, b"other") == b"/other 0"
+
+
+def test_a_client_that_takes_a_download_too_slowly_is_given_up(tmp_path: Path) -> None:
+    with server(tmp_path, "tests.api.small_app.HurryingWorker") as port, client(port, DOWNLOAD % b"x") as one:
+        taken = 0
+        with suppress(ConnectionError):
+            while data := one.recv(1 if taken < 60 else 1 << 20):
+                taken += len(data)
+                if taken < 60:
+                    pause(0.05)
+        assert taken < LARGE
+
+
+def pause(seconds: float) -> None:
+    """Let time pass as a slow client does."""
+    Event().wait(seconds)
+
+
+def test_a_whole_download_arrives_as_it_is(port: int) -> None:
+    with client(port, DOWNLOAD % b"x") as one, one.makefile("rb") as lines:
+        while lines.readline() != b"\r\n":
+            pass
+        assert lines.read(LARGE) == bytes(LARGE)
+
+
 def test_too_large_a_head_and_what_is_not_http_are_refused(port: int) -> None:
     with client(port, b"GET / HTTP/1.1\r\nX: " + b"x" * LONGEST_HEAD) as one:
         assert b" 431 " in answer(one)
@@ -308,7 +363,11 @@ WHOLE = (
     ],
 )
 def test_a_length_is_seen_however_it_is_written(length: bytes, arrival: Arrival) -> None:
-    assert Framing().feed((POST % 0).replace(b" 0\r", b" " + length + b"\r")) is arrival
+    head = (POST % 0).replace(b" 0\r", b" " + length + b"\r")
+    framing = Framing()
+    assert framing.feed(head) is (Arrival.BODY if arrival is Arrival.LONG else arrival)
+    if arrival is Arrival.LONG:
+        assert [framing.feed(b"x" * size) for size in (FIRST_PIECE - 1, 1)] == [Arrival.BODY, Arrival.LONG]
 
 
 def test_a_head_of_zeros_costs_no_more_than_another() -> None:

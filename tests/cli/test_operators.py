@@ -6,12 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from climate.cli.failures import Failure
 from climate.cli.journal import with_stores
 from climate.context import Climate
+from climate.embedded.folder import publish_web
+from climate.embedded.guard import started_at
+from climate.service import health
 from climate.settings import Settings
-from climate.store import drift
+from climate.store import beats, drift
+from climate.store.engine import database_time
 from tests.cli.conftest import Cli
 from tests.cli.wire import Wire
 
@@ -70,3 +75,38 @@ def test_the_doctor_tells_of_hosts_that_are_elsewhere(
     with climate.engine.begin() as conn:
         drift.note(conn, {3: "there is no host h3", 5: "lent to another"})
     assert pools() == ("fair", "2 hosts are elsewhere in the cloud, the first: host 3, there is no host h3")
+
+
+def test_the_doctor_says_which_queues_nobody_reads_and_what_to_start(
+    cli: Cli, environ: dict[str, str], climate: Climate, database_url: str
+) -> None:
+    environ |= {"CLIMATE_DATABASE_URL": database_url, "CLIMATE_RESOURCE_PLUGINS": "physical:host"}
+
+    def workers() -> tuple[str, str]:
+        (one,) = [one for one in cli("doctor", "-f", "json").data if one["check"] == "workers"]
+        return one["is"], one["says"]
+
+    with climate.engine.begin() as conn:
+        conn.execute(text("CREATE TABLE alembic_version (version_num varchar(32))"))
+        for version in health.wanted_migrations():
+            conn.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": version})
+    nobody = "no worker reads events (never heard of), events.physical:host (never heard of): start `climate worker`"
+    assert workers() == ("BAD", nobody)
+    with climate.engine.begin() as conn:
+        now = database_time(conn)
+        beats.beat(conn, ["queue:events", "queue:events.physical:host"], "worker:a", now)
+    assert workers() == ("good", "each queue is read, events by 1")
+
+
+def test_the_doctor_finds_the_port_of_the_stack_that_runs(cli: Cli, environ: dict[str, str], wire: Wire) -> None:
+    home = Path(environ["CLIMATE_HOME"])
+    environ["CLIMATE_PORT"] = "1"
+    publish_web(home, wire.url)
+
+    def web() -> str:
+        (one,) = [one for one in cli("doctor", "-f", "json").data if one["check"] == "web"]
+        return str(one["says"])
+
+    assert web().startswith("http://127.0.0.1:1 ")
+    (home / "lock").write_text(f"{os.getpid()} {started_at(os.getpid())}\n")
+    assert web().startswith(f"{wire.url}: ")

@@ -1,5 +1,7 @@
 """Evacuation: a server of a host that is down is made anew elsewhere; what its host still has of it is cleared away."""
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -464,3 +466,47 @@ def test_a_server_goes_back_from_where_its_volume_has_no_backend(two: Two) -> No
     assert (after.status, after.node, after.migration_id) == (ACTIVE, server.node, None)
     assert "no storage backend 'fast'" in str(two.migration(server).error)
     assert two.guests(server) == {server.service_host: State.RUNNING}
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
+    """What mounts a file system on a folder; the test is skipped where this process may not."""
+    made: list[Path] = []
+
+    def mount(folder: Path) -> None:
+        folder.mkdir(parents=True)
+        words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+        if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+            pytest.skip("this process may mount nothing")
+        made.append(folder)
+
+    yield mount
+    for folder in made:
+        subprocess.run(["umount", str(folder)], capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["its room is held", "it is a stray"])
+def test_a_host_that_returns_lets_go_of_the_volumes_of_a_server_that_is_elsewhere(
+    two: Two, mounts: Callable[[Path], None], known: bool
+) -> None:
+    server = two.boot_one()
+    pool = str(uuid4())
+    volumes.make(two.here.compute, volumes.Order(pool, 1, "demo", "local", "ssd", 1), 1)
+    volume = volumes.of_pools(two.here.compute, [pool])[0]
+    for service in two.services.values():
+        (service.home / "volumes" / "local" / volume.id).mkdir(parents=True, exist_ok=True)
+    attachments.attach(two.here.compute, Who(server.id, "demo", BY), volume.id)
+    two.settle()
+    old = server.service_host or ""
+    data = two.services[old].home / "volumes" / "local" / volume.id / "data"
+    mounts(data)
+    after = evacuated(two, server)
+    assert after.service_host == other(server)
+    assert os.path.ismount(data)
+    if not known:
+        with two.here.compute.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_migrations SET held_node_id = NULL"))
+    two.down(old, down=False)
+    two.look_after()
+    assert not os.path.ismount(data)
+    assert two.guests(server) == {other(server): State.RUNNING}

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from climate.embedded import serving
 from tests.runner.conftest import WEB, Begin, Runner, idle, nothing_left_of
 from tests.system.stack import await_so
 
@@ -26,6 +27,13 @@ def test_release_comes_first_then_all_others_and_ctrl_c_ends_them(begin: Begin) 
     assert [line.split(" | ")[1] for line in order[:2]] == ["migrated", "prepared"]
     assert {"poller   | poller ends", "worker   | worker ends"} <= set(runner.lines)
     assert nothing_left_of(family)
+
+
+def test_other_commands_find_the_address_while_it_runs(begin: Begin, home: Path, port: int) -> None:
+    runner = begin(WEB).ready()
+    assert serving(home) == f"http://127.0.0.1:{port}"
+    assert runner.end() == 0
+    assert serving(home) is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -211,3 +211,53 @@ def test_the_sweep_leaves_alone_what_has_a_lease(climate: Climate, clock: Clock,
     clock.forward(minutes=5)
     assert boot.sweep(climate) == []
     assert status(cloud, lease) == RESERVED
+
+
+def test_a_server_that_is_deleted_while_it_sleeps_ends_its_lease(climate: Climate, cloud: FakeCloud) -> None:
+    lease = reserve(climate, cloud)
+    server_id = str(lease.reservations[0].resource_id)
+    given_up = boot.give_up(climate, MEMBER, server_id)
+    assert given_up is not None
+    assert given_up.deleting
+    cloud.delete_server(server_id, 0)
+    run_due(climate)
+    with pytest.raises(NotFound):
+        get(climate, lease)
+    assert not [fact for fact in acts.kinds(climate, lease) if fact == "EventFailed"]
+    assert boot.give_up(climate, MEMBER, server_id) is None
+
+
+def test_a_lease_of_more_goes_on_without_a_server_that_was_deleted(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    servers = [cloud.boot("project", status=RESERVED) for _ in range(2)]
+    wanted = [{"resource_type": "virtual:instance", "resource_id": one} for one in servers]
+    lease = make(climate, clock, *wanted)
+    boot.give_up(climate, MEMBER, servers[0])
+    cloud.delete_server(servers[0], 0)
+    clock.forward(hours=1)
+    run_due(climate)
+    after = get(climate, lease)
+    assert after.status is LeaseStatus.ACTIVE
+    assert [one.spec.get("given_up") for one in after.reservations] == [True, None]
+    woken = cloud.server(servers[1])
+    assert woken is not None
+    assert woken.status == ACTIVE
+
+
+def test_the_last_server_of_a_lease_that_is_deleted_ends_it(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    servers = [cloud.boot("project", status=RESERVED) for _ in range(2)]
+    lease = make(climate, clock, *({"resource_type": "virtual:instance", "resource_id": one} for one in servers))
+    for one in servers:
+        boot.give_up(climate, MEMBER, one)
+        cloud.delete_server(one, 0)
+    run_due(climate)
+    with pytest.raises(NotFound):
+        get(climate, lease)
+
+
+def test_a_server_of_another_project_gives_up_no_lease(climate: Climate, cloud: FakeCloud) -> None:
+    lease = reserve(climate, cloud)
+    with pytest.raises(NotFound):
+        boot.give_up(climate, STRANGER, str(lease.reservations[0].resource_id))
+    assert not get(climate, lease).deleting

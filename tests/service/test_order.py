@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import psycopg
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from climate import bootstrap
 from climate.cloud import Refused
@@ -41,6 +41,21 @@ def test_a_start_whose_lease_is_over_is_missed_and_everything_comes_back(
     assert str(after.event(START).reason).startswith("missed: the lease was over at 2030-01-01 14:00:00")
     assert ("lend", reservation(lease)) not in cloud.calls
     assert acts.held(make(climate, clock, hosts_wanted(8), start=0)) == set(range(1, 9))
+
+
+def test_the_owner_of_a_lease_that_was_missed_is_told_once(climate: Climate, clock: Clock, engine: Engine) -> None:
+    missed = make(climate, clock)
+    clock.forward(hours=5)
+    run_due(climate)
+    with engine.connect() as conn:
+        told = conn.execute(text("SELECT kind, message, project_id, user_id, lease_id FROM notices")).all()
+    assert [(one.kind, one.project_id, one.user_id, one.lease_id) for one in told] == [
+        ("lease.missed", missed.project_id, missed.user_id, missed.id)
+    ]
+    assert told[0].message == (
+        "Lease l was never started: it was from 2030-01-01 13:00:00 UTC to 2030-01-01 15:00:00 UTC, "
+        "and climate did not run in that time, or had no worker for it"
+    )
 
 
 def test_the_end_runs_after_a_failed_start_as_well(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -50,3 +50,13 @@ def test_what_cannot_be_forgotten_keeps_nothing_else(climate: Climate, engine: E
         with engine.begin() as conn:
             conn.execute(text("ALTER TABLE elsewhere RENAME TO beats"))
     assert (_left(engine, "idempotency_keys"), _left(engine, "notices")) == (0, 0)
+
+
+def test_the_last_sign_of_life_of_a_role_is_kept(climate: Climate, engine: Engine) -> None:
+    with engine.begin() as conn:
+        for process, hours in (("w1", 30), ("w2", 20)):
+            past = text("INSERT INTO beats VALUES ('queue:events', :process, :now - make_interval(hours => :hours))")
+            conn.execute(past, {"process": process, "now": climate.now(conn), "hours": hours})
+    chores.tidy(climate)
+    with engine.connect() as conn:
+        assert conn.execute(text("SELECT process FROM beats")).scalars().all() == ["w2"]

@@ -42,7 +42,7 @@ REFUSAL: Schema = {
     },
 }
 
-SIGNED_IN = (401, 403, 429, 503)
+SIGNED_IN = (401, 403, 429, 503, 507)
 WITH_BODY = (413, 415)
 SAYS = {
     400: "The request is not usable; the message names what is wrong.",
@@ -58,6 +58,7 @@ SAYS = {
     501: "This cloud cannot do that.",
     508: "The request came back to a zone that has forwarded it.",
     503: "The cloud or its database does not answer.",
+    507: "The disk of the database is full; nothing was changed.",
 }
 
 

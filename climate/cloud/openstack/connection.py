@@ -7,6 +7,7 @@ from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 from openstack.exceptions import ConfigException
 
+from climate.file_errors import UNREADABLE, told
 from climate.settings import SettingError
 
 TIMEOUT_SECONDS = 30
@@ -19,8 +20,12 @@ def connect(entry: str, config: str) -> Any:
         raise SettingError("CLIMATE_CLOUD=openstack needs CLIMATE_OPENSTACK_CLOUD, the name of an entry of clouds.yaml")
     if config and not Path(config).is_file():
         raise SettingError(f"CLIMATE_OPENSTACK_CONFIG={config!r} is not a file")
+    where = config or "the clouds.yaml that the SDK finds"
     try:
         known = OpenStackConfig(config_files=[config] if config else None, load_envvars=False)
         return Connection(config=known.get_one(entry, api_timeout=TIMEOUT_SECONDS))
     except ConfigException as error:
-        raise SettingError(f"CLIMATE_OPENSTACK_CLOUD={entry!r} cannot be used: {error}") from None
+        raise SettingError(f"CLIMATE_OPENSTACK_CLOUD={entry!r} of {where} cannot be used: {error}") from None
+    except (*UNREADABLE, AttributeError, KeyError, TypeError) as error:
+        why = f"{told(error)}; a mapping named clouds is expected"
+        raise SettingError(f"CLIMATE_OPENSTACK_CLOUD={entry!r}: {where} cannot be read: {why}") from None

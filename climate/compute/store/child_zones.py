@@ -38,6 +38,13 @@ def listed(conn: Connection) -> list[ChildZone]:
     return [_zone(row) for row in conn.execute(select(*COLUMNS).order_by(zones.c.id)).mappings()]
 
 
+def last_poll(conn: Connection) -> tuple[int, datetime | None]:
+    """Return how many children there are, and when one of them was last polled, in vain or not, or added."""
+    polled = func.max(func.coalesce(zones.c.polled_at, zones.c.created_at))
+    count, at = conn.execute(select(func.count(), polled).select_from(zones)).one()
+    return count, at
+
+
 def get(conn: Connection, zone_id: int, *, lock: bool = False) -> ChildZone | None:
     """One child with its password sealed; `lock`: its row stays locked until the transaction ends."""
     query = select(*COLUMNS).where(zones.c.id == zone_id)

@@ -5,6 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from climate.compute.host import Liveness
+
 _BEAT = text("""
     INSERT INTO compute_network_hosts (host, beat_at) VALUES (:host, :now)
     ON CONFLICT (host) DO UPDATE SET beat_at = excluded.beat_at
@@ -14,6 +16,12 @@ _LISTED = text("""
     SELECT h.host, h.beat_at, h.beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
            (SELECT count(*) FROM compute_networks n WHERE n.host = h.host) AS networks
     FROM compute_network_hosts h ORDER BY h.host
+""")
+
+_LIVENESS = text("""
+    SELECT count(*) AS known, max(beat_at) AS last, min(beat_at) AS longest,
+           count(*) FILTER (WHERE beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down)) AS up
+    FROM compute_network_hosts
 """)
 
 _LOADS = text("""
@@ -57,6 +65,11 @@ def beat(conn: Connection, host: str, now: datetime) -> None:
 def listed(conn: Connection, now: datetime, down_seconds: float) -> list[dict[str, object]]:
     """The network services there are: host, beat_at, up, networks."""
     return [dict(row) for row in conn.execute(_LISTED, {"now": now, "down": down_seconds}).mappings()]
+
+
+def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
+    """Return how many network services were heard of lately."""
+    return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
 
 
 def loads(conn: Connection, host: str, now: datetime, down_seconds: float) -> tuple[int, int]:

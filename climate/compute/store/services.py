@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from climate.compute.host import FREEPOOL, NodeDefaults, NodeSpec, Service
+from climate.compute.host import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
 from climate.compute.store.zones import ZONE_OF_NODE
 
 _BEAT = text("""
@@ -83,6 +83,12 @@ _LIST = text(f"""
     ORDER BY v.id
 """)
 
+_LIVENESS = text("""
+    SELECT count(*) AS known, max(beat_at) AS last, min(beat_at) AS longest,
+           count(*) FILTER (WHERE beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)) AS up
+    FROM compute_services WHERE enabled AND NOT forced_down
+""")
+
 _SET = text("""
     UPDATE compute_services
     SET enabled = coalesce(CAST(:enabled AS boolean), enabled),
@@ -130,6 +136,11 @@ def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: Nod
     conn.execute(_REPORT, {"host": host, "nodes": json.dumps(rows)})
     conn.execute(_ABSENT, {"host": host, "names": [spec.name for spec in specs]})
     return list(conn.execute(_ORPHANS, {"host": host}).scalars())
+
+
+def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
+    """Return how many compute services were heard of lately, of those that should be at work."""
+    return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
 
 
 def listed(conn: Connection, now: datetime, down: float, host: str | None = None) -> list[Service]:

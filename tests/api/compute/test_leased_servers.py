@@ -61,6 +61,18 @@ def test_a_server_that_sleeps_until_its_lease(there: World, member: Person) -> N
     assert member.status(server_id) == "ACTIVE"
 
 
+def test_a_sleeping_server_that_its_user_deletes_takes_its_lease_along(there: World, member: Person) -> None:
+    server_id = member.booted({"reserved": "True", "lease_params": f'{{"name": "nap", "end": "{hours_away(2)}"}}'})
+    there.here.settle()
+    lease_id = member.get("/reservation/v1/leases")["leases"][0]["id"]
+    assert done(member("DELETE", f"{SERVERS}/{server_id}"), 204) is None
+    for _ in range(3):
+        there.at_once("end_lease")
+    assert message(member("GET", f"{SERVERS}/{server_id}"), 404, "itemNotFound")
+    assert member("GET", f"/reservation/v1/leases/{lease_id}").status_code == 404
+    assert Person(there.app, "admin").get("/reservation/v1/events?status=ERROR")["events"] == []
+
+
 def test_a_sleeping_server_needs_room_now(there: World, member: Person) -> None:
     params = f'{{"end": "{hours_away(2)}"}}'
     answer = member.boot({"reserved": True, "lease_params": params}, flavorRef="5")

@@ -1,0 +1,63 @@
+"""Is there room on the disks?  A full one is called so, by whoever meets it."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+import structlog
+
+from climate.service.process_health import Check
+
+TOO_LITTLE = 64 * 1024**2
+"""Bytes at CLIMATE_HOME under which its disk is taken for full."""
+
+REMEMBERED = 60.0
+"""Seconds for which a disk is said to be full after a write failed there; also the time between two log lines."""
+
+log = structlog.get_logger(__name__)
+
+
+def free_at(folder: Path) -> int | None:
+    """Return the free bytes on the disk of a folder, or of the nearest above it; None where nobody can say."""
+    folder = folder.absolute()
+    try:
+        return shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.is_dir())).free
+    except (OSError, StopIteration):
+        return None
+
+
+@dataclass
+class DiskWatch:
+    """Remembers when a process was last refused a write for want of room."""
+
+    home: Path
+    free: Callable[[Path], int | None] = free_at
+    now: Callable[[], float] = time.monotonic
+    _refused: float | None = None
+    _logged: float | None = None
+    _what: str = ""
+    _lock: Lock = field(default_factory=Lock)
+
+    def note(self, what: str) -> None:
+        """Note that a write failed; `what` is full.  Logged at most once a minute."""
+        now = self.now()
+        with self._lock:
+            self._refused, self._what = now, what
+            quiet = self._logged is not None and now - self._logged < REMEMBERED
+            if not quiet:
+                self._logged = now
+        if not quiet:
+            log.error("a disk is full: nothing can be written there until there is room", disk=what)
+
+    def check(self) -> Check:
+        """Tell whether there is room: nothing was refused lately, and the disk of the home is not full."""
+        if self._refused is not None and self.now() - self._refused < REMEMBERED:
+            ago = self.now() - self._refused
+            return Check("disk", False, f"{self._what} is full, a write failed {ago:.0f} s ago: free some space")
+        free = self.free(self.home)
+        if free is not None and free < TOO_LITTLE:
+            return Check("disk", False, f"{free / 1024**2:.0f} MB are free at CLIMATE_HOME: free some space")
+        return Check("disk", True, "there is room" if free is None else f"{free / 1024**3:.1f} GB are free")

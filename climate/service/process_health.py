@@ -1,0 +1,110 @@
+"""Are the processes at work that a deployment needs?  Each is judged by what it did lately."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from math import inf
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.service.event_shares import QUEUE, queue_of
+from climate.store import beats, claims, due, figures
+
+SLOWEST_BEAT = 10.0
+"""Seconds without a sign of life after which the pollers are taken for dead; at least five of their longest sleeps."""
+
+LONGEST_WAIT = 60.0
+"""Seconds that a due event may wait while no poller has got to the end of what is due."""
+
+POLLER = "poller"
+"""Role of a process that has claimed what is due, or found nothing."""
+CAUGHT_UP = "caught-up"
+"""Role of a process that has looked at all that is due: what is left waits for something else."""
+CELLS = "cells"
+
+CELLS_BEAT = 45.0
+"""Seconds without a sign of life after which the cells processes are taken for dead; they show it every ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that is needed.  `detail` names no address and no secret."""
+
+    name: str
+    ok: bool
+    detail: str
+    warns: bool = False
+    """It is ok, and an operator should look at it all the same."""
+
+
+def checks(climate: Climate, conn: Connection, moment: datetime) -> Iterator[Check]:
+    """Yield the checks of all processes that show signs of life."""
+    now = moment.timestamp()
+    yield check_poller(conn, now, max(SLOWEST_BEAT, 5 * climate.settings.poll_seconds))
+    yield check_events(conn, moment)
+    yield check_workers(conn, moment, queues(climate))
+    if climate.settings.cells_enable:
+        yield check_cells(conn, now)
+
+
+def queues(climate: Climate) -> list[str]:
+    """Return the queues that some worker has to read: events of each resource type, and the common one."""
+    return sorted({QUEUE, *map(queue_of, climate.plugins)})
+
+
+def check_poller(conn: Connection, now: float, slowest: float) -> Check:
+    """Some poller has claimed what is due lately, or found nothing: one whose claims fail is none."""
+    at = beats.latest(conn, POLLER)
+    if at is None:
+        return Check("poller", False, "never heard of: start `climate poller`")
+    age = max(0.0, now - at.timestamp())
+    ok, told = age <= slowest, f"last claim {age:.1f} s ago"
+    return Check("poller", ok, told if ok else f"{told}: start `climate poller`, or see its log")
+
+
+def check_events(conn: Connection, now: datetime) -> Check:
+    """No event has waited long that might have been claimed: it has, or a poller has seen that it cannot run yet."""
+    since, seen = due.oldest(conn, now), beats.latest(conn, CAUGHT_UP)
+    if since is None:
+        return Check("events", True, "none is due")
+    waited, behind = (now - since).total_seconds(), (now - seen).total_seconds() if seen else inf
+    ok = min(waited, behind) <= LONGEST_WAIT
+    told = f"the oldest that is due waits for {waited:.1f} s"
+    return Check("events", ok, told if ok else f"{told}, and the pollers have not caught up for as long")
+
+
+def check_cells(conn: Connection, now: float) -> Check:
+    """Some cells process has been heard of lately: without one, builds and messages of cells wait."""
+    at = beats.latest(conn, CELLS)
+    if at is None:
+        return Check("cells", False, "no cells process was ever heard of: run `climate cells`")
+    age = max(0.0, now - at.timestamp())
+    told = f"last heard of {age:.1f} s ago"
+    return Check("cells", age <= CELLS_BEAT, told if age <= CELLS_BEAT else f"{told}: start `climate cells`")
+
+
+def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> Check:
+    """Each queue has a worker that was heard of lately, and no event waits long for one."""
+    known = beats.by_queue(conn, now - figures.ALIVE)
+    missing = [name for name in needed if name not in known or not known[name].alive]
+    if missing:
+        told = ", ".join(f"{name} {since(known[name].at if name in known else None)}" for name in missing)
+        return Check("workers", False, f"no worker reads {told}: start `climate worker`")
+    waiting = claims.longest_unbegun(conn)
+    late = [name for name, begun in waiting.items() if (now - begun).total_seconds() > LONGEST_WAIT]
+    if late:
+        told = ", ".join(f"{name} since {said(waiting[name])}" for name in sorted(late))
+        more = "all workers are busy: start more by `climate worker`, or raise CLIMATE_WORKER_PROCESSES"
+        return Check("workers", True, f"events wait for a worker in {told}: {more}", warns=True)
+    return Check("workers", True, f"each queue is read, {QUEUE} by {known[QUEUE].alive}")
+
+
+def since(at: datetime | None) -> str:
+    """Return since when something was not heard of, in words."""
+    return "(never heard of)" if at is None else f"since {said(at)}"
+
+
+def said(moment: datetime) -> str:
+    """Return a moment as texts name it."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
