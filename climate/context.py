@@ -39,6 +39,10 @@ class Climate:
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Where secrets are sealed that have to be used again."""
 
+    def moment(self, conn: Connection, read: datetime) -> datetime:
+        """Return `read`, which a statement has just brought along from the database's clock, or a handed-in clock's."""
+        return read if self.now is database_time else self.now(conn)
+
     @property
     def children(self) -> ChildDeployments:
         """The deployments below this one, of which leases may have parts."""

@@ -10,6 +10,8 @@ from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
 
+from sqlalchemy import Connection
+
 from climate.cloud import (
     FREEPOOL,
     Capacity,
@@ -22,6 +24,7 @@ from climate.cloud import (
     LeasePool,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from climate.connections import Insert
 from climate.context import Climate
 from climate.store import actions
 
@@ -70,6 +73,9 @@ class Steps:
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         return self._cloud.promise_pool(pool, wanted)
+
+    def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
+        return None
 
     def forget_pool(self, pool: str) -> None:
         self._once(f"forget_pool:{pool}", lambda: self._cloud.forget_pool(pool))
