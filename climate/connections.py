@@ -16,6 +16,11 @@ def reading(engine: Engine) -> Connection:
     return engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
 
+def alone(engine: Engine) -> Connection:
+    """Return a connection on which each statement is a transaction of its own: for a change of one statement."""
+    return reading(engine)
+
+
 @dataclass(frozen=True, slots=True)
 class Insert:
     """An INSERT that is run as a part of the statement of another room, and hence in its transaction."""

@@ -39,9 +39,9 @@ class Climate:
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Where secrets are sealed that have to be used again."""
 
-    def moment(self, conn: Connection, read: datetime) -> datetime:
-        """Return `read`, which a statement has just brought along from the database's clock, or a handed-in clock's."""
-        return read if self.now is database_time else self.now(conn)
+    def other_time(self, conn: Connection) -> datetime | None:
+        """Return what a clock that was handed in says; None for the database's, which any statement can read."""
+        return None if self.now is database_time else self.now(conn)
 
     @property
     def children(self) -> ChildDeployments:

@@ -96,7 +96,7 @@ def _made(climate: Climate, conn: Connection, wish: _Try, parts: Sequence[planni
     caller, order, gate = wish.caller, wish.order, wish.gate
     rules = admission.read(conn, caller.project_id)
     grant = granting.begin(climate, conn, caller, gate, rules, hold=order.hold is not None)
-    now = climate.now(conn) if grant.has_waited else climate.moment(conn, rules.time)
+    now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
     period = _period(order, now, climate)
     soon = preparing.is_soon(climate.settings, period, now)
     ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)

@@ -24,7 +24,7 @@ from climate.cloud import (
     LeasePool,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.connections import Insert
+from climate.connections import Insert, alone
 from climate.context import Climate
 from climate.store import actions
 
@@ -49,11 +49,10 @@ class Steps:
         """Do a step that this event has not done yet; with `again` also one that it has."""
         if self.is_lost():
             raise Fenced(f"the claim on event {self.event_id} was lost")
-        with self.climate.engine.begin() as conn:
-            actions.tick_off(conn, self.event_id, self.due_at, self.done)
-            state = actions.plan(conn, self.event_id, self.due_at, step, self.token)
-            if state is None:
-                raise Fenced(f"event {self.event_id} belongs to another worker")
+        with alone(self.climate.engine) as conn:
+            state = actions.plan(conn, self.event_id, self.due_at, step, self.token, self.done)
+        if state is None:
+            raise Fenced(f"event {self.event_id} belongs to another worker")
         self.done.clear()
         if state != "DONE" or again:
             act()
