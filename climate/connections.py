@@ -1,4 +1,7 @@
-"""Connections for reads."""
+"""Connections for reads, and what goes along with the statements of others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine
 
@@ -11,3 +14,17 @@ def reading(engine: Engine) -> Connection:
     psycopg also forgets all statements that were prepared on the connection.
     """
     return engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+
+def alone(engine: Engine) -> Connection:
+    """Return a connection on which each statement is a transaction of its own: for a change of one statement."""
+    return reading(engine)
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """An INSERT that is run as a part of the statement of another room, and hence in its transaction."""
+
+    sql: str
+    """With RETURNING for what the other one needs to know."""
+    parameters: Mapping[str, str]

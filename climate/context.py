@@ -39,6 +39,10 @@ class Climate:
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Where secrets are sealed that have to be used again."""
 
+    def other_time(self, conn: Connection) -> datetime | None:
+        """Return what a clock that was handed in says; None for the database's, which any statement can read."""
+        return None if self.now is database_time else self.now(conn)
+
     @property
     def children(self) -> ChildDeployments:
         """The deployments below this one, of which leases may have parts."""

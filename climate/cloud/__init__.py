@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from sqlalchemy import Connection
+
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from climate.connections import Insert
 
 RESERVED, ACTIVE, SHUTOFF, SUSPENDED, BUILD, ERROR = "RESERVED", "ACTIVE", "SHUTOFF", "SUSPENDED", "BUILD", "ERROR"
 PAUSED, SHELVED, RESIZED = "PAUSED", "SHELVED_OFFLOADED", "VERIFY_RESIZE"
@@ -181,6 +184,13 @@ class Cloud(Protocol):
         """Make the empty pool of a reservation, with what is wanted as its metadata; the id of its aggregate.
 
         Asked again with other wishes it changes them.  Nothing is changed once hosts were lent to it.
+        """
+
+    def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
+        """Return the INSERT that promises new pools in a transaction of the engine, RETURNING name and id of each.
+
+        A pool that there is stays as it is.  None for a cloud whose tables are not in the engine's
+        database: `promise_pool` asks it.
         """
 
     def forget_pool(self, pool: str) -> None:

@@ -5,6 +5,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sqlalchemy import Connection
+
 from climate.cloud import (
     FREEPOOL,
     Capacity,
@@ -30,6 +32,7 @@ from climate.compute.host import Node
 from climate.compute.network import lending_addresses
 from climate.compute.server import DELETE, SUSPEND, VERIFY_RESIZE, WAKE, Server
 from climate.compute.store.failures import DATABASE_ERRORS
+from climate.connections import Insert
 
 _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Exception]], ...] = (
     (errors.StaleToken, Fenced),
@@ -79,6 +82,11 @@ class BundledCloud:
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         with _port():
             return lending.promise(self.compute, pool, wanted)
+
+    def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
+        if conn.engine.url != self.compute.engine.url:
+            return None
+        return Insert(*lending.promising(wanted))
 
     def forget_pool(self, pool: str) -> None:
         with _port():

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from sqlalchemy import Connection
+
 from climate.cloud import (
     ACTIVE,
     FREEPOOL,
@@ -23,6 +25,7 @@ from climate.cloud import (
 )
 from climate.cloud.pretence import FakeAddress, Pretence
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from climate.connections import Insert
 
 
 def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 200) -> CloudHost:
@@ -69,6 +72,9 @@ class FakeCloud(Pretence):
             if pool not in self._owners:
                 self._promised[pool] = dict(wanted)
             return self._number(pool)
+
+    def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
+        return None
 
     def forget_pool(self, pool: str) -> None:
         with self._verb("forget_pool", pool):

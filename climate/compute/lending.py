@@ -118,6 +118,16 @@ def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:
         return lease_pools.promise(conn, pool, wanted)
 
 
+def promising(wanted: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
+    """Return the SQL that makes new pools of reservations, each with what is wanted of it, and its parameters.
+
+    It returns the name and the id of each; one whose name is taken is not made.
+    """
+    for pool in wanted:
+        _check_lendable(pool)
+    return lease_pools.INSERT, lease_pools.inserted(wanted)
+
+
 def forget(compute: Compute, pool: str) -> None:
     """Drop a pool that was promised and never lent."""
     with compute.engine.begin() as conn:

@@ -40,7 +40,7 @@ class NodesFile:
 
     def _renew(self) -> None:
         try:
-            self._known = read(self.home, self.file)
+            self._known = tuple(read(self.home, self.file))
         except VirtError as error:
             if self._known is None:
                 raise

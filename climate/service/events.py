@@ -28,8 +28,8 @@ from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.service.unit import work
-from climate.store import actions, claims, due, inventory_pools, leases, places
-from climate.store.claims import Limits, Message
+from climate.store import claims, due, inventory_pools, leases, places
+from climate.store.claims import Limits, Message, Rest
 from climate.store.due import BEGINNING, Cursor, Due
 from climate.store.leases import Change
 
@@ -255,6 +255,12 @@ def next_due(climate: Climate) -> timedelta | None:
     return None if due_at is None else due_at - now
 
 
+def rest(climate: Climate) -> Rest:
+    """Look whether there is anything to claim, to ring for or to rescue; one statement."""
+    with reading(climate.engine) as conn:
+        return claims.rest(conn, climate.other_time(conn))
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """One run of one event by one worker."""
@@ -308,9 +314,9 @@ def _work_on(begun: _Run) -> None:
 def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | None:
     settings = climate.settings
     with climate.engine.begin() as conn:
-        now = climate.now(conn)
         limits = Limits(timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds))
-        if not claims.start(conn, Message(event_id, token), worker, now, limits):
+        now = claims.start(conn, Message(event_id, token), worker, climate.other_time(conn), limits)
+        if now is None:
             return None
         lease = leases.of_event(conn, event_id)
         held = places.of(conn, {host for r in lease.reservations for host in r.hosts})
@@ -426,10 +432,10 @@ def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outco
     """What is written down, once; None where the event is another worker's."""
     climate, event = begun.climate, begun.event
     lease = leases.holding(conn, event.id)
-    if not claims.settle(conn, event.id, begun.token):
+    settled = claims.settle_run(conn, event.id, begun.token, event.due_at, done)
+    if settled is None:
         return None
-    actions.tick_off(conn, event.id, event.due_at, done)
-    now = climate.now(conn)
+    now = climate.other_time(conn) or settled
     facts = facts_of(conn, lease, Message(event.id, begun.token), begun.worker, outcome, now)
     # These facts say what became of an event, and nothing that was read from rows: the journal is not folded for them.
     after = leases.record_many(conn, system(begun.worker), [(lease, facts)])[0]

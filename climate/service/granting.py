@@ -9,10 +9,12 @@ from climate.context import Climate
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller
-from climate.service import lifecycle, limits, notices
+from climate.service import lease_pools, lifecycle, limits, notices
 from climate.service.enforcement import Gate
 from climate.service.limits import Bounds
 from climate.store import leases
+from climate.store import limits as stored_limits
+from climate.store.admission import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +26,32 @@ class Grant:
     gate: Gate
     bounds: Bounds
 
+    @property
+    def has_waited(self) -> bool:
+        """Whether others of the same project had to be waited for, which takes time."""
+        return bool(self.bounds.values)
+
     def record(self, conn: Connection, now: datetime, before: Lease | None, *facts: Fact) -> Lease:
         """Record facts that are within the limits and agreed to, and tell of them; refusals are the errors of both."""
         after = fold(facts, before)
         self.bounds.check(conn, now, before, after)
         self.gate.enter(conn, before, after)
-        after = leases.record(conn, self.caller, before, *facts)
+        pools = lease_pools.together(self.climate, conn, after) if before is None else None
+        after = leases.record(conn, self.caller, before, *facts, pools=pools)
         notices.tell(conn, now, *lifecycle.of(self.climate.settings, before, after))
         return after
 
 
-def begin(climate: Climate, conn: Connection, caller: Caller, gate: Gate, *, hold: bool = False) -> Grant:
+def begin(
+    climate: Climate, conn: Connection, caller: Caller, gate: Gate, rules: Rules | None = None, *, hold: bool = False
+) -> Grant:
     """To be called before any lease or host is locked: it may wait for others of the same project.
 
-    `hold`: the lease that is asked for is to be held.
+    `rules` are those of the caller's project, where they were read already.  `hold`: the lease
+    that is asked for is to be held.
     """
-    return Grant(climate, caller, gate, limits.begin(climate, conn, caller, hold=hold))
+    known = rules.limits if rules else stored_limits.of(conn, caller.project_id)
+    return Grant(climate, caller, gate, limits.begin(climate, conn, caller, known, hold=hold))
 
 
 def freely(climate: Climate, caller: Caller) -> Grant:

@@ -1,7 +1,8 @@
 """The pool of a reservation exists from its promise on: empty, with what was asked for as its metadata.
 
-The cloud is asked when the promise is made, changed or given up, after its
-transaction; no promise fails for it.  What could not be asked then, because the
+A cloud whose tables are in the engine's database gets the pool in the
+transaction of the promise.  Any other is asked after it, as all are when the
+promise is changed or given up; no promise fails for it.  What could not be asked then, because the
 cloud was away or the process died, is put right by `tend`.
 """
 
@@ -14,6 +15,7 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.cloud import CloudError, LeasePool
+from climate.connections import Insert
 from climate.context import Climate
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
@@ -28,19 +30,34 @@ LONGEST = 255
 """Of a text in the metadata of an aggregate."""
 
 
-def announce(climate: Climate, lease: Lease) -> Lease:
+def announce(climate: Climate, lease: Lease, *, new: bool = False) -> Lease:
     """Make the pools of a lease that is only promised; the lease with the ids of their aggregates.
 
-    As many requests to the cloud as it has such reservations, and one statement.
+    As many requests to the cloud as it has such reservations, and one statement.  With `new`
+    only the pools that were not made with the lease.
     """
-    if lease.held or lease.gone or lease.reservation_status is not ReservationStatus.PENDING:
-        return lease
-    own = [one for one in lease.reservations if _describe(climate, one.resource_type) and not one.lies_elsewhere]
-    wishes = {one.id: _metadata(climate, lease.id, one.resource_type, one.spec, lease.period) for one in own}
+    wishes = _wishes(climate, lease)
+    if new:
+        wishes = {one.id: wishes[one.id] for one in lease.reservations if one.id in wishes and one.aggregate_id is None}
     found = _promised(climate, wishes)
-    if found:
-        work(climate, lambda conn, patient: lease_pools.note(conn, found))
+    if not found:
+        return lease
+    work(climate, lambda conn, patient: lease_pools.note(conn, found))
     return replace(lease, reservations=tuple(_known(one, found) for one in lease.reservations))
+
+
+def together(climate: Climate, conn: Connection, lease: Lease) -> Insert | None:
+    """Return the SQL that makes the pools of a new lease in its transaction; None where the cloud has to be asked."""
+    wishes = {str(number): wish for number, wish in _wishes(climate, lease).items()}
+    return climate.cloud.pool_insert(conn, wishes) if wishes else None
+
+
+def _wishes(climate: Climate, lease: Lease) -> dict[UUID, Mapping[str, str]]:
+    """What the pools of a lease are promised with; none are of one that is not just promised."""
+    if lease.held or lease.gone or lease.reservation_status is not ReservationStatus.PENDING:
+        return {}
+    own = [one for one in lease.reservations if _describe(climate, one.resource_type) and not one.lies_elsewhere]
+    return {one.id: _metadata(climate, lease.id, one.resource_type, one.spec, lease.period) for one in own}
 
 
 def identified(conn: Connection, lease: Lease) -> Lease:

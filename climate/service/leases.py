@@ -32,7 +32,7 @@ from climate.service import (
 )
 from climate.service.enforcement import Gate
 from climate.service.unit import work
-from climate.store import claims, idempotency, journal, leases, terms
+from climate.store import admission, claims, idempotency, journal, leases, terms
 from climate.store.idempotency import Key
 from climate.store.leases import Listing
 
@@ -89,7 +89,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
         made = enforcement.agreed(
             climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
         )
-    return made if dry_run or repeated else lease_pools.announce(climate, made)
+    return made if dry_run or repeated else lease_pools.announce(climate, made, new=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,13 @@ class _Try:
 
 def _made(climate: Climate, conn: Connection, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
     caller, order, gate = wish.caller, wish.order, wish.gate
-    grant = granting.begin(climate, conn, caller, gate, hold=order.hold is not None)
-    now = climate.now(conn)
+    rules = admission.read(conn, caller.project_id)
+    grant = granting.begin(climate, conn, caller, gate, rules, hold=order.hold is not None)
+    now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
     period = _period(order, now, climate)
     soon = preparing.is_soon(climate.settings, period, now)
     ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)
-    agreed = terms.of(conn, climate.settings).of_a_lease
+    agreed = terms.of(conn, climate.settings, rules.terms).of_a_lease
     planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
     fact = _created(caller, order, _times(climate, conn, order, period, now, planned), now, planned)
     lease = grant.record(conn, now, None, fact)

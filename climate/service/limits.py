@@ -58,14 +58,16 @@ class Bounds:
         rules.check(self.values, wish, others)
 
 
-def begin(climate: Climate, conn: Connection, caller: Caller, *, hold: bool = False) -> Bounds:
-    """Look up the caller's limits and, where there are any, wait for others who are booking under the same.
+def begin(
+    climate: Climate, conn: Connection, caller: Caller, known: Mapping[Limit, Rule], *, hold: bool = False
+) -> Bounds:
+    """Return the limits that hold and, where there are any, wait for others who are booking under the same.
 
     To be called before any lease or host is locked.  The number of holds has a limit of
     the settings, which counts for members only and only for a lease that is to be held.
     """
     usual = _of_settings(climate) if hold and not caller.is_admin else {}
-    found = {**usual, **limits.of(conn, caller.project_id)}
+    found = {**usual, **known}
     values = {limit: rule.value for limit, rule in found.items() if rule.value != NO_LIMIT}
     if values:
         limits.one_at_a_time(conn, caller.project_id)

@@ -11,6 +11,7 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.cloud import CloudError
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain.energy import Machine, Rules, Switch, plan
 from climate.domain.errors import InvalidInput
@@ -177,8 +178,9 @@ def call_up(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace, s
         supplies = power.of(conn, numbers)
         return places.of(conn, supplies), supplies, climate.now(conn)
 
-    if not work(climate, lambda conn, patient: power.managed(conn, numbers)):
-        return {}
+    with reading(climate.engine) as conn:
+        if not power.managed(conn, numbers):
+            return {}
     present, supplies, now = work(climate, look)
     asleep = {host for host, place in present.items() if not place.on and supplies[host].wanted != ON}
     jobs = switching.wish(climate, {present[host]: ON for host in asleep}, supplies)

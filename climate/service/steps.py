@@ -10,6 +10,8 @@ from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
 
+from sqlalchemy import Connection
+
 from climate.cloud import (
     FREEPOOL,
     Capacity,
@@ -22,6 +24,7 @@ from climate.cloud import (
     LeasePool,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from climate.connections import Insert, alone
 from climate.context import Climate
 from climate.store import actions
 
@@ -46,11 +49,10 @@ class Steps:
         """Do a step that this event has not done yet; with `again` also one that it has."""
         if self.is_lost():
             raise Fenced(f"the claim on event {self.event_id} was lost")
-        with self.climate.engine.begin() as conn:
-            actions.tick_off(conn, self.event_id, self.due_at, self.done)
-            state = actions.plan(conn, self.event_id, self.due_at, step, self.token)
-            if state is None:
-                raise Fenced(f"event {self.event_id} belongs to another worker")
+        with alone(self.climate.engine) as conn:
+            state = actions.plan(conn, self.event_id, self.due_at, step, self.token, self.done)
+        if state is None:
+            raise Fenced(f"event {self.event_id} belongs to another worker")
         self.done.clear()
         if state != "DONE" or again:
             act()
@@ -70,6 +72,9 @@ class Steps:
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         return self._cloud.promise_pool(pool, wanted)
+
+    def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
+        return None
 
     def forget_pool(self, pool: str) -> None:
         self._once(f"forget_pool:{pool}", lambda: self._cloud.forget_pool(pool))

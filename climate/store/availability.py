@@ -30,6 +30,9 @@ SPARE = 2
 SAMPLE = 32
 """Free hosts that are compared for their fit; enough that concurrent bookings seldom want the same one."""
 
+FEW = 32
+"""Hosts that are looked up one by one."""
+
 PATIENT_LOOKS = 50
 
 
@@ -79,7 +82,9 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
 
 
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
-    taken = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).quick, wanted.most + SPARE)
+    statements = search(wanted.requirement, wanted.own is not None)
+    special = wanted.own or wanted.keep or wanted.must or wanted.soon
+    taken = _best(conn, wanted, statements.quick if special else statements.anywhere, wanted.most + SPARE)
     locks.note_hosts(conn, taken)
     still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
     picked = still[: wanted.most]
@@ -108,7 +113,8 @@ def _best(conn: Connection, wanted: Wanted, statement: Select[int], limit: int) 
 
 def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> list[int]:
     """Whether they suit is asked again too: a host may have been changed or removed until its row was ours."""
-    statement = search(wanted.requirement, wanted.own is not None).still_free
+    statements = search(wanted.requirement, wanted.own is not None)
+    statement = statements.few_still_free if len(numbers) <= FEW else statements.still_free
     return list(conn.scalars(statement, given(wanted, numbers=list(numbers))))
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Connection,
     Integer,
+    Interval,
     Uuid,
     and_,
     bindparam,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 )
 
 from climate.domain.status import EventKind
+from climate.store import actions
 from climate.store.tables import Time, claims, epochs, events, fence_seq, has, leases, leases_set_aside
 
 SECONDS_EACH = 0.01
@@ -109,11 +111,14 @@ class Limits:
     step: timedelta
 
 
-def start(conn: Connection, message: Message, worker: str, now: datetime, limits: Limits) -> bool:
-    """Compare and set: the first worker to come with the right token begins; all others are told to stop."""
+def start(conn: Connection, message: Message, worker: str, now: datetime | None, limits: Limits) -> datetime | None:
+    """Compare and set: the first worker to come with the right token begins, all others get None and are to stop.
+
+    The time of the beginning: `now`, or what the database's clock says.
+    """
     given = {"id": message.event_id, "held": message.token, "now": now, "who": worker}
-    more = {"live": now + limits.live, "deadline": now + limits.step}
-    return conn.execute(_START, given | more).rowcount == 1
+    begun: datetime | None = conn.scalar(_START, given | {"live": limits.live, "step": limits.step})
+    return begun
 
 
 def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live: timedelta) -> bool:
@@ -129,6 +134,13 @@ def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live
 def settle(conn: Connection, event_id: UUID, token: int) -> bool:
     """Give the claim up, which is the right to say how it went; False when it was taken away."""
     return conn.execute(_SETTLE, {"id": event_id, "held": token}).rowcount == 1
+
+
+def settle_run(conn: Connection, event_id: UUID, token: int, due_at: datetime, steps: Sequence[str]) -> datetime | None:
+    """Give the claim of a run up, and tick off its last steps; the database's time, None when it was taken away."""
+    given = {"id": event_id, "held": token, "due": due_at, "steps": list(steps)}
+    settled: datetime | None = conn.scalar(_SETTLE_AND_TICK_OFF, given)
+    return settled
 
 
 def others(conn: Connection, event_id: UUID) -> bool:
@@ -184,6 +196,21 @@ def next_due(conn: Connection, now: datetime) -> datetime | None:
     return soonest
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How much there is to do."""
+
+    is_quiet: bool
+    """No event is claimed, and none is due."""
+    wait: timedelta | None
+    """How long until the next event is due; None where there is none."""
+
+
+def rest(conn: Connection, now: datetime | None) -> Rest:
+    """Look whether there is anything to claim, to ring for or to rescue, in one statement; by the database's clock."""
+    return Rest(*conn.execute(_REST, {"now": now}).one())
+
+
 def wake_poller(conn: Connection) -> None:
     """Tell the pollers at commit that something is due before they would look again."""
     conn.execute(select(func.pg_notify(CHANNEL, "")))
@@ -226,18 +253,30 @@ def _ring() -> Any:
 # Made once: each of them runs for every event.
 _MINE = and_(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))
 _RING = _ring()
+_BEGUN = func.coalesce(bindparam("now", type_=Time), func.statement_timestamp())
 _START = (
     update(claims)
     .where(_MINE, claims.c.started_at.is_(None))
     .values(
-        started_at=bindparam("now"),
+        started_at=_BEGUN,
         worker=bindparam("who"),
-        live_until=bindparam("live"),
-        step_deadline=bindparam("deadline"),
+        live_until=_BEGUN + bindparam("live", type_=Interval),
+        step_deadline=_BEGUN + bindparam("step", type_=Interval),
     )
+    .returning(claims.c.started_at)
 )
 _SETTLE = delete(claims).where(_MINE)
+_SETTLED = _SETTLE.returning(claims.c.event_id).cte("settled")
+_SETTLE_AND_TICK_OFF = (
+    select(func.clock_timestamp()).select_from(_SETTLED).add_cte(actions.ticked_off(_SETTLED).cte("ticked"))
+)
 _OTHERS = select(exists().where(claims.c.event_id == bindparam("id", type_=Uuid)))
+_REST = text("""
+    WITH undone AS NOT MATERIALIZED (
+        SELECT run_at, coalesce(:now, statement_timestamp()) AS now FROM events WHERE status = 'UNDONE')
+    SELECT NOT EXISTS (SELECT FROM claims) AND NOT EXISTS (SELECT FROM undone WHERE run_at <= now),
+        (SELECT run_at - now FROM undone WHERE run_at > now ORDER BY run_at LIMIT 1)
+""").bindparams(bindparam("now", type_=Time))
 _TAKE_BACK = text("""
     WITH mine AS (
         SELECT c.event_id, c.token FROM claims c

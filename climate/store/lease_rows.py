@@ -1,12 +1,14 @@
 """What leases look like in the tables, and how the tables are brought there: one statement for any number of leases."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Table, delete, text, tuple_
+from sqlalchemy import Connection, Table, TextClause, delete, text, tuple_
 
+from climate.connections import Insert
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.store import codec
@@ -32,8 +34,13 @@ Changed = Sequence[tuple[Lease | None, Lease]]
 """Leases as they were, None for new ones, and as they are now."""
 
 
-def save(conn: Connection, changed: Changed, lines: Sequence[Row] = ()) -> None:
-    """Write the rows in which each pair of leases differs, and append the lines to the journal."""
+def save(
+    conn: Connection, changed: Changed, lines: Sequence[Row] = (), pools: Insert | None = None
+) -> Mapping[UUID, int]:
+    """Write the rows in which each pair of leases differs, and append the lines to the journal.
+
+    With `pools` also those of the cloud's pools; the ids of their aggregates, by reservation.
+    """
     dropped = [key for before, after in changed for key in _held(before) - _held(after)]
     if dropped:
         conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
@@ -43,7 +50,11 @@ def save(conn: Connection, changed: Changed, lines: Sequence[Row] = ()) -> None:
             conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
     written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in PARTS}
     written |= {journal.name: list(lines)}
-    conn.execute(_SAVE, {name: json.dumps(rows, default=str) for name, rows in written.items()})
+    given = {name: json.dumps(rows, default=str) for name, rows in written.items()}
+    if pools is None:
+        conn.execute(_saving(), given)
+        return {}
+    return {UUID(name): number for name, number in conn.execute(_saving(pools.sql), {**given, **pools.parameters})}
 
 
 def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
@@ -204,9 +215,13 @@ def _upsert(table: Table, key: Sequence[str]) -> str:
     return f"{_insert(table, columns)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
-_SAVE = text(
-    "WITH "
-    + ", ".join(f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in PARTS)
-    + " "
-    + _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
-)
+@cache
+def _saving(pools: str = "") -> TextClause:
+    """Return the one statement; with the SQL of pools it returns the reservation and the aggregate of each."""
+    parts = [f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in PARTS]
+    line = _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
+    if not pools:
+        return text(f"WITH {', '.join(parts)} {line}")
+    noted = "INSERT INTO lease_pools (reservation_id, aggregate_id) SELECT CAST(name AS uuid), id FROM pools_made"
+    parts += [f"journal_saved AS ({line})", f"pools_made (name, id) AS ({pools})", f"pools_noted AS ({noted})"]
+    return text(f"WITH {', '.join(parts)} SELECT name, id FROM pools_made")  # noqa: S608

@@ -1,6 +1,6 @@
 """Leases as rows, and the one way in which they change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
+from climate.connections import Insert
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
@@ -40,7 +41,9 @@ Change = tuple[Lease | None, Sequence[Fact]]
 """A lease as it is, or None, and what happens to it now."""
 
 
-def record(conn: Connection, author: Caller, lease: Lease | None, *happened: Fact) -> Lease:
+def record(
+    conn: Connection, author: Caller, lease: Lease | None, *happened: Fact, pools: Insert | None = None
+) -> Lease:
     """Append facts to a lease's journal and bring its rows up to date.
 
     Tampered where its rows are not the fold of its journal: what is made of
@@ -48,14 +51,17 @@ def record(conn: Connection, author: Caller, lease: Lease | None, *happened: Fac
     """
     if lease is not None:
         tampering.refuse_lease(conn, lease)
-    return record_many(conn, author, [(lease, happened)])[0]
+    return record_many(conn, author, [(lease, happened)], pools)[0]
 
 
-def record_many(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[Lease]:
+def record_many(
+    conn: Connection, author: Caller, changes: Sequence[Change], pools: Insert | None = None
+) -> list[Lease]:
     """The one way a lease changes: facts and rows together, or neither.
 
     Takes a constant number of statements for any number of leases.  Conflict
-    where someone else has appended to one of them since it was read.
+    where someone else has appended to one of them since it was read.  `pools`
+    makes the pools of their reservations in the cloud.
     """
     after = [fold(list(happened), before) for before, happened in changes]
     entries = [
@@ -64,14 +70,20 @@ def record_many(conn: Connection, author: Caller, changes: Sequence[Change]) -> 
         for version, fact in enumerate(happened, start=lease.version - len(happened) + 1)
     ]
     pairs = [(before, lease) for (before, _), lease in zip(changes, after, strict=True)]
+    made: Mapping[UUID, int] = {}
     if entries:
         try:
-            lease_rows.save(conn, pairs, journal.rows(entries, author))
+            made = lease_rows.save(conn, pairs, journal.rows(entries, author), pools)
         except IntegrityError as error:
             if constraint(error) != "pk_journal":
                 raise
             raise Conflict("Someone else changed the lease at the same moment") from error
-    return after
+    return [_with_pools(lease, made) for lease in after] if made else after
+
+
+def _with_pools(lease: Lease, made: Mapping[UUID, int]) -> Lease:
+    own = (replace(one, aggregate_id=made.get(one.id, one.aggregate_id)) for one in lease.reservations)
+    return replace(lease, reservations=tuple(own))
 
 
 def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:

@@ -22,10 +22,12 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     null,
     or_,
     select,
     true,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
 
@@ -69,8 +71,15 @@ class Search:
     """Free hosts, best first, `limit` of them out of a `sample`."""
     quick: Select[int]
     """The same, locked; passes over those that others hold."""
+    anywhere: Select[int]
+    """As `quick`, for what has no hosts to keep and does not start soon; the sample is what follows a random host.
+
+    Looks at a few hosts, where `quick` looks at all.  None that recycles is among them.
+    """
     still_free: Select[int]
     """Those among `numbers` that suit and are free, in the order given."""
+    few_still_free: Select[int]
+    """The same, host by host: for less than some dozen."""
     counted: Select[int, int]
     """How many suit, and how many of those are free."""
     busy: Select[Any]
@@ -100,12 +109,15 @@ def search(requirement: Requirement, has_own: bool) -> Search:
     """The statements for a requirement; with `has_own` what the reservation `own` holds counts as free."""
     suitable, best = suits(requirement), _best(requirement, has_own)
     number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
-    still_free = select(number.c.number).join(hosts, hosts.c.id == number.c.number)
+    among = select(number.c.number).join(hosts, hosts.c.id == number.c.number).order_by(number.c.place)
+    one = _one_host(allocations.c.host).op("&&")(_one_host(number.c.number))
     return Search(
         best=best,
         quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
-        still_free=still_free.where(suitable, _free(number.c.number, has_own)).order_by(number.c.place),
-        counted=select(func.count(), func.count().filter(_free(hosts.c.id, has_own))).where(suitable),
+        anywhere=_anywhere(suitable).with_for_update(of=hosts, key_share=True, skip_locked=True),
+        still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
+        few_still_free=among.where(suitable, _free(one, has_own)),
+        counted=select(func.count(), func.count().filter(_free(_on_host, has_own))).where(suitable),
         busy=_busy(suitable),
     )
 
@@ -141,10 +153,22 @@ def far_from_up() -> ColumnElement[int]:
     return case((unimportant, 0), (hosts.c.switched_on, case((going, 3), else_=0)), (coming, 1), else_=2)
 
 
-def _free(host: ColumnElement[int], has_own: bool) -> ColumnElement[bool]:
+_on_host = allocations.c.host == hosts.c.id
+
+
+def _one_host(number: ColumnElement[int]) -> ColumnElement[Any]:
+    """The number as the index of the exclusion constraint has it, to the letter: it finds one host in a window."""
+    return func.int8range(number, number, literal_column("'[]'"))
+
+
+def _in_window() -> ColumnElement[bool]:
+    return and_(allocations.c.during.overlaps(bindparam("during", type_=TSTZRANGE)), in_force(allocations))
+
+
+def _free(of_host: ColumnElement[bool], has_own: bool) -> ColumnElement[bool]:
+    """Whether no allocation `of_host` lies in the window."""
     a = allocations
-    window = bindparam("during", type_=TSTZRANGE)
-    taken = exists().where(a.c.host == host, a.c.during.overlaps(window), in_force(a))
+    taken = exists().where(of_host, _in_window())
     return ~(taken.where(a.c.reservation_id.is_distinct_from(bindparam("own", type_=Uuid))) if has_own else taken)
 
 
@@ -159,7 +183,7 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
     recycles, off = has(hosts.c.pool, Pool.RECYCLING), far_from_up()
     sample = (
         select(hosts.c.id)
-        .where(suits(requirement), _free(hosts.c.id, has_own))
+        .where(suits(requirement), _free(_on_host, has_own))
         .order_by(kept.desc(), recycles, off, func.random())
         .limit(bindparam("sample", type_=Integer))
         .subquery("sample")
@@ -171,6 +195,28 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
         .order_by(kept.desc(), recycles, off, fit, func.random())
         .limit(bindparam("limit", type_=Integer))
     )
+
+
+def _anywhere(suitable: ColumnElement[bool]) -> Select[int]:
+    """The tightest fit among the free hosts that follow a random one, by their numbers and around the end.
+
+    NOT IN keeps the order of the index, so that the scan stops when the sample is full.
+    """
+    last = select(func.max(hosts.c.id)).scalar_subquery()
+    origin = select(func.floor(func.random() * last).cast(BigInteger).label("number")).cte("origin")
+    number = select(origin.c.number).scalar_subquery()
+    taken = select(allocations.c.host).where(_in_window())
+    size = bindparam("sample", type_=Integer)
+
+    def some(part: ColumnElement[bool]) -> Select[int]:
+        fine = (suitable, ~has(hosts.c.pool, Pool.RECYCLING), part, hosts.c.id.not_in(taken))
+        return select(hosts.c.id).where(*fine).order_by(hosts.c.id).limit(size)
+
+    both = union_all(some(hosts.c.id > number), some(hosts.c.id <= number)).subquery("sampled")
+    sample = func.array(select(both.c.id).limit(size).scalar_subquery(), type_=ARRAY(BigInteger))
+    fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
+    best = select(hosts.c.id).where(hosts.c.id == func.any(sample)).order_by(fit, func.random())
+    return best.limit(bindparam("limit", type_=Integer))
 
 
 def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:

@@ -2,16 +2,36 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event
 
 from climate.context import Climate
-from climate.service import events, hosts, leases
+from climate.domain.errors import NotEnoughHosts
+from climate.service import events, hosts, lease_pools, leases
+from climate.service.leases import Order
 from climate.store.leases import Listing
+from tests.api.compute.world import World, world
+from tests.compute.place import unsafe
 from tests.conftest import ADMIN, MEMBER, Clock
+from tests.databases import Databases
 from tests.service.acts import hosts_wanted, make, run_due
+
+
+@pytest.fixture
+def there(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[World]:
+    """An engine whose cloud is in the same database."""
+    with world(unsafe(make_database(engine_template)), tmp_path) as found:
+        yield found
+
+
+def tomorrow() -> Order:
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    return Order("l", start, start + timedelta(hours=1), None, [hosts_wanted()])
 
 
 @contextmanager
@@ -39,7 +59,31 @@ def test_creating(climate: Climate, clock: Clock, engine: Engine) -> None:
     assert cost(engine, lambda: make(climate, clock, hosts_wanted(6), start=2, hours=1)) == one
     for place in range(10):
         make(climate, clock, start=10 + place, hours=1)
-    assert cost(engine, lambda: make(climate, clock, hosts_wanted(6), start=3, hours=1)) == one <= 8
+    assert cost(engine, lambda: make(climate, clock, hosts_wanted(6), start=3, hours=1)) == one <= 5
+
+
+def test_creating_over_the_bundled_cloud_takes_four_statements_and_one_commit(there: World) -> None:
+    """With the database's own clock, and with the pool of the reservation, which is there at once."""
+    engine = there.climate.engine
+    commits: list[object] = []
+    note = commits.append
+    event.listen(engine, "commit", note)
+    with counted(engine) as seen:
+        lease = leases.create(there.climate, MEMBER, tomorrow())
+    event.remove(engine, "commit", note)
+    assert (len(seen), len(commits)) == (4, 1), seen
+    (made,) = lease.reservations
+    assert made.aggregate_id == there.climate.cloud.lease_pools()[str(made.id)].id
+    assert lease_pools.tend(there.climate) == 0
+    assert leases.get(there.climate, MEMBER, lease.id) == lease
+
+
+def test_no_pool_is_left_of_a_create_that_comes_to_nothing(there: World) -> None:
+    order = tomorrow()
+    leases.create(there.climate, MEMBER, order, dry_run=True)
+    with pytest.raises(NotEnoughHosts):
+        leases.create(there.climate, MEMBER, replace(order, reservations=[hosts_wanted(), hosts_wanted(2)]))
+    assert there.climate.cloud.lease_pools() == {}
 
 
 def test_claiming_and_sending(climate: Climate, clock: Clock, engine: Engine) -> None:

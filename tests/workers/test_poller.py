@@ -2,9 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +14,21 @@ from sqlalchemy import Engine, text
 
 from climate import bootstrap
 from climate.domain.errors import Unavailable
+from climate.domain.status import EventKind, EventStatus
+from climate.service import events, leases
+from climate.service.leases import Order
 from climate.settings import Settings
 from climate.store import claims
+from tests.api.compute.world import world
+from tests.compute.place import unsafe
+from tests.conftest import MEMBER
+from tests.databases import Databases
+from tests.service.acts import hosts_wanted
+from tests.service.test_statements import counted
 from tests.system.stack import await_so
 from workers import doorbell
 from workers.poller import Poller
+from workers.rings import BROKER_IS_AWAY
 
 SLOW = 30.0
 """Seconds between ticks: who looks sooner was woken."""
@@ -215,3 +227,44 @@ def await_jobs(poller: Poller) -> set[str]:
     names = {"beat", "services", "chores", "beats", "rounds", "zones"}
     await_so(lambda: {job.id for job in poller.scheduler.get_jobs()} == names, SLOW, "the jobs of the poller")
     return names
+
+
+@pytest.fixture
+def idle(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[Poller]:
+    """A poller over a bundled cloud, without a broker."""
+    url = unsafe(make_database(engine_template))
+    with world(url, tmp_path):
+        settings = Settings(database_url=url, redis_url="redis://127.0.0.1:1", home=tmp_path, minutes_before_end=0)
+        poller = Poller(bootstrap.build(settings, pool_size=2), doorbell.connect(settings.redis_url))
+        yield poller
+        poller.deployment.climate.engine.dispose()
+
+
+def test_a_beat_with_nothing_to_do_takes_few_statements(idle: Poller) -> None:
+    idle._look()  # the first one shows life
+    with counted(idle.deployment.climate.engine) as seen:
+        idle._look()
+    assert len(seen) <= 5, seen
+
+
+def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
+    climate = idle.deployment.climate
+    idle._look()
+    end = datetime.now(UTC) + timedelta(hours=1)
+    lease = leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+    with suppress(*BROKER_IS_AWAY):
+        idle._look()
+    assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
+    assert not events.rest(climate).is_quiet, "an event that is claimed is not left alone"
+
+
+def test_a_poller_at_rest_wakes_for_what_is_due_before_it_would_look(idle: Poller) -> None:
+    climate = idle.deployment.climate
+    start = datetime.now(UTC) + timedelta(hours=1)
+    leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=1), None, [hosts_wanted()]))
+    rest = events.rest(climate)
+    assert rest.is_quiet
+    assert rest.wait is not None
+    assert timedelta(minutes=30) < rest.wait <= timedelta(hours=1)
+    later = events.rest(replace(climate, now=lambda conn: start))
+    assert (later.is_quiet, later.wait) == (False, timedelta(hours=1))

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from climate.cloud import (
     FREEPOOL,
     Capacity,
@@ -17,6 +19,7 @@ from climate.cloud.openstack import acts, blazar_filter, flavors, granting, host
 from climate.cloud.openstack import addresses as floating
 from climate.cloud.openstack.remote import Remote
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from climate.connections import Insert
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,9 @@ class OpenStackCloud:
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         return promising.promise(self.remote, pool, wanted)
+
+    def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
+        return None
 
     def forget_pool(self, pool: str) -> None:
         promising.forget(self.remote, pool)

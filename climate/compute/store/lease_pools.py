@@ -23,6 +23,13 @@ _PROMISE = text(f"""
     SELECT id FROM made UNION ALL SELECT id FROM compute_aggregates WHERE name = :pool LIMIT 1
 """)
 
+INSERT = f"""
+    INSERT INTO compute_aggregates (name, metadata, fence)
+    SELECT key, value, {FENCE} FROM jsonb_each(CAST(:promised_pools AS jsonb))
+    ON CONFLICT (name) DO NOTHING RETURNING name, id
+"""
+"""Makes pools, for another's statement to have as a part."""
+
 _FORGET = text(f"""
     DELETE FROM compute_aggregates a WHERE name = :pool AND metadata ? '{PROMISED}'
 """)
@@ -35,13 +42,18 @@ _LISTED = text(f"""
 
 def promise(conn: Connection, pool: str, wanted: Mapping[str, str]) -> int:
     """Write a promised pool down, or what is wanted of it anew; the id of its aggregate."""
-    metadata = {PROMISED: "true", **{f"{WANTED}{key}": value for key, value in wanted.items()}}
+    metadata = _metadata(wanted)
     for _ in range(MOST_TRIES):
         found: int | None = conn.execute(_PROMISE, {"pool": pool, "metadata": json.dumps(metadata)}).scalar()
         if found is not None:
             return found
         # Another connection wrote the same just now: only a further statement sees its row.
     raise Busy(f"Aggregate {pool} is being changed; try again shortly")
+
+
+def inserted(wanted: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the parameters of INSERT for these pools."""
+    return {"promised_pools": json.dumps({pool: _metadata(wish) for pool, wish in wanted.items()})}
 
 
 def forget(conn: Connection, pool: str) -> None:
@@ -52,6 +64,10 @@ def forget(conn: Connection, pool: str) -> None:
 def listed(conn: Connection) -> dict[str, tuple[int, Mapping[str, str] | None]]:
     """All pools of reservations by name: the id, and what is wanted of one that is only promised."""
     return {row.name: (row.id, _wanted(row.metadata)) for row in conn.execute(_LISTED)}
+
+
+def _metadata(wanted: Mapping[str, str]) -> dict[str, str]:
+    return {PROMISED: "true", **{f"{WANTED}{key}": value for key, value in wanted.items()}}
 
 
 def _wanted(metadata: Mapping[str, str]) -> Mapping[str, str] | None:

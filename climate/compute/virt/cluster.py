@@ -25,6 +25,8 @@ class ClusterDriver:
     members: Mapping[str, VirtDriver]
     told: dict[str, str] = field(default_factory=dict)
     """Node -> why it was left out when that was last logged."""
+    indexed: list[tuple[Sequence[NodeSpec], Mapping[str, NodeSpec]]] = field(default_factory=list, compare=False)
+    """The nodes as they were read last, by name: a service of many is asked about each of them."""
 
     def nodes(self) -> Sequence[NodeSpec]:
         """The nodes whose drivers can work here; of each other one a warning says why, once."""
@@ -130,8 +132,11 @@ class ClusterDriver:
         return self.members[spec.driver]
 
     def _spec(self, node: str) -> NodeSpec | None:
-        found = (spec for spec in self.read_nodes() if spec.name == node)
-        return next((spec for spec in found if spec.driver in self.members), None)
+        specs = self.read_nodes()
+        if not self.indexed or self.indexed[0][0] is not specs or not isinstance(specs, tuple):
+            known = [spec for spec in specs if spec.driver in self.members]
+            self.indexed[:] = [(specs, {spec.name: spec for spec in reversed(known)})]
+        return self.indexed[0][1].get(node)
 
     def _refusal(self, spec: NodeSpec) -> str | None:
         """Why the members of a cluster can be none; None: they can, or there are none."""

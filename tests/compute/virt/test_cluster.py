@@ -1,5 +1,6 @@
 """One service, many nodes: each verb goes to the driver of the node, whatever nodes there are at the moment."""
 
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -7,7 +8,7 @@ import structlog
 
 from climate.compute.errors import VirtError
 from climate.compute.host import NodeSpec
-from climate.compute.virt import Guest, State
+from climate.compute.virt import Guest, State, Wiring
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.place import node
@@ -64,3 +65,20 @@ def test_a_node_that_cannot_work_is_left_out_and_the_log_says_why_once() -> None
     with structlog.testing.capture_logs() as logs:
         cluster.nodes()
     assert [line["node"] for line in logs] == ["b"]
+
+
+class Read(tuple[NodeSpec, ...]):
+    """Nodes that count how often they are all gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[NodeSpec]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_asking_about_each_of_many_nodes_goes_through_them_once() -> None:
+    nodes = Read(node(f"n{place}") for place in range(50))
+    cluster = ClusterDriver(lambda: nodes, {"memory": MemoryDriver()})
+    assert {cluster.wiring(spec.name) for spec in list(nodes)} == {Wiring.NONE}
+    assert nodes.times == 2, "once by the test itself"

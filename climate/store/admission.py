@@ -1,0 +1,39 @@
+"""The rules that a request for a lease is judged by, read together: a create has few statements to spare."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from climate.domain.limits import Limit
+from climate.domain.pools import Pool
+from climate.store.limits import DEFAULT, Rule
+
+# The empty text of the default limits sorts first: a project's own replace them.
+_RULES = text("""
+    SELECT clock_timestamp() AS time,
+        (SELECT coalesce(jsonb_agg(jsonb_build_array(project_id, name, value) ORDER BY project_id), '[]')
+            FROM limits WHERE project_id IN (:default, :project_id)) AS limits,
+        (SELECT to_jsonb(t) FROM pool_terms t WHERE t.pool = :pool) AS terms
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of one project at one moment."""
+
+    time: datetime
+    """The database's clock."""
+    limits: Mapping[Limit, Rule]
+    terms: Mapping[str, Any]
+    """What an admin has set for the reservation pool; None: nothing."""
+
+
+def read(conn: Connection, project_id: str) -> Rules:
+    """Read the clock, the limits of a project and the terms of the reservation pool; one statement."""
+    given = {"default": DEFAULT, "project_id": project_id, "pool": Pool.RESERVATION}
+    row = conn.execute(_RULES, given).one()
+    limits = {Limit(name): Rule(whose, Limit(name), value) for whose, name, value in row.limits}
+    return Rules(row.time, limits, row.terms or {})
