@@ -57,11 +57,11 @@ class Settings:
     grace_period: int = _setting(0, "Seconds that servers on lent hosts go on after the end, where nobody says.")
     recycle_deadline: str = _setting(
         "terminate",
-        "Recycling hosts whose next lease starts: terminate their servers, or move the lease.",
+        "Recycling hosts whose next lease starts: terminate their servers, or move them to other hosts.",
         words=("terminate", "move"),
     )
     recycle_lead: int = _setting(
-        120, "Seconds before its next lease at which servers on a recycling host are deleted, or the lease is moved."
+        120, "Seconds before its next lease at which servers on a recycling host are deleted or moved away."
     )
     pool_target: int = _setting(0, "Hosts that the reservation pool is topped up to after a release; 0: it is not.")
     pool_horizon: int = _setting(

@@ -155,6 +155,11 @@ class Steps:
         occasion = occasion or f"{self.event_id} {self.due_at.isoformat()}"
         self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token, occasion))
 
+    def move_server(self, server_id: str, host: str, token: int) -> None:
+        # Asked again as long as the server is seen on the host, as for its deletion.
+        step = f"move_server:{server_id}:{host}"
+        self._once(step, lambda: self._cloud.move_server(server_id, host, token), again=True)
+
     def delete_server(self, server_id: str, token: int) -> None:
         # Asked again as long as the server is seen: "done" only means that the cloud has taken the wish.
         self._once(f"delete_server:{server_id}", lambda: self._cloud.delete_server(server_id, token), again=True)

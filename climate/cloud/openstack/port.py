@@ -126,5 +126,8 @@ class OpenStackCloud:
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         acts.snapshot(self.remote, server_id, image, token, occasion)
 
+    def move_server(self, server_id: str, host: str, token: int) -> None:
+        acts.move(self.remote, server_id, host, token)
+
     def delete_server(self, server_id: str, token: int) -> None:
         acts.delete(self.remote, server_id, token)
