@@ -72,6 +72,7 @@ class Settings:
     pool_slack: int = _setting(2, "Hosts that it may have beyond that before any is given back.", 0, 100_000)
     pool_dwell: int = _setting(3600, "Seconds that a host is idle in it before it is given back.", 0, 31622400)
     pool_drain: bool = _setting(True, "Whether hosts with servers are drained for it where too few are empty.")
+    pool_move_servers: bool = _setting(False, "Whether servers on draining hosts are moved away, not waited for.")
     idle_off_after: int = _setting(
         0, "Seconds after which idle hosts of the reservation pool are switched off; 0: they never are."
     )

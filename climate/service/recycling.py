@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import CloudError, CloudServer, Fenced, NotYet, Refused
+from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
 from climate.domain import pools, recycling
 from climate.domain.facts import HostMoved
@@ -22,7 +22,7 @@ from climate.domain.notices import Notice
 from climate.domain.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, OnEnd, Pool
 from climate.domain.recycling import Stay, Turn
 from climate.plugin import CLOUD_POOLS
-from climate.service import drift, healing, moves, notices
+from climate.service import drift, emptying, healing, moves, notices
 from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.settings import Settings
@@ -121,7 +121,7 @@ def _release(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> P
 
 def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
     """Other hosts for the servers; for the next lease where a server has none, or has not left in half of the lead."""
-    fit = [server for server in servers if _is_leaving(climate, case, server)]
+    fit = [server for server in servers if emptying.leaves(climate, server, case.place.name, case.token)]
     begun = [server for server in fit if not server.busy]
     if begun:
         log.info("servers on a recycling host are moved", host=case.place.name, servers=len(begun))
@@ -140,18 +140,6 @@ def _is_late(climate: Climate, case: _Case) -> bool:
 
 def _margin(climate: Climate) -> timedelta:
     return timedelta(seconds=climate.settings.recycle_lead / 2 + climate.settings.cleaning_time)
-
-
-def _is_leaving(climate: Climate, case: _Case, server: CloudServer) -> bool:
-    """Whether a server is on its way to another host, or may be soon; one that cannot move does not keep the others."""
-    try:
-        climate.cloud.move_server(server.id, case.place.name, case.token)
-    except Refused as error:
-        log.warning("a server on a recycling host cannot be moved", server_id=server.id, reason=str(error))
-        return False
-    except (CloudError, NotYet, Fenced) as error:
-        log.info("a server on a recycling host is not moved yet", server_id=server.id, reason=str(error))
-    return True
 
 
 def _replace(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:

@@ -49,11 +49,13 @@ class Window:
     created_by: str
     created_at: datetime
     updated_at: datetime | None = None
+    move_servers: bool = False
+    """Whether servers are moved away from the host while it is worked on."""
 
     @property
     def standing(self) -> Standing:
         """The part of it that its facts say."""
-        return Standing(self.host, self.during, self.reason, str(self.state))
+        return Standing(self.host, self.during, self.reason, str(self.state), self.move_servers)
 
     @property
     def end(self) -> datetime | None:
@@ -70,9 +72,13 @@ def add(conn: Connection, author: Caller, window: Window) -> None:
     """Write a window down and keep its time free; nothing else may hold the host then, and its row must be locked."""
     own = {"host": window.host, "during": _range(window.during)}
     told = {"reason": window.reason, "state": window.state, "created_by": window.created_by}
-    conn.execute(insert(windows).values(id=window.id, created_at=window.created_at, **own, **told))
+    conn.execute(
+        insert(windows).values(
+            id=window.id, created_at=window.created_at, move_servers=window.move_servers, **own, **told
+        )
+    )
     conn.execute(insert(allocations).values(kind="maintenance", state="held", window_id=window.id, **own))
-    planned = WindowPlanned(window.created_at, window.host, window.during, window.reason)
+    planned = WindowPlanned(window.created_at, window.host, window.during, window.reason, window.move_servers)
     journal.append_next(conn, author, [(window.id, planned)])
 
 
@@ -130,6 +136,12 @@ def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
     return frozenset(conn.scalars(query))
 
 
+def moving(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
+    """Those of the hosts that are worked on now, and whose servers are to be moved away meanwhile."""
+    query = select(windows.c.host).where(windows.c.host.in_(sorted(numbers)), windows.c.state == ACTIVE)
+    return frozenset(conn.scalars(query.where(windows.c.move_servers)))
+
+
 def begin(conn: Connection, author: Caller, ids: Sequence[UUID], now: datetime) -> None:
     """These windows have begun."""
     if ids:
@@ -152,8 +164,9 @@ def change(conn: Connection, author: Caller, after: Window, now: datetime) -> No
     kept = update(allocations).where(allocations.c.window_id == after.id)
     conn.execute(kept.values(during=own))
     changed = update(windows).where(windows.c.id == after.id)
-    conn.execute(changed.values(during=own, reason=after.reason, updated_at=now))
-    journal.append_next(conn, author, [(after.id, WindowChanged(now, after.during, after.reason))])
+    conn.execute(changed.values(during=own, reason=after.reason, updated_at=now, move_servers=after.move_servers))
+    changed_to = WindowChanged(now, after.during, after.reason, after.move_servers)
+    journal.append_next(conn, author, [(after.id, changed_to)])
 
 
 def refuse_tampered(conn: Connection, window: Window) -> None:
@@ -173,7 +186,7 @@ def rewrite(conn: Connection, known: Mapping[UUID, Standing], planned: Mapping[U
     conn.execute(delete(windows).where(windows.c.id.not_in(list(known))))
     for window_id, standing in known.items():
         own = {"host": standing.host, "during": _range(standing.during)}
-        told = {**own, "reason": standing.reason, "state": standing.state}
+        told = {**own, "reason": standing.reason, "state": standing.state, "move_servers": standing.move_servers}
         if conn.execute(update(windows).where(windows.c.id == window_id).values(told)).rowcount == 0:
             first = planned[window_id]
             made = {"created_by": first.actor.get("user_id", ""), "created_at": first.fact.at}
@@ -215,4 +228,5 @@ def _window(row: Any) -> Window:
         created_by=row.created_by,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        move_servers=row.move_servers,
     )
