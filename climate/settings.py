@@ -89,6 +89,10 @@ class Settings:
     failed_after: int = _setting(
         60, "Seconds for which a host must be unwell before it has failed, and well before it is used again."
     )
+    evacuate_failed_hosts: bool = _setting(
+        False, "Whether failed hosts are switched off, and their servers made anew on other hosts."
+    )
+    evacuate_after: int = _setting(300, "Seconds for which a host has failed before that.")
     limit_period_days: int = _setting(30, "Days over which the host-hours of a project are summed up.", 1, 3650)
     notify_url: str = _setting("", "Where notices are posted to, as Standard Webhooks; when empty, nowhere.")
     notify_secret: str = _secret("What they are signed with: whsec_ and 24 to 64 bytes in base64.")

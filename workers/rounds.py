@@ -15,6 +15,7 @@ from climate.service import (
     draining,
     drift,
     emptying,
+    evacuation,
     failing,
     filling,
     healing,
@@ -49,7 +50,7 @@ ROUNDS: Sequence[Round] = (
 OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
 """By each worker, for what is on its own machine."""
 
-OUTSIDE_ROUNDS: Sequence[Round] = (powering.tend, notices.deliver)
+OUTSIDE_ROUNDS: Sequence[Round] = (powering.tend, evacuation.tend, notices.deliver)
 """By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
 
 ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = 43, 44, 45, 46

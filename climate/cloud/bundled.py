@@ -120,6 +120,10 @@ class BundledCloud:
         with _port():
             return health.of_nodes(self.compute)
 
+    def silent_hosts(self) -> frozenset[str]:
+        with _port():
+            return health.silent(self.compute)
+
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         with _port():
             return [_server(server) for server in lending.servers_on(self.compute, host)]
@@ -211,6 +215,10 @@ class BundledCloud:
     def move_server(self, server_id: str, host: str, token: int) -> None:
         with _port(), suppress(errors.NotFound):
             moving_out.move(self.compute, server_id, host, token)
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        with _port(), suppress(errors.NotFound):
+            moving_out.evacuate(self.compute, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
         # One that goes while it is asked for is one that is gone.

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute import asking, live_migrating, migrating, resizing
+from climate.compute import asking, evacuating, live_migrating, migrating, resizing
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE
@@ -65,6 +65,18 @@ def move(compute: Compute, server_id: str, node: str, token: int) -> None:
         live_migrating.live_migrate(compute, server_id, by=_by())
     else:
         migrating.migrate(compute, server_id, by=_by())
+
+
+def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
+    """Have a server of a node whose service is down made anew on another one; nothing to do where it is elsewhere.
+
+    Raises NotFound, StaleToken, Busy, Conflict, also while the service is up, and NoValidHost.
+    """
+    server = asking.get(compute, server_id)
+    if server.node != node:
+        return
+    asking.fence(compute, server_id, token)
+    evacuating.evacuate(compute, server_id, by=_by())
 
 
 def _is_moved(compute: Compute, server_id: str) -> bool:

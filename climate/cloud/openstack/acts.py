@@ -9,6 +9,7 @@ from climate.cloud.openstack.remote import Body, Clash, Missing, Remote
 from climate.cloud.openstack.servers import SLEEPS, TASK
 
 MOVABLE = (ACTIVE, PAUSED)
+REBUILDING = ("rebuilding", "rebuild_block_device_mapping", "rebuild_spawning")
 WAKING = ("unshelving", "spawning")
 MADE_OF, OCCASION = "climate_server", "climate_occasion"
 """Properties of an image: which server it was made of, and when it was to be."""
@@ -70,6 +71,16 @@ def move(remote: Remote, server_id: str, host: str, token: int) -> None:
     if server["status"] not in MOVABLE:
         raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
     _act(remote, server_id, "os-migrateLive", {"host": None, "block_migration": "auto"})
+
+
+def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
+    """Rebuild a server of a host that is down on another one."""
+    server = servers.look(remote, server_id)
+    if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", *REBUILDING):
+        return
+    book.fence_server(remote, pools.look(remote), server_id, token)
+    _idle(server)
+    _act(remote, server_id, "evacuate", {})
 
 
 def delete(remote: Remote, server_id: str, token: int) -> None:

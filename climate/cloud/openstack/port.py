@@ -65,6 +65,9 @@ class OpenStackCloud:
     def health(self) -> Mapping[str, str | None]:
         return hosts.health(self.remote)
 
+    def silent_hosts(self) -> frozenset[str]:
+        return hosts.silent(self.remote)
+
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         return [servers.view(each) for each in servers.on(self.remote, [host])]
 
@@ -128,6 +131,9 @@ class OpenStackCloud:
 
     def move_server(self, server_id: str, host: str, token: int) -> None:
         acts.move(self.remote, server_id, host, token)
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        acts.evacuate(self.remote, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
         acts.delete(self.remote, server_id, token)
