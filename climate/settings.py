@@ -57,11 +57,11 @@ class Settings:
     grace_period: int = _setting(0, "Seconds that servers on lent hosts go on after the end, where nobody says.")
     recycle_deadline: str = _setting(
         "terminate",
-        "Recycling hosts whose next lease starts: terminate their servers, or move the lease.",
+        "Recycling hosts whose next lease starts: terminate their servers, or move them to other hosts.",
         words=("terminate", "move"),
     )
     recycle_lead: int = _setting(
-        120, "Seconds before its next lease at which servers on a recycling host are deleted, or the lease is moved."
+        120, "Seconds before its next lease at which servers on a recycling host are deleted or moved away."
     )
     pool_target: int = _setting(0, "Hosts that the reservation pool is topped up to after a release; 0: it is not.")
     pool_horizon: int = _setting(
@@ -72,6 +72,7 @@ class Settings:
     pool_slack: int = _setting(2, "Hosts that it may have beyond that before any is given back.", 0, 100_000)
     pool_dwell: int = _setting(3600, "Seconds that a host is idle in it before it is given back.", 0, 31622400)
     pool_drain: bool = _setting(True, "Whether hosts with servers are drained for it where too few are empty.")
+    pool_move_servers: bool = _setting(False, "Whether servers on draining hosts are moved away, not waited for.")
     idle_off_after: int = _setting(
         0, "Seconds after which idle hosts of the reservation pool are switched off; 0: they never are."
     )
@@ -88,6 +89,10 @@ class Settings:
     failed_after: int = _setting(
         60, "Seconds for which a host must be unwell before it has failed, and well before it is used again."
     )
+    evacuate_failed_hosts: bool = _setting(
+        False, "Whether failed hosts are switched off, and their servers made anew on other hosts."
+    )
+    evacuate_after: int = _setting(300, "Seconds for which a host has failed before that.")
     limit_period_days: int = _setting(30, "Days over which the host-hours of a project are summed up.", 1, 3650)
     notify_url: str = _setting("", "Where notices are posted to, as Standard Webhooks; when empty, nowhere.")
     notify_secret: str = _secret("What they are signed with: whsec_ and 24 to 64 bytes in base64.")

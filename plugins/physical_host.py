@@ -58,7 +58,9 @@ class HostSpec(Schema):
     grace_period = grace_period()
     recycle_deadline = fields.String(
         validate=validate.OneOf([str(policy) for policy in Deadline]),
-        metadata={"description": "What happens to servers on a recycling host when its next lease is about to start."},
+        metadata={
+            "description": "Servers on a recycling host whose next lease is about to start are terminated or moved."
+        },
     )
 
     @validates_schema(skip_on_field_errors=True)

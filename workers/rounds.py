@@ -19,6 +19,8 @@ from climate.service import (
     cleaning,
     draining,
     drift,
+    emptying,
+    evacuation,
     failing,
     filling,
     healing,
@@ -41,6 +43,7 @@ ROUNDS: Sequence[Round] = (
     healing.heal_all,
     recycling.tend,
     cleaning.tend,
+    emptying.tend,
     draining.tend,
     filling.tend,
     kept_volumes.release,
@@ -50,7 +53,7 @@ ROUNDS: Sequence[Round] = (
 OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
 """By each worker, for what is on its own machine."""
 
-OUTSIDE_ROUNDS: Sequence[Round] = (powering.tend, notices.deliver)
+OUTSIDE_ROUNDS: Sequence[Round] = (powering.tend, evacuation.tend, notices.deliver)
 """By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
 
 ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = "pools", "outside", "networks", "network messages"

@@ -27,6 +27,7 @@ Read = dict[str, Any]
 blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Times in which hosts are worked on.")
 
 HOST_ID = r"^[0-9]{1,18}$"
+MOVE = "Servers that are on the host while it is worked on are moved to other hosts, where any takes them."
 FORCE = "Leases that hold the host then get other hosts, or do without; else they are in the way."
 
 
@@ -42,6 +43,7 @@ class MaintenanceOrder(Strict):
     end_date = Moment(allow_none=True)
     reason = _reason(required=True)
     force = Truth(load_default=False, metadata={"description": FORCE})
+    move_servers = Truth(load_default=False, metadata={"description": MOVE})
 
 
 class MaintenanceChanges(Strict):
@@ -51,6 +53,7 @@ class MaintenanceChanges(Strict):
     end_date = Moment(allow_none=True)
     reason = _reason()
     force = Truth(load_default=False, metadata={"description": FORCE})
+    move_servers = Truth(metadata={"description": MOVE})
 
 
 class MaintenanceQuery(pages.Paged):
@@ -72,6 +75,7 @@ class MaintenanceOut(Schema):
     end_date = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
     reason = fields.String(required=True)
     state = fields.String(required=True, validate=validate.OneOf(list(WindowState)))
+    move_servers = fields.Boolean(required=True, metadata={"description": MOVE})
     created_by = fields.String(required=True)
     created_at = out_date()
     updated_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
@@ -146,7 +150,9 @@ def plan_maintenance(query: Read, body: Read) -> ResponseReturnValue:
     200 instead of 201 is the answer to a dry run.
     """
     start = None if body.get("start_date") == NOW else body.get("start_date")
-    order = Order(body["host_id"], start, body.get("end_date"), body["reason"], body["force"])
+    order = Order(
+        body["host_id"], start, body.get("end_date"), body["reason"], body["force"], move_servers=body["move_servers"]
+    )
     planned = maintenance.plan(climate(), caller(), order, dry_run=query["dry_run"])
     return _planned(planned), 200 if query["dry_run"] else 201
 
@@ -199,6 +205,7 @@ def change_maintenance(maintenance_id: str, query: Read, body: Read) -> Response
         open_end=open_end,
         reason=body.get("reason"),
         force=body["force"],
+        move_servers=body.get("move_servers"),
     )
     return _planned(maintenance.change(climate(), caller(), _id(maintenance_id), changes, dry_run=query["dry_run"]))
 
@@ -245,6 +252,7 @@ def _body(window: Window) -> dict[str, Any]:
         "end_date": maybe(date, window.end),
         "reason": window.reason,
         "state": window.state,
+        "move_servers": window.move_servers,
         "created_by": window.created_by,
         "created_at": date(window.created_at),
         "updated_at": maybe(date, window.updated_at),

@@ -57,6 +57,9 @@ class PoolTerms(Strict):
         allow_none=True,
         metadata={"description": "Whether hosts with servers are drained where too few are empty."},
     )
+    move_servers = Truth(
+        allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away, not waited for."}
+    )
 
 
 class TermsOut(_Exact):
@@ -70,6 +73,7 @@ class TermsOut(_Exact):
     slack = fields.Integer(required=True)
     dwell = fields.Integer(required=True)
     drain = fields.Boolean(required=True)
+    move_servers = fields.Boolean(required=True)
     own = fields.List(fields.String(), required=True, metadata={"description": "Those that are set for the pool."})
 
 

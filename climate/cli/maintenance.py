@@ -63,6 +63,7 @@ def history(maintenance: str) -> None:
 @click.option("--open-end", is_flag=True, help="The end is not known any more.")
 @click.option("--reason", help="What is done.")
 @click.option("--force", is_flag=True, help="Move leases out of the way.")
+@click.option("--move-servers/--no-move-servers", default=None, help="Move servers away while the host is worked on.")
 @dry_run
 @shown
 def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
@@ -75,6 +76,7 @@ def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
         **({"end_date": _date(session, given["end"])} if given["end"] else {}),
         **({"end_date": None} if open_end else {}),
         **({"reason": given["reason"]} if given["reason"] else {}),
+        **({"move_servers": given["move_servers"]} if given["move_servers"] is not None else {}),
         "force": given["force"],
     }
     path = f"/maintenances/{found.part(maintenance)}"
@@ -98,6 +100,7 @@ def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
 @click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90m, 6h, 1d12h.")
 @click.option("--reason", required=True, help="What is done.")
 @click.option("--force", is_flag=True, help="Give leases that hold the host then other hosts, or do without.")
+@click.option("--move-servers", is_flag=True, help="Move servers that are on the host then to other hosts.")
 @dry_run
 @shown
 def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> None:
@@ -113,6 +116,7 @@ def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> No
         "end_date": wire(until) if until else _date(session, given["end"]) if given["end"] else None,
         "reason": reason,
         "force": force,
+        **({"move_servers": True} if given["move_servers"] else {}),
     }
     _show(session, session.client.json("reservation", "POST", "/maintenances", json=body, params=dry(dry_run)))
 

@@ -76,14 +76,16 @@ def migrations(server: str | None, host: str | None, status: str | None) -> None
 @click.command("evacuate")
 @click.argument("host")
 @click.option("--preview", is_flag=True, help="Show where each server would go, and which cannot; change nothing.")
+@click.option("--fenced", is_flag=True, help="The host is down, and you have seen that none of its servers runs.")
 @click.option("--confirm/--no-confirm", default=True, help="Keep servers where they have arrived.", show_default=True)
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for each server.")
 @listed
-def empty(host: str, preview: bool, confirm: bool, timeout: float) -> None:
+def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float) -> None:
     """Move all servers of a host away, one after the other (administrator).
 
     Servers of a host that is up are migrated, those of one that is down made anew
-    from their images.  Whatever cannot go stays, and the command fails.
+    from their images, once its power supply says that it is off, or with `--fenced`.
+    Whatever cannot go stays, and the command fails.
     """
     session = current()
     answer = session.client.json("compute", "GET", f"/os-hosts/{found.part(host)}/moves")
@@ -91,11 +93,27 @@ def empty(host: str, preview: bool, confirm: bool, timeout: float) -> None:
     if preview:
         session.show_all(rows, MOVE_COLUMNS)
         return
+    if not fenced and any(row["action"] == "evacuate" and not row["reason"] for row in rows):
+        _check_off(session, host)
     for row in (row for row in rows if not row["reason"]):
         row["reason"] = _move(session, row, timeout, confirm=confirm)
     session.show_all(rows, MOVE_COLUMNS)
     if left := [row for row in rows if row["reason"]]:
         raise Failure(f"{len(left)} of {len(rows)} servers have stayed on {host}")
+
+
+def _check_off(session: Session, host: str) -> None:
+    """Return when the power supply of a host has said that it is off; Failure where it has none, or has not."""
+    try:
+        path = f"/os-hosts/{found.host_id(session.client, host)}/power"
+        state = str(session.client.json("reservation", "GET", path)["power"]["state"])
+    except Failure:
+        state = "unknown"
+    if state != "off":
+        raise Failure(
+            f"host {host} is down, and its servers may still run there: its power is {state}. Switch it off with "
+            f"`climate host power off {host} --hard --force`, or say --fenced once you have seen that it is off"
+        )
 
 
 def _row(move: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ BACKLOG = ("id", "name", "pool", "kind", "start", "end", "lease_id", "lease_name
 PLAN = ("id", "name", "pool", "step", "reason")
 TERMS = (
     "target", "on_end", "grace_period", "recycle_deadline", "horizon", "spare", "margin", "slack", "dwell", "drain",
+    "move_servers",
 )  # fmt: skip
 
 UNREGISTERED = "nobody registered it"
@@ -99,6 +100,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 @click.option("--slack", type=click.IntRange(0), help="Hosts beyond that, before any is given back.")
 @click.option("--dwell", type=SpanType(), help="How long a host is idle before it is given back: 1h.")
 @click.option("--drain/--no-drain", default=None, help="Drain hosts with servers where too few are empty.")
+@click.option("--move-servers/--no-move-servers", default=None, help="Move servers away from draining hosts.")
 @click.option("--on-end", type=click.Choice(["terminate", "recycle", "release"]), help="What becomes of servers.")
 @click.option("--grace", "grace_period", type=SpanType(), help="How long servers go on after the end: 30m.")
 @click.option("--recycle-deadline", type=click.Choice(["terminate", "move"]), help="When the next lease is near.")

@@ -229,6 +229,9 @@ class Cloud(Protocol):
     def health(self) -> Mapping[str, str | None]:
         """What is wrong with each host that the cloud knows of; None: nothing, it can run servers now."""
 
+    def silent_hosts(self) -> frozenset[str]:
+        """Hosts from which the cloud hears nothing; those that are merely disabled answer."""
+
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         """The servers on a host."""
 
@@ -316,6 +319,22 @@ class Cloud(Protocol):
         """Make an image of that name from an IMAGEABLE server; nothing to do when it was made for this occasion.
 
         NotYet until it is there: to be asked again, which is also how one that failed is made anew.
+        """
+
+    def move_server(self, server_id: str, host: str, token: int) -> None:
+        """Have a server leave a host for any other that takes it, running where that can be done.
+
+        Nothing to do while it moves, when it is on another host, and when there
+        is none.  Refused where it cannot move now, or no host has room for it.
+        NotYet while something else is under way.  It is seen on `host` until it has moved.
+        """
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        """Make a server of a silent host anew on another one; whoever asks has seen that the host is off.
+
+        Nothing to do when it is on another host already, or there is none.
+        Refused where the host answers, the server cannot be made anew, or no
+        other host takes it; NotYet while something is under way.
         """
 
     def delete_server(self, server_id: str, token: int) -> None:

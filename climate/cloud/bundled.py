@@ -23,7 +23,18 @@ from climate.cloud import (
     provided,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.compute import asking, attachments, errors, flavors, granting, health, lending, resizing, volumes
+from climate.compute import (
+    asking,
+    attachments,
+    errors,
+    flavors,
+    granting,
+    health,
+    lending,
+    moving_out,
+    resizing,
+    volumes,
+)
 from climate.compute.context import Compute
 from climate.compute.flavor import Flavor
 from climate.compute.granting import Grant
@@ -117,6 +128,10 @@ class BundledCloud:
         with _port():
             return health.of_nodes(self.compute)
 
+    def silent_hosts(self) -> frozenset[str]:
+        with _port():
+            return health.silent(self.compute)
+
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         with _port():
             return [_server(server) for server in lending.servers_on(self.compute, host)]
@@ -204,6 +219,14 @@ class BundledCloud:
             made = asking.snapshot(self.compute, server_id, image, once=asking.Once(token, occasion))
             if not asking.is_made(self.compute, made):
                 raise NotYet(f"server {server_id} is still being imaged")
+
+    def move_server(self, server_id: str, host: str, token: int) -> None:
+        with _port(), suppress(errors.NotFound):
+            moving_out.move(self.compute, server_id, host, token)
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        with _port(), suppress(errors.NotFound):
+            moving_out.evacuate(self.compute, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
         # One that goes while it is asked for is one that is gone.

@@ -13,6 +13,7 @@ from climate.cloud import (
     KEPT,
     RESERVED,
     RESIZED,
+    SHUTOFF,
     SUSPENDED,
     Capacity,
     CloudFlavor,
@@ -154,6 +155,10 @@ class FakeCloud(Pretence):
     def health(self) -> Mapping[str, str | None]:
         with self._verb("health", ""):
             return {name: self.unwell.get(name) for name in self.hosts}
+
+    def silent_hosts(self) -> frozenset[str]:
+        with self._verb("silent_hosts", ""):
+            return frozenset(self.unwell)
 
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         with self._verb("servers_on", host):
@@ -313,6 +318,32 @@ class FakeCloud(Pretence):
             self.effects["snapshot", server_id, token] += 1
             self._imaged.add((server_id, image, occasion))
             self.images.append((server_id, image))
+
+    def move_server(self, server_id: str, host: str, token: int) -> None:
+        with self._verb("move_server", server_id):
+            self._leave(server_id, host, token, "move_server")
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        with self._verb("evacuate_server", server_id):
+            if host not in self.unwell:
+                raise Refused(f"host {host} answers")
+            self._leave(server_id, host, token, "evacuate_server")
+
+    def _leave(self, server_id: str, host: str, token: int, verb: str) -> None:
+        server, pending = self._servers.get(server_id), self._pending.get(server_id)
+        if server is None or server.host != host:
+            return
+        self._check_fences([server_id], token)
+        self._fence([server_id], token)
+        if pending is not None and pending.host is not None:
+            return
+        if pending is not None:
+            raise NotYet(f"server {server_id} is busy")
+        free = [name for name in sorted(self.hosts) if name != host and self._takes(server, name)]
+        if server.status not in (ACTIVE, SHUTOFF) or not free:
+            raise Refused(f"server {server_id} is {server.status}" if free else "No valid host was found")
+        self.effects[verb, server_id, token] += 1
+        self._become(server_id, server.status, self.looks_until_moved, free[0])
 
     def delete_server(self, server_id: str, token: int) -> None:
         with self._verb("delete_server", server_id):

@@ -28,6 +28,8 @@ class _Pending:
 
     looks: int
     becomes: str | None
+    host: str | None = None
+    """Where it will be; None: where it is."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Pretence:
     """How often a server is still seen after its deletion was asked for."""
     looks_until_awake: int = 0
     """How often a server is still seen RESERVED, and busy, after its wake-up was asked for."""
+    looks_until_moved: int = 0
+    """How often a server is still seen on its host, and busy, after its move was asked for."""
     watch: Callable[[str], None] | None = None
     """Called with each verb's name before anything else, outside of the lock."""
     effects: Counter[tuple[str, str, int]] = field(default_factory=Counter)
@@ -160,8 +164,8 @@ class Pretence:
                 self.unheard[name] -= 1
                 raise CloudError("the answer of the cloud was lost")
 
-    def _become(self, server_id: str, status: str | None, looks: int) -> None:
-        self._pending[server_id] = _Pending(looks, status)
+    def _become(self, server_id: str, status: str | None, looks: int, host: str | None = None) -> None:
+        self._pending[server_id] = _Pending(looks, status, host)
         self._servers[server_id] = replace(self._servers[server_id], busy=True)
         if looks == 0:
             self._look(server_id)
@@ -178,7 +182,12 @@ class Pretence:
         if pending.becomes is None:
             del self._servers[server_id]
         else:
-            self._servers[server_id] = replace(self._servers[server_id], status=pending.becomes, busy=False)
+            was = self._servers[server_id]
+            self._servers[server_id] = replace(was, status=pending.becomes, busy=False, host=pending.host or was.host)
+
+    def _takes(self, server: CloudServer, host: str) -> bool:
+        """Whether a server that moves can go to a host: one that ordinary boots use, and that is well."""
+        return host not in self._pool_of and host not in self.unwell
 
     def _fit(self, server_id: str, token: int) -> CloudServer:
         """A server that something can be asked of."""

@@ -18,6 +18,17 @@ def of_nodes(compute: Compute) -> Mapping[str, str | None]:
     return {node.name: _wrong(node) for node in sorted(found, key=lambda node: node.pool is not None)}
 
 
+def silent(compute: Compute) -> frozenset[str]:
+    """Return the nodes of services of which nothing was heard lately, or that were said to be down.
+
+    Of nodes that share a name, all have to be.
+    """
+    with reading(compute.engine) as conn:
+        found = rows.listed(conn, compute.now(conn), compute.down_seconds)
+    answering = {node.name for node in found if node.heard and not node.forced_down}
+    return frozenset(node.name for node in found) - answering
+
+
 def _wrong(node: Condition) -> str | None:
     if node.forced_down:
         return f"its service {node.service_host} was said to be down"

@@ -1,7 +1,8 @@
-"""Nodes that are to become empty move their servers away, where the settings want it, instead of waiting for them.
+"""Servers leave nodes that are to become empty: as the settings want it, or because somebody asks for one.
 
-One server of a node is moved at a time, shut down on the way, and confirmed when
-it has arrived.  A server that can go nowhere stays, and is tried again.
+The settings move one server of a node at a time, shut down on the way.  Whoever
+asks for a server gets it moved while it runs where its driver can do that.  It is
+confirmed when it has arrived.  A server that can go nowhere stays.
 """
 
 from contextlib import suppress
@@ -9,10 +10,13 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute import asking, migrating, resizing
+from climate.compute import asking, evacuating, live_migrating, migrating, resizing
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
+from climate.compute.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE
+from climate.compute.store import live_steps
 from climate.compute.store import migrations as rows
+from climate.compute.virt.kinds import LIVE_DRIVERS
 from climate.connections import reading
 
 POOLS = frozenset({"draining", "recycling", "maintenance"})
@@ -26,13 +30,13 @@ log = structlog.get_logger(__name__)
 
 def tend(compute: Compute) -> None:
     """Move servers away from this service's nodes that are to become empty, and confirm those that have arrived."""
-    if not compute.leaving_pools:
-        return
     with reading(compute.engine) as conn:
         arrived = rows.moved_by(conn, compute.service_host, USER)
     for server_id in arrived:
         with suppress(Conflict, NotFound):  # its owner was quicker
             resizing.confirm(compute, server_id, by=_by())
+    if not compute.leaving_pools:
+        return
     with reading(compute.engine) as conn:
         leaving = rows.leaving(conn, compute.service_host, compute.leaving_pools)
     begun: set[int | None] = set()
@@ -41,6 +45,38 @@ def tend(compute: Compute) -> None:
             node_id = asking.get(compute, server_id).node_id
             if node_id not in begun and _is_moved(compute, server_id):
                 begun.add(node_id)
+
+
+def move(compute: Compute, server_id: str, node: str, token: int) -> None:
+    """Have a server leave a node; nothing to do where it is on another one, or on its way.
+
+    Raises NotFound, StaleToken, Busy, Conflict, BadRequest, and NoValidHost where
+    there is no other node for it: then nothing has changed.
+    """
+    server = asking.get(compute, server_id)
+    if server.node != node or server.task in (MIGRATE, LIVE_MIGRATE):
+        return
+    asking.fence(compute, server_id, token)
+    if server.status == VERIFY_RESIZE and not server.busy:
+        resizing.confirm(compute, server_id, by=_by())
+    with reading(compute.engine) as conn:
+        runs_on = live_steps.driver_of(conn, server.node_id or 0) in LIVE_DRIVERS
+    if runs_on and server.status in (ACTIVE, PAUSED):
+        live_migrating.live_migrate(compute, server_id, by=_by())
+    else:
+        migrating.migrate(compute, server_id, by=_by())
+
+
+def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
+    """Have a server of a node whose service is down made anew on another one; nothing to do where it is elsewhere.
+
+    Raises NotFound, StaleToken, Busy, Conflict, also while the service is up, and NoValidHost.
+    """
+    server = asking.get(compute, server_id)
+    if server.node != node:
+        return
+    asking.fence(compute, server_id, token)
+    evacuating.evacuate(compute, server_id, by=_by())
 
 
 def _is_moved(compute: Compute, server_id: str) -> bool:

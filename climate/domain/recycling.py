@@ -13,7 +13,8 @@ class Turn(StrEnum):
     LEAVE = "leave"  # its last server is gone: it goes on to be cleaned, or home
     WAIT = "wait"
     RELEASE = "release"  # to the multi-tenant pool with its servers, as was agreed
-    MOVE = "move"  # the next lease gets another host; where there is none, the servers are deleted
+    MOVE = "move"  # the servers are moved to other hosts; where there are none, as REPLACE
+    REPLACE = "replace"  # the next lease gets another host; where there is none, the servers are deleted
     DELETE = "delete"  # the servers are deleted
 
 
@@ -48,6 +49,7 @@ def turn(stay: Stay, servers: int, lead: timedelta, now: datetime) -> Turn:
     if ends and ends <= now:
         return Turn.DELETE
     if deadline and deadline <= now:
-        moves = stay.policy is Deadline.MOVE or stay.on_end is OnEnd.RELEASE
-        return Turn.MOVE if moves else Turn.DELETE
+        if stay.policy is Deadline.MOVE:
+            return Turn.MOVE
+        return Turn.REPLACE if stay.on_end is OnEnd.RELEASE else Turn.DELETE
     return Turn.RELEASE if stay.on_end is OnEnd.RELEASE and stay.over and not stay.needed_at else Turn.WAIT

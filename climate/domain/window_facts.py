@@ -17,6 +17,8 @@ class WindowPlanned:
     host: int
     during: Period
     reason: str
+    move_servers: bool = False
+    """Whether servers are moved away from the host while it is worked on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class WindowChanged:
     at: datetime
     during: Period
     reason: str
+    move_servers: bool | None = None
+    """None: as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Standing:
     during: Period
     reason: str
     state: str = PLANNED
+    move_servers: bool = False
 
 
 def fold(facts: Iterable[WindowFact]) -> Standing:
@@ -68,12 +73,13 @@ def fold(facts: Iterable[WindowFact]) -> Standing:
 
 def _after(standing: Standing | None, fact: WindowFact) -> Standing:
     if isinstance(fact, WindowPlanned):
-        return Standing(fact.host, fact.during, fact.reason)
+        return Standing(fact.host, fact.during, fact.reason, move_servers=fact.move_servers)
     if standing is None:
         raise ValueError(f"{type(fact).__name__} before WindowPlanned")
     match fact:
-        case WindowChanged(_, during, reason):
-            return replace(standing, during=during, reason=reason)
+        case WindowChanged(_, during, reason, moved):
+            kept = standing.move_servers if moved is None else moved
+            return replace(standing, during=during, reason=reason, move_servers=kept)
         case WindowBegun():
             return replace(standing, state=ACTIVE)
         case WindowClosed(_, state):

@@ -43,6 +43,7 @@ class Order:
 
     With `force` leases that hold the host then are given other hosts, or do without.
     With `version`, the version of its place, only if nobody has moved the host since.
+    With `move_servers` servers that are on the host then are moved elsewhere.
     """
 
     host_id: str
@@ -51,6 +52,7 @@ class Order:
     reason: str
     force: bool = False
     version: int | None = None
+    move_servers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_r
 def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Window:
     _refuse_moved(order, place)
     during, reason = _period(order, now), _reason(order.reason)
-    return Window(uuid4(), place.host, place.name, during, reason, PLANNED, caller.user_id, now)
+    window = Window(uuid4(), place.host, place.name, during, reason, PLANNED, caller.user_id, now)
+    return replace(window, move_servers=order.move_servers)
 
 
 def _planned(climate: Climate, conn: Connection, order: Order, wanted: Clearing) -> Planned:
@@ -124,6 +127,7 @@ class Changes:
     open_end: bool = False
     reason: str | None = None
     force: bool = False
+    move_servers: bool | None = None
 
 
 def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, *, dry_run: bool = False) -> Planned:
@@ -134,7 +138,8 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
         now, window = climate.now(conn), _open(conn, window_id)
         during = _changed(window, changes, now)
         reason = window.reason if changes.reason is None else _reason(changes.reason)
-        after = replace(window, during=during, reason=reason, updated_at=now)
+        moved_away = window.move_servers if changes.move_servers is None else changes.move_servers
+        after = replace(window, during=during, reason=reason, updated_at=now, move_servers=moved_away)
         moved = _cleared(climate, conn, Clearing(after, caller, changes.force, now)) if during != window.during else ()
         windows.change(conn, caller, after, now)
         if window.state is ACTIVE:
@@ -186,7 +191,8 @@ def _then(conn: Connection, window_id: UUID, at: datetime) -> Window:
         raise windows.no_window(window_id)
     then = fold(journal.of_window(known))
     changed = known[-1].fact.at if len(known) > 1 else None
-    return replace(window, during=then.during, reason=then.reason, state=WindowState(then.state), updated_at=changed)
+    said = replace(window, during=then.during, reason=then.reason, move_servers=then.move_servers)
+    return replace(said, state=WindowState(then.state), updated_at=changed)
 
 
 def history(climate: Climate, caller: Caller, window_id: UUID) -> list[Entry]:

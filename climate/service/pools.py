@@ -153,8 +153,8 @@ def _check(climate: Climate, name: str, value: object) -> None:
         raise InvalidInput(f"{name} must be a number from 0 to {most[name]}, or null")
     if name in WORDS and value not in WORDS[name]:
         raise InvalidInput(f"{name} must be one of {', '.join(sorted(WORDS[name]))}, or null")
-    if name == "drain" and not isinstance(value, bool):
-        raise InvalidInput("drain must be true or false, or null")
+    if name in ("drain", "move_servers") and not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be true or false, or null")
     if name not in terms.NAMES:
         raise InvalidInput(f"{name[:80]!r} is not known; known are {', '.join(sorted(terms.NAMES))}")
 

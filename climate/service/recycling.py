@@ -1,9 +1,9 @@
 """Hosts whose lease is over and whose servers still run, until they go home.
 
 A host goes on when its last server is gone.  Until then nobody boots there,
-and nothing is deleted before the deadline: when the servers were to end in any
-case, or shortly before the next lease that counts on the host.  The lead leaves
-time for the deletion and for cleaning, so that lease starts on time.
+and nothing is moved or deleted before the deadline: when the servers were to end
+in any case, or shortly before the next lease that counts on the host.  The lead
+leaves time for that and for cleaning, so that lease starts on time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from climate.domain.notices import Notice
 from climate.domain.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, OnEnd, Pool
 from climate.domain.recycling import Stay, Turn
 from climate.plugin import CLOUD_POOLS
-from climate.service import drift, healing, moves, notices
+from climate.service import drift, emptying, healing, moves, notices
 from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.settings import Settings
@@ -120,6 +120,29 @@ def _release(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> P
 
 
 def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+    """Other hosts for the servers; for the next lease where a server has none, or has not left in half of the lead."""
+    fit = [server for server in servers if emptying.leaves(climate, server, case.place.name, case.token)]
+    begun = [server for server in fit if not server.busy]
+    if begun:
+        log.info("servers on a recycling host are moved", host=case.place.name, servers=len(begun))
+        work(climate, lambda conn, patient: notices.tell(conn, climate.now(conn), *_told(case, begun, "moved")))
+    if not climate.cloud.servers_on(case.place.name):
+        return _leave(climate, case, ())
+    left = list(servers) if _is_late(climate, case) else [server for server in servers if server not in fit]
+    return _replace(climate, case, left) if left else None
+
+
+def _is_late(climate: Climate, case: _Case) -> bool:
+    """Whether so little of the lead is left that the next lease waits no longer for servers that move."""
+    now = work(climate, lambda conn, patient: climate.now(conn))
+    return case.stay.needed_at is not None and case.stay.needed_at <= now + _margin(climate)
+
+
+def _margin(climate: Climate) -> timedelta:
+    return timedelta(seconds=climate.settings.recycle_lead / 2 + climate.settings.cleaning_time)
+
+
+def _replace(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
     """Other hosts for the leases that need this one soon; where one gets none, the servers go."""
 
     def soon(conn: Connection, patient: bool) -> tuple[datetime, bool]:
@@ -143,13 +166,12 @@ def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Po
     asked = [server for server in taken if not server.busy]
     if asked:
         log.warning("servers on a recycling host are deleted", host=case.place.name, servers=len(asked))
-        work(climate, lambda conn, patient: notices.tell(conn, climate.now(conn), *_deleted(case, asked)))
+        work(climate, lambda conn, patient: notices.tell(conn, climate.now(conn), *_told(case, asked, "deleted")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
     if case.stay.needed_at:
-        late = timedelta(seconds=climate.settings.recycle_lead / 2 + climate.settings.cleaning_time)
         now = work(climate, lambda conn, patient: climate.now(conn))
-        healing.heal(climate, [case.place.host], now + late)
+        healing.heal(climate, [case.place.host], now + _margin(climate))
     return None
 
 
@@ -163,14 +185,14 @@ def _is_taken(climate: Climate, case: _Case, server: CloudServer) -> bool:
     return True
 
 
-def _deleted(case: _Case, servers: Sequence[CloudServer]) -> list[Notice]:
+def _told(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Notice]:
     why = "is needed for another lease" if case.stay.needed_at else "is to be given back"
     body = {"host": case.place.name, "servers": [server.id for server in servers]}
-    said = f"{len(servers)} servers on host {case.place.name} are deleted: it {why}"
+    said = f"{len(servers)} servers on host {case.place.name} are {what}: it {why}"
     told = [Notice("host.recycling", said, host=case.place.host, body=body)]
     if (left := case.left) is not None:
         names = ", ".join(sorted(server.name for server in servers)[:10])
-        owner = f"Servers that lease {left.name} left are deleted, as their host {why}: {names}"
+        owner = f"Servers that lease {left.name} left are {what}, as their host {why}: {names}"
         told.append(Notice("host.recycling", owner, left.project_id, left.user_id, left.lease_id, body=body))
     return told
 
@@ -180,6 +202,7 @@ _DO: Mapping[Turn, Callable[[Climate, _Case, Sequence[CloudServer]], Pool | None
     Turn.WAIT: _wait,
     Turn.RELEASE: _release,
     Turn.MOVE: _move,
+    Turn.REPLACE: _replace,
     Turn.DELETE: _delete,
 }
 
@@ -239,4 +262,5 @@ def ahead(conn: Connection, settings: Settings, found: Sequence[HostPlace]) -> d
 
 
 def _policy(stay: Stay, deadline: datetime, before: timedelta) -> Deadline:
-    return Deadline.MOVE if recycling.turn(stay, 1, before, deadline) is Turn.MOVE else Deadline.TERMINATE
+    spared = recycling.turn(stay, 1, before, deadline) in (Turn.MOVE, Turn.REPLACE)
+    return Deadline.MOVE if spared else Deadline.TERMINATE

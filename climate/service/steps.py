@@ -99,6 +99,9 @@ class Steps:
     def health(self) -> Mapping[str, str | None]:
         return self._cloud.health()
 
+    def silent_hosts(self) -> frozenset[str]:
+        return self._cloud.silent_hosts()
+
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         return self._cloud.servers_on(host)
 
@@ -159,6 +162,15 @@ class Steps:
         # A lease that is prolonged comes to its before_end_lease again, and wants an image of what is there then.
         occasion = occasion or f"{self.event_id} {self.due_at.isoformat()}"
         self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token, occasion))
+
+    def move_server(self, server_id: str, host: str, token: int) -> None:
+        # Asked again as long as the server is seen on the host, as for its deletion.
+        step = f"move_server:{server_id}:{host}"
+        self._once(step, lambda: self._cloud.move_server(server_id, host, token), again=True)
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        step = f"evacuate_server:{server_id}:{host}"
+        self._once(step, lambda: self._cloud.evacuate_server(server_id, host, token), again=True)
 
     def delete_server(self, server_id: str, token: int) -> None:
         # Asked again as long as the server is seen: "done" only means that the cloud has taken the wish.

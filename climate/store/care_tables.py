@@ -13,6 +13,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    false,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE
@@ -30,6 +31,7 @@ windows = Table(
     Column("created_by", Text, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time),
+    Column("move_servers", Boolean, nullable=False, server_default=false()),
     CheckConstraint("state IN ('planned', 'active', 'done', 'cancelled')", name="state_known"),
 )
 """Times in which hosts are worked on; one without an end is kept until the end of the calendar (store.windows)."""
@@ -95,6 +97,7 @@ pool_terms = Table(
     Column("slack", Integer),
     Column("dwell", Integer),
     Column("drain", Boolean),
+    Column("move_servers", Boolean),
     CheckConstraint("target >= 0 AND grace_period >= 0", name="not_negative"),
     CheckConstraint(
         "horizon >= 0 AND spare >= 0 AND margin >= 0 AND slack >= 0 AND dwell >= 0", name="filling_not_negative"

@@ -16,7 +16,7 @@ from climate.settings import Settings
 from climate.store import journal, tampering
 from climate.store.care_tables import pool_terms
 
-FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain")
+FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain", "move_servers")
 """How the pool follows what is promised of it."""
 
 NAMES = ("on_end", "grace_period", "recycle_deadline", "target", *FILLING)
@@ -37,6 +37,8 @@ class Terms:
     slack: int = 2
     dwell: int = 3600
     drain: bool = True
+    move_servers: bool = False
+    """Whether servers on draining hosts are moved elsewhere; else they are waited for."""
 
     @property
     def filling(self) -> Rules:

@@ -49,11 +49,13 @@ class Window:
     created_by: str
     created_at: datetime
     updated_at: datetime | None = None
+    move_servers: bool = False
+    """Whether servers are moved away from the host while it is worked on."""
 
     @property
     def standing(self) -> Standing:
         """The part of it that its facts say."""
-        return Standing(self.host, self.during, self.reason, str(self.state))
+        return Standing(self.host, self.during, self.reason, str(self.state), self.move_servers)
 
     @property
     def end(self) -> datetime | None:
@@ -75,6 +77,7 @@ def row_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
         "during": during,
         "reason": standing.reason,
         "state": standing.state,
+        "move_servers": standing.move_servers,
     }
 
 
@@ -101,7 +104,7 @@ def add(conn: Connection, author: Caller, window: Window) -> None:
     told = {"created_by": window.created_by, "created_at": window.created_at}
     conn.execute(insert(windows).values(**row_of(window.id, window.standing), **told))
     conn.execute(insert(allocations).values(allocation_of(window.id, window.standing)))
-    planned = WindowPlanned(window.created_at, window.host, window.during, window.reason)
+    planned = WindowPlanned(window.created_at, window.host, window.during, window.reason, window.move_servers)
     journal.append_next(conn, author, [(window.id, planned)])
 
 
@@ -170,6 +173,12 @@ def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
     return frozenset(conn.scalars(query))
 
 
+def moving(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
+    """Those of the hosts that are worked on now, and whose servers are to be moved away meanwhile."""
+    query = select(windows.c.host).where(windows.c.host.in_(sorted(numbers)), windows.c.state == ACTIVE)
+    return frozenset(conn.scalars(query.where(windows.c.move_servers)))
+
+
 def begin(conn: Connection, author: Caller, ids: Sequence[UUID], now: datetime) -> None:
     """These windows have begun."""
     if ids:
@@ -192,8 +201,9 @@ def change(conn: Connection, author: Caller, after: Window, now: datetime) -> No
     kept = update(allocations).where(allocations.c.window_id == after.id)
     conn.execute(kept.values(during=own))
     changed = update(windows).where(windows.c.id == after.id)
-    conn.execute(changed.values(during=own, reason=after.reason, updated_at=now))
-    journal.append_next(conn, author, [(after.id, WindowChanged(now, after.during, after.reason))])
+    conn.execute(changed.values(during=own, reason=after.reason, updated_at=now, move_servers=after.move_servers))
+    changed_to = WindowChanged(now, after.during, after.reason, after.move_servers)
+    journal.append_next(conn, author, [(after.id, changed_to)])
 
 
 def refuse_tampered(conn: Connection, window: Window) -> None:
@@ -235,4 +245,5 @@ def _window(row: Any) -> Window:
         created_by=row.created_by,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        move_servers=row.move_servers,
     )

@@ -75,6 +75,16 @@ def test_what_stays_makes_the_command_fail(cli: Cli, wire: Wire, server_id: str)
     wire.after["evacuate"] = "ERROR"
     wire.servers[server_id]["fault"] = {"message": "no image"}
     wire.moves += [move(server_id, "n2", action="evacuate"), move(server_id, None, "it is paused")]
-    ran = cli("host", "evacuate", "n1")
+    ran = cli("host", "evacuate", "n1", "--fenced")
     assert (ran.code, "2 of 2 servers have stayed on n1" in ran.err) == (1, True)
     assert "no image" in ran.out
+
+
+def test_servers_of_a_host_that_may_still_run_are_not_made_anew(cli: Cli, wire: Wire, server_id: str) -> None:
+    wire.moves.append(move(server_id, "n2", action="evacuate"))
+    ran = cli("host", "evacuate", "n1")
+    assert (ran.code, "--fenced" in ran.err, "its power is unknown" in ran.err) == (1, True, True)
+    assert [one for one in wire.asked if one.path.endswith("/action")] == []
+    assert cli("host", "evacuate", "n1", "--preview").code == 0
+    assert cli("host", "evacuate", "n1", "--fenced").code == 0
+    assert [one.body for one in wire.asked if one.path.endswith("/action")] == [{"evacuate": {"host": "n2"}}]

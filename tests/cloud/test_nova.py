@@ -205,3 +205,18 @@ def test_a_users_metadata_holds_no_claim_up(there: Nova, cloud: Cloud) -> None:
     there.run("s1", N1, metadata=dict.fromkeys(fences.raising({}, [fences.of_server("s1")], 2**60), "1"))
     cloud.delete_server("s1", 1)
     assert there.log[-1] == "delete s1"
+
+
+def test_a_running_server_leaves_its_host_live(there: Nova, cloud: Cloud) -> None:
+    there.run("s1", N1)
+    for _ in range(2):
+        cloud.move_server("s1", N1, 1)
+        there.servers["s1"]["OS-EXT-STS:task_state"] = "migrating"
+    assert [line for line in there.log if "migrate" in line.lower()] == ["os-migrateLive s1"]
+    there.servers["s1"] |= {"OS-EXT-STS:task_state": None, "OS-EXT-SRV-ATTR:hypervisor_hostname": N2}
+    cloud.move_server("s1", N1, 2)
+    cloud.move_server("nobody", N1, 2)
+    assert there.log[-1] == "os-migrateLive s1"
+    there.run("s2", N1, status="SHUTOFF")
+    with pytest.raises(Refused, match="only running servers"):
+        cloud.move_server("s2", N1, 1)

@@ -12,6 +12,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
+from climate.cloud import Refused
+from climate.cloud.bundled import BundledCloud
 from climate.compute import (
     Compute,
     asking,
@@ -194,6 +196,23 @@ def test_the_host_that_comes_back_too_early_stops_the_server_and_keeps_its_disk(
     evacuating.evacuate(two.here.compute, server.id)
     reconcile.put_right(two.services[server.service_host or ""])
     assert two.guests(server) == {server.service_host: State.DEAD}
+
+
+def test_the_port_has_a_server_of_a_silent_host_made_anew_once(two: Two) -> None:
+    server, port = two.boot_one(), BundledCloud(two.here.compute)
+    source = str(server.node)
+    assert port.silent_hosts() == frozenset()
+    with pytest.raises(Refused, match="still in use"):
+        port.evacuate_server(server.id, source, 1)
+    two.down(server.service_host or "")
+    assert source in port.silent_hosts()
+    for _ in range(2):
+        port.evacuate_server(server.id, source, 1)
+    two.settle(other(server))
+    after = two.here.look(server.id)
+    assert (after.service_host, after.status) == (other(server), ACTIVE)
+    port.evacuate_server(server.id, source, 1)
+    port.evacuate_server(str(uuid4()), source, 1)
 
 
 def test_a_server_that_cannot_be_made_anew_is_where_it_was(two: Two) -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from climate.compute import asking, lending, migrating, moving_out
-from climate.compute.errors import NoValidHost
+from climate.compute.errors import Busy, NoValidHost, StaleToken
+from climate.compute.host import FREEPOOL
 from climate.compute.server import ACTIVE, PAUSE, VERIFY_RESIZE, Server
 from tests.compute.place import Place
 
@@ -71,3 +72,23 @@ def test_the_server_of_a_lease_stays_on_hosts_of_its_lease(here: Place) -> None:
     ordinary = here.boot_one()
     with pytest.raises(NoValidHost):
         migrating.migrate(here.compute, ordinary.id, "n2")
+
+
+def test_one_that_is_asked_to_leave_is_confirmed_elsewhere(here: Place) -> None:
+    (server,) = on_n1(here, 1)
+    lending.place(here.compute, "n1", "recycling", 1)
+    for _ in range(2):
+        moving_out.move(here.compute, server.id, "n1", 2)
+    here.settle()
+    with pytest.raises(Busy):
+        lending.place(here.compute, "n1", FREEPOOL, 2)
+    tended(here)
+    lending.place(here.compute, "n1", FREEPOOL, 2)
+    after = here.look(server.id)
+    assert (after.status, after.node) == (ACTIVE, "n2")
+    moving_out.move(here.compute, server.id, "n1", 2)
+    here.settle()
+    assert here.look(server.id) == after
+    assert here.drift() == []
+    with pytest.raises(StaleToken):
+        moving_out.move(here.compute, server.id, "n2", 1)

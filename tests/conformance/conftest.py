@@ -68,7 +68,13 @@ class FakeScene:
         return sum(times for (its, _, _), times in self.cloud.effects.items() if its == verb)
 
 
-DRIVER_VERBS = {"wake": "run", "suspend": "suspend", "snapshot": "snapshot", "delete_server": "delete"}
+DRIVER_VERBS = {
+    "wake": "run",
+    "suspend": "suspend",
+    "snapshot": "snapshot",
+    "delete_server": "delete",
+    "move_server": "stop",
+}
 
 
 class BundledScene:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
@@ -274,3 +275,32 @@ def test_a_flavor_is_found_by_its_id_and_by_its_name_by_those_who_may_use_it(
     assert found is not None
     assert found.id == "mine", "an id goes before a name"
     assert find("nothing", "demo") is None
+
+
+@pytest.mark.parametrize("name", ["fake", "bundled"])
+def test_a_server_leaves_its_host_for_an_ordinary_one(name: str, request: pytest.FixtureRequest) -> None:
+    """OpenStack moves running servers only, which the driver of these nodes cannot: see tests/cloud/test_nova.py."""
+    scene: Scene = request.getfixturevalue(name)
+    cloud, (server_id, host) = scene.cloud, used(scene)
+    cloud.place(host, RECYCLING, 11)
+    for _ in range(2):
+        cloud.move_server(server_id, host, 12)
+    scene.settle()
+    moved = cloud.server(server_id)
+    assert moved is not None
+    assert moved.host not in (None, host)
+    assert list(cloud.servers_on(host)) == []
+    cloud.move_server(server_id, host, 12)
+    cloud.move_server(str(uuid4()), host, 12)
+    assert scene.effects("move_server") <= 1
+    with pytest.raises(Fenced):
+        cloud.move_server(server_id, str(moved.host), 11)
+
+
+def test_a_server_without_another_host_stays(scene: Scene) -> None:
+    cloud, (server_id, host) = scene.cloud, used(scene)
+    for name in HOSTS:
+        cloud.place(name, RECYCLING, 11)
+    with pytest.raises(Refused):
+        cloud.move_server(server_id, host, 12)
+    assert [each.id for each in cloud.servers_on(host)] == [server_id]

@@ -44,7 +44,8 @@ def test_deadline(one: Stay, expected: datetime | None) -> None:
         (stay(), 99 * HOUR, Turn.WAIT),
         (stay(needed_at=NOON + HOUR), HOUR - LEAD, Turn.DELETE),
         (stay(needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, Turn.MOVE),
-        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), HOUR - LEAD, Turn.MOVE),
+        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), HOUR - LEAD, Turn.REPLACE),
+        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, Turn.MOVE),
         (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), timedelta(0), Turn.WAIT),
         (stay(OnEnd.RELEASE), timedelta(0), Turn.RELEASE),
         (stay(OnEnd.RELEASE, over=False), timedelta(0), Turn.WAIT),
@@ -73,10 +74,10 @@ def test_nothing_is_deleted_before_the_deadline_and_an_empty_host_never_waits(
     now = NOON + later
     done, deadline = turn(one, servers, LEAD, now), one.deadline(LEAD)
     assert (done is Turn.LEAVE) == (servers == 0)
-    if done in (Turn.DELETE, Turn.MOVE):
+    if done in (Turn.DELETE, Turn.MOVE, Turn.REPLACE):
         assert deadline is not None
         assert deadline <= now
     if done is Turn.RELEASE:
         assert one.needed_at is None
     if servers and deadline and deadline <= now:
-        assert done in (Turn.DELETE, Turn.MOVE)
+        assert done in (Turn.DELETE, Turn.MOVE, Turn.REPLACE)

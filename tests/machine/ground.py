@@ -26,6 +26,9 @@ class Ground(FakeCloud):
         if host and (host in self.unwell or not self.is_up(host)):
             raise Refused(f"host {host} is down")
 
+    def _takes(self, server: CloudServer, host: str) -> bool:
+        return super()._takes(server, host) and self.is_up(host)
+
     def health(self) -> Mapping[str, str | None]:
         said = super().health()
         return {name: trouble or (None if self.is_up(name) else "it is off") for name, trouble in said.items()}

@@ -14,7 +14,18 @@ from tests.machine.site import ALL_ROUNDS, Site
 from tests.machine.users import ONE_HOST
 
 VERBS = st.sampled_from(
-    ["lend", "take_back", "close", "delete_server", "servers_in", "servers_on", "place", "grant", "revoke"]
+    [
+        "lend",
+        "take_back",
+        "close",
+        "delete_server",
+        "move_server",
+        "servers_in",
+        "servers_on",
+        "place",
+        "grant",
+        "revoke",
+    ]
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from climate.cloud import FREEPOOL, CloudError, Refused
-from climate.cloud.fake import FakeCloud
+from climate.cloud.fake import FakeCloud, host
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.pools import Deadline, HostPlace, Pool
@@ -140,6 +140,66 @@ def test_the_next_lease_is_moved_where_that_was_agreed(climate: Climate, clock: 
     assert recycling.tend(climate) == 0
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
+    assert cloud.server(server), "the host is not needed any more"
+
+
+def roomy(climate: Climate, cloud: FakeCloud) -> None:
+    """An ordinary host, to which servers can move."""
+    cloud.set_hosts([*cloud.hosts.values(), host("ordinary")])
+
+
+def test_servers_are_moved_to_another_host_where_that_was_agreed(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    _, number, server = ended(climate, clock, cloud, recycle_deadline="move")
+    roomy(climate, cloud)
+    lease = following(climate, clock, number, minutes=60)
+    cloud.looks_until_moved = 3
+    clock.time += 58 * MINUTE - timedelta(seconds=1)
+    assert recycling.tend(climate) == 0
+    assert ("move_server", server) not in cloud.calls
+    clock.forward(seconds=1)
+    while not recycling.tend(climate):
+        assert (pool_of(climate, number), held(get(climate, lease))) == (Pool.RECYCLING, {number})
+    clock.time = lease.period.start
+    run_due(climate)
+    moved = cloud.server(server)
+    assert moved is not None
+    assert (moved.host, get(climate, lease).status) == ("ordinary", LeaseStatus.ACTIVE)
+    assert cloud.doubled() == []
+    assert replay.differences(climate) == []
+
+
+def test_a_server_that_cannot_move_is_deleted_alone(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+    _, number, goes = ended(climate, clock, cloud, recycle_deadline="move")
+    cloud.set_hosts([*cloud.hosts.values(), host("elsewhere")])
+    stays = cloud.boot("project", "elsewhere")
+    cloud.change(stays, "PAUSED")
+    cloud.migrate(stays, f"h{number}")
+    lease = following(climate, clock, number, minutes=60)
+    clock.time += 58 * MINUTE
+    while not recycling.tend(climate):
+        assert pool_of(climate, number) is Pool.RECYCLING
+    assert (cloud.server(stays), cloud.server(goes) is not None) == (None, True)
+    clock.time = lease.period.start
+    run_due(climate)
+    assert get(climate, lease).status is LeaseStatus.ACTIVE
+
+
+def test_the_next_lease_waits_half_of_the_lead_for_servers_that_move(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    _, number, server = ended(climate, clock, cloud, recycle_deadline="move")
+    roomy(climate, cloud)
+    alike = number % 8 + 1
+    lease = spread(climate, clock, number, minutes=5, alike=f"h{alike}")
+    cloud.looks_until_moved = 10**6
+    clock.forward(seconds=300 - 120)
+    recycling.tend(climate)
+    assert held(get(climate, lease)) == {number}, "they may leave yet"
+    clock.forward(seconds=60)
+    recycling.tend(climate)
+    assert held(get(climate, lease)) == {alike}
     assert cloud.server(server), "the host is not needed any more"
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from climate.cloud import ACTIVE, IMAGEABLE, RESERVED, RESIZED, SUSPENDED, NotYet, Refused
+from climate.cloud import ACTIVE, IMAGEABLE, PAUSED, RESERVED, RESIZED, SUSPENDED, NotYet, Refused
 from climate.cloud.openstack import book, pools, servers
 from climate.cloud.openstack.remote import Body, Clash, Missing, Remote
 from climate.cloud.openstack.servers import SLEEPS, TASK
 
+MOVABLE = (ACTIVE, PAUSED)
+REBUILDING = ("rebuilding", "rebuild_block_device_mapping", "rebuild_spawning")
 WAKING = ("unshelving", "spawning")
 MADE_OF, OCCASION = "climate_server", "climate_occasion"
 """Properties of an image: which server it was made of, and when it was to be."""
@@ -53,6 +55,32 @@ def snapshot(remote: Remote, server_id: str, image: str, token: int, occasion: s
     _confirm_resize(remote, server)
     _act(remote, server_id, "createImage", {"name": image, "metadata": marks})
     raise NotYet(f"server {server_id} is still being imaged")
+
+
+def move(remote: Remote, server_id: str, host: str, token: int) -> None:
+    """Migrate a running server live.
+
+    One that is shut off stays: a cold migration would have to be confirmed
+    after it, when nothing reminds this port of the server any more.
+    """
+    server = servers.look(remote, server_id)
+    if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", "migrating"):
+        return
+    book.fence_server(remote, pools.look(remote), server_id, token)
+    _idle(server)
+    if server["status"] not in MOVABLE:
+        raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
+    _act(remote, server_id, "os-migrateLive", {"host": None, "block_migration": "auto"})
+
+
+def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
+    """Rebuild a server of a host that is down on another one."""
+    server = servers.look(remote, server_id)
+    if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", *REBUILDING):
+        return
+    book.fence_server(remote, pools.look(remote), server_id, token)
+    _idle(server)
+    _act(remote, server_id, "evacuate", {})
 
 
 def delete(remote: Remote, server_id: str, token: int) -> None:

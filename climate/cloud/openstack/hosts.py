@@ -68,6 +68,12 @@ def health(remote: Remote) -> dict[str, str | None]:
     return {each["hypervisor_hostname"]: _wrong(each) for each in remote.each("/os-hypervisors/detail")}
 
 
+def silent(remote: Remote) -> frozenset[str]:
+    """Return the hypervisors whose services are down."""
+    found = remote.each("/os-hypervisors/detail")
+    return frozenset(str(each["hypervisor_hostname"]) for each in found if each.get("state", "up") != "up")
+
+
 def _wrong(seen: Body) -> str | None:
     service = seen["service"]
     if seen.get("state", "up") != "up":

@@ -71,6 +71,9 @@ class OpenStackCloud:
     def health(self) -> Mapping[str, str | None]:
         return hosts.health(self.remote)
 
+    def silent_hosts(self) -> frozenset[str]:
+        return hosts.silent(self.remote)
+
     def servers_on(self, host: str) -> Sequence[CloudServer]:
         return [servers.view(each) for each in servers.on(self.remote, [host])]
 
@@ -131,6 +134,12 @@ class OpenStackCloud:
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         acts.snapshot(self.remote, server_id, image, token, occasion)
+
+    def move_server(self, server_id: str, host: str, token: int) -> None:
+        acts.move(self.remote, server_id, host, token)
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        acts.evacuate(self.remote, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
         acts.delete(self.remote, server_id, token)

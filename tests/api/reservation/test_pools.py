@@ -54,6 +54,7 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
                 "slack": 2,
                 "dwell": 3600,
                 "drain": True,
+                "move_servers": False,
                 "own": [],
             },
         }

@@ -1,0 +1,119 @@
+"""Servers of hosts that have failed are made anew on other hosts, once it is certain that they run no more.
+
+A host is fenced first: its power supply is asked to cut its power, and has said
+that it is off.  A host without a supply is left to an operator, who knows whether
+it still runs.  Only hosts count from which the cloud hears nothing: one that is
+merely disabled goes on with its servers.  A host that returns afterwards starts
+nothing of what has left it: the cloud has these servers elsewhere by then.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError, CloudServer, Fenced, NotYet
+from climate.context import Climate
+from climate.domain.notices import Notice
+from climate.domain.pools import HostPlace, Pool
+from climate.power import OFF
+from climate.service import notices, switchboard, switching
+from climate.service.cleaning import NOT_CLEANED
+from climate.service.failing import WELL
+from climate.service.rounds import HANDS_ON
+from climate.service.switchboard import Job
+from climate.service.unit import work
+from climate.store import claims, places, power
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A host that has failed, with its servers, and the token under which something may be done for them."""
+
+    job: Job
+    servers: Sequence[CloudServer]
+    token: int
+
+    @property
+    def place(self) -> HostPlace:
+        return self.job.place
+
+
+def tend(climate: Climate) -> int:
+    """Fence hosts that have failed for long enough, and evacuate those that are off; how many servers are made anew.
+
+    Nothing where CLIMATE_EVACUATE_FAILED_HOSTS is not set.
+    """
+    if not climate.settings.evacuate_failed_hosts:
+        return 0
+    jobs = work(climate, lambda conn, patient: _claimed(climate, conn))
+    try:
+        cases = _with_servers(climate, jobs) if jobs else []
+        fenced = _fenced(climate, cases)
+        return sum(_evacuated(climate, case) for case in cases if case.place.host in fenced)
+    finally:
+        if jobs:
+            work(climate, lambda conn, patient: places.leave(conn, [job.place.host for job, _ in jobs]))
+
+
+def _claimed(climate: Climate, conn: Connection) -> list[tuple[Job, int]]:
+    """Hosts that are to be fenced.  One that somebody is switching on is not: it is about to come back."""
+    now = climate.now(conn)
+    before = now - timedelta(seconds=climate.settings.evacuate_after)
+    failed = [place for place in places.listed(conn, Pool.FAILED) if place.since <= before and _is_down(place)]
+    supplies = power.of(conn, [place.host for place in failed])
+    jobs = [Job(place, supplies[place.host], OFF, hard=True) for place in failed if place.host in supplies]
+    jobs = [job for job in jobs if not switching.is_coming(job.place, job.supply)]
+    mine = places.tend(conn, [job.place.host for job in jobs], now, HANDS_ON) if jobs else frozenset()
+    own = [job for job in jobs if job.place.host in mine]
+    return list(zip(own, claims.tokens(conn, len(own)), strict=True)) if own else []
+
+
+def _is_down(place: HostPlace) -> bool:
+    """Whether a host has failed for a reason that its servers may not have survived."""
+    return place.reason != WELL and not place.reason.startswith(NOT_CLEANED)
+
+
+def _with_servers(climate: Climate, jobs: Sequence[tuple[Job, int]]) -> list[_Case]:
+    """Hosts from which the cloud hears nothing, and that have servers: a host without any is not touched."""
+    cases: list[_Case] = []
+    with suppress(CloudError):  # the next round asks again
+        silent = climate.cloud.silent_hosts()
+        for job, token in jobs:
+            servers = climate.cloud.servers_on(job.place.name) if job.place.name in silent else ()
+            cases += [_Case(job, servers, token)] if servers else []
+    return cases
+
+
+def _fenced(climate: Climate, cases: Sequence[_Case]) -> frozenset[int]:
+    """Those of the hosts whose supplies say that they are off; the others are asked to cut their power."""
+    seen = [one for part in switchboard.ask(climate, [case.job for case in cases]) for one in part]
+    for one in seen:
+        if one.state != OFF:
+            log.warning("a failed host is not off yet", host=one.job.place.name, state=one.state, error=one.error)
+    return frozenset(one.job.place.host for one in seen if one.state == OFF)
+
+
+def _evacuated(climate: Climate, case: _Case) -> int:
+    asked = [server for server in case.servers if not server.busy and _is_asked(climate, case, server)]
+    if asked:
+        said = f"{len(asked)} servers of host {case.place.name}, which has failed and is off, are made anew elsewhere"
+        body = {"host": case.place.name, "servers": [server.id for server in asked]}
+        notice = Notice("host.evacuated", said, host=case.place.host, body=body)
+        work(climate, lambda conn, patient: notices.tell(conn, climate.now(conn), notice))
+    return len(asked)
+
+
+def _is_asked(climate: Climate, case: _Case, server: CloudServer) -> bool:
+    """Whether the cloud took it; one server's trouble does not keep the others."""
+    try:
+        climate.cloud.evacuate_server(server.id, case.place.name, case.token)
+    except (CloudError, NotYet, Fenced) as error:
+        log.warning("a server cannot be evacuated", server_id=server.id, host=case.place.name, reason=str(error)[:200])
+        return False
+    return True

@@ -1,0 +1,13 @@
+"""Whether servers are moved away from hosts that drain, and from those that are worked on."""
+
+from alembic import op
+
+from migrations.scripts import statements
+
+revision = "0039"
+down_revision = "0031"
+
+
+def upgrade() -> None:
+    for statement in statements("0039_move_servers.sql"):
+        op.execute(statement)
