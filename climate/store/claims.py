@@ -67,9 +67,10 @@ def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
     The pause doubles from 0.5 to 30 s, and is longer when many are waiting: a
     message is not missed while workers may still be at those before it.  One
     that is sent again keeps its token: it must not become stale in a queue.
+    Messages come in the order in which their events were claimed.
     """
     rung = conn.execute(_RING, {"now": now, "limit": limit})
-    return [Message(*row) for row in rung]
+    return sorted((Message(*row) for row in rung), key=lambda message: message.token)
 
 
 def take_back(conn: Connection, messages: Sequence[Message]) -> None:
@@ -203,7 +204,7 @@ def _ring() -> Any:
             | (claims.c.dispatched_at < now - func.make_interval(0, 0, 0, 0, 0, 0, seconds))
         )
         # What was never sent comes first: a queue without workers must not starve the others.
-        .order_by(claims.c.dispatched_at.asc().nulls_first())
+        .order_by(claims.c.dispatched_at.asc().nulls_first(), claims.c.token)
         .limit(bindparam("limit", type_=Integer))
         .with_for_update(key_share=True, skip_locked=True)
         .cte("silent")
