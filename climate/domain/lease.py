@@ -387,6 +387,9 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
         case facts.EventPutBack(event_id, at, run_at, reason, spent):
             attempts = lease.event(event_id).attempts - (not spent)
             return _with(lease, event_id, at, status=UNDONE, run_at=run_at, reason=reason, attempts=attempts)
+        case facts.EventClaimTakenBack(event_id, at, token, first):
+            attempts = lease.event(event_id).attempts - 1
+            return _with(lease, event_id, at, status=UNDONE, token=token, first_claimed_at=first, attempts=attempts)
         case facts.EventRequeued(event_id, at):
             anew = {"attempts": 0, "first_claimed_at": None, "outcome": None, "reason": None}
             done = tuple(share for share in lease.event(event_id).shares if share.outcome == OK)

@@ -122,6 +122,21 @@ def settle(conn: Connection, event_id: UUID, token: int) -> bool:
     return conn.execute(_SETTLE, {"id": event_id, "held": token}).rowcount == 1
 
 
+def is_unbegun(conn: Connection, event_id: UUID) -> bool:
+    """Return whether the event is claimed and no worker has begun any of it; none can before the transaction ends.
+
+    The lease has to be locked: else another claim may be opened meanwhile.
+    """
+    own = select(claims.c.started_at).where(claims.c.event_id == event_id).order_by(claims.c.token).with_for_update()
+    begun = conn.scalars(own).all()
+    return bool(begun) and not any(begun)
+
+
+def close(conn: Connection, event_id: UUID) -> None:
+    """Close all claims of an event: whoever comes with a token of them is told to stop."""
+    conn.execute(delete(claims).where(claims.c.event_id == event_id))
+
+
 def others(conn: Connection, event_id: UUID) -> bool:
     """Whether shares of the event are under way still.  The lease has to be locked: else there may be more soon."""
     return bool(conn.scalar(_OTHERS, {"id": event_id}))
