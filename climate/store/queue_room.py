@@ -96,52 +96,40 @@ def within(ready: Subquery) -> Subquery:
     resource types waits until each of its queues has room; an end until one of them has, as others wait for what it
     gives back.
     """
-    known = (
-        func.unnest(
-            bindparam("queues", type_=ARRAY(Text)),
-            bindparam("rooms", type_=ARRAY(Integer)),
-            bindparam("after_ends", type_=ARRAY(Text)),
-            bindparam("after_others", type_=ARRAY(Text)),
-        )
-        .table_valued(
-            column("queue", Text), column("room", Integer), column("ends", Text), column("others", Text), name="known"
-        )
-        .render_derived()
-    )
+    placed = _placed(_asked(ready))
+    kept = or_(and_(placed.c.group == 0, func.bool_or(placed.c.fits)), func.bool_and(placed.c.fits))
+    own = [placed.c[name] for name in ("id", "lease_id", "project_id", "group", "turn", "queues")]
+    place = func.max(placed.c.place).label("place")
+    return select(*own, place).group_by(*own).having(kept).subquery("within")
+
+
+def _asked(ready: Subquery) -> Subquery:
+    """The ready events with their queues, without those that have to wait for a queue that is full."""
     types = select(func.array_agg((literal(f"{QUEUE}.") + reservations.c.resource_type).distinct()).label("queues"))
     types_of = types.where(reservations.c.lease_id == ready.c.lease_id).lateral("types")
     queues = func.coalesce(types_of.c.queues, func.array_fill(literal(QUEUE, Text), literal_column("ARRAY[1]")))
     full = bindparam("full", type_=ARRAY(Text))
-    is_end = ready.c.group == 0
     shut, partly_shut = (queues.bool_op(sign)(full) for sign in ("<@", "&&"))
-    may = case((is_end, not_(shut)), else_=not_(partly_shut))
-    asked = select(ready, queues.label("queues")).select_from(ready.join(types_of, true())).where(may).subquery("asked")
+    may = case((ready.c.group == 0, not_(shut)), else_=not_(partly_shut))
+    return select(ready, queues.label("queues")).select_from(ready.join(types_of, true())).where(may).subquery("asked")
+
+
+def _placed(asked: Subquery) -> Subquery:
+    """A row for each queue of each event: its place among those that may be claimed for it, and whether it fits."""
+    arrays = {"queues": Text, "rooms": Integer, "after_ends": Text, "after_others": Text}
+    given = func.unnest(*(bindparam(name, type_=ARRAY(kind)) for name, kind in arrays.items()))
+    columns = (
+        column(name, kind) for name, kind in zip(("queue", "room", "ends", "others"), arrays.values(), strict=True)
+    )
+    known = given.table_valued(*columns, name="known").render_derived()
     each = func.unnest(asked.c.queues).table_valued(column("queue", Text), name="each").render_derived()
     after = case((asked.c.group == 0, known.c.ends), else_=known.c.others)
     behind = func.coalesce(asked.c.project_id <= after, False)
     order = (asked.c.group, asked.c.turn, behind, asked.c.project_id, asked.c.run_at, asked.c.id)
     place = func.row_number().over(partition_by=each.c.queue, order_by=order)
     fits = place <= func.coalesce(known.c.room, bindparam("room_of_others", type_=Integer))
-    placed = (
-        select(asked, place.label("place"), fits.label("fits"))
-        .select_from(asked.join(each, true()).outerjoin(known, known.c.queue == each.c.queue))
-        .subquery("placed")
-    )
-    kept = or_(and_(placed.c.group == 0, func.bool_or(placed.c.fits)), func.bool_and(placed.c.fits))
-    return (
-        select(
-            placed.c.id,
-            placed.c.lease_id,
-            placed.c.project_id,
-            placed.c.group,
-            placed.c.turn,
-            placed.c.queues,
-            func.max(placed.c.place).label("place"),
-        )
-        .group_by(placed.c.id, placed.c.lease_id, placed.c.project_id, placed.c.group, placed.c.turn, placed.c.queues)
-        .having(kept)
-        .subquery("within")
-    )
+    rows = asked.join(each, true()).outerjoin(known, known.c.queue == each.c.queue)
+    return select(asked, place.label("place"), fits.label("fits")).select_from(rows).subquery("placed")
 
 
 def take_turns(turns: Turns, claimed: Iterable[tuple[str, bool, str]]) -> None:
