@@ -118,10 +118,9 @@ def _placed(asked: Subquery) -> Subquery:
     """A row for each queue of each event: its place among those that may be claimed for it, and whether it fits."""
     arrays = {"queues": Text, "rooms": Integer, "after_ends": Text, "after_others": Text}
     given = func.unnest(*(bindparam(name, type_=ARRAY(kind)) for name, kind in arrays.items()))
-    columns = (
-        column(name, kind) for name, kind in zip(("queue", "room", "ends", "others"), arrays.values(), strict=True)
-    )
-    known = given.table_valued(*columns, name="known").render_derived()
+    known = given.table_valued(
+        column("queue", Text), column("room", Integer), column("ends", Text), column("others", Text), name="known"
+    ).render_derived()
     each = func.unnest(asked.c.queues).table_valued(column("queue", Text), name="each").render_derived()
     after = case((asked.c.group == 0, known.c.ends), else_=known.c.others)
     behind = func.coalesce(asked.c.project_id <= after, False)
