@@ -132,6 +132,9 @@ class Settings:
         0.05,
         60,
     )
+    claims_ahead: int = _setting(
+        100, "Events that are claimed and not begun, for each queue of the workers; the others wait for their turns.", 2
+    )
     claim_seconds: float = _setting(
         15.0, "A worker that has not been heard of for so long has lost its event, in seconds.", 1
     )

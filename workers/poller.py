@@ -55,6 +55,12 @@ DATABASE_IS_AWAY = (SQLAlchemyError, psycopg.Error, Unavailable)
 PORTIONS = 20
 """Portions of what is due in which nothing could be claimed, after which a beat leaves the rest to the next."""
 
+FULL_PORTIONS = 3
+"""The same while a queue is full: it is not looked at everything again for each event that a worker begins."""
+
+REFILL_SECONDS = 0.05
+"""Time between two looks whether workers have begun what they have; it doubles while they have not."""
+
 BROKER_AGAIN = timedelta(seconds=0.5)
 """After which a broker that was away is tried again."""
 
@@ -79,6 +85,7 @@ class Poller:
     name: str = field(default_factory=lambda: f"poller:{socket.gethostname()}:{os.getpid()}")
     last_beat: float = field(default_factory=time.monotonic)
     cursor: Cursor = field(default_factory=Cursor)
+    refill_seconds: float = REFILL_SECONDS
     shown_life: dict[bool, float] = field(default_factory=lambda: {False: -math.inf, True: -math.inf})
     """When it was last shown that a claim has succeeded, and that it came to the end of what is due."""
     swept: float = -math.inf
@@ -147,14 +154,35 @@ class Poller:
         while events.rescue(climate, self.name):
             self._live()
         in_vain = 0
-        while in_vain < PORTIONS:
-            claimed = events.claim(climate, self.name, self.cursor, alive=self._live)
+        while in_vain < (FULL_PORTIONS if self.cursor.full else PORTIONS):
+            ahead = climate.settings.claims_ahead
+            claimed = events.claim(climate, self.name, self.cursor, alive=self._live, ahead=ahead)
             self._live()
             self._show_life(caught_up=not claimed.more)  # before it rings: a broker that is away is another's trouble
             self.rings.ring(self._live)
             if not claimed.more:
                 break
             in_vain = 0 if claimed.count else in_vain + 1
+        if self.cursor.full:
+            self._refill_in(REFILL_SECONDS)
+
+    def _refill_in(self, seconds: float) -> None:
+        self.refill_seconds = min(seconds, self.deployment.settings.poll_seconds)
+        self._wake_in(timedelta(seconds=self.refill_seconds), "refill")
+
+    def refill(self) -> None:
+        """Claim more as soon as workers have begun half of what a full queue has."""
+        if not self.cursor.full:
+            return
+        try:
+            is_due = events.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
+        except DATABASE_IS_AWAY as error:
+            log.warning("queues are not filled: the database is away", error=type(error).__name__)
+            return
+        if is_due:
+            self.beat()
+        else:
+            self._refill_in(2 * self.refill_seconds)
 
     def _show_life(self, *, caught_up: bool) -> None:
         """A claim has succeeded; whether all that is due was looked at."""
@@ -306,6 +334,7 @@ class Poller:
         now = datetime.now(UTC)
         # Two: the one that lasts, and the one that waits for its turn with what became due meanwhile.
         self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
+        self.scheduler.add_job(self.refill, "interval", seconds=seconds, id="refill", next_run_time=now)
         often = CHORES_SECONDS
         self.scheduler.add_job(self.ring_for_services, "interval", seconds=often, id="services", next_run_time=now)
         self.scheduler.add_job(self.do_chores, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)

@@ -244,6 +244,19 @@ class EventPutBack:
 
 
 @dataclass(frozen=True, slots=True)
+class EventClaimTakenBack:
+    """The event is as it was before its last claim: no worker had begun when its lease was changed.
+
+    `token` and `first_claimed_at` are those that it had before.
+    """
+
+    event_id: UUID
+    at: datetime
+    token: int = 0
+    first_claimed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EventFailed:
     """There will be no other try, unless an operator asks for one.  `outcome` is FAILED, EXHAUSTED or MISSED."""
 
@@ -337,6 +350,7 @@ Fact = (
     | EventFinished
     | EventSkipped
     | EventPutBack
+    | EventClaimTakenBack
     | EventFailed
     | EventRequeued
     | HoldConfirmed

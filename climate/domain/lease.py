@@ -367,11 +367,8 @@ def _part_moved(lease: Lease, part_id: UUID, **changes: Any) -> Lease:
 
 def _event_moved(lease: Lease, fact: Fact) -> Lease:
     match fact:
-        case facts.EventClaimed(event_id, at, token, claimed):
-            event = lease.event(event_id)
-            tries, first = event.attempts + 1, event.first_claimed_at or at
-            begun = {"status": IN_PROGRESS, "token": token, "attempts": tries, "first_claimed_at": first}
-            return _with(lease, event_id, at, **begun, shares=event_share.claimed(event.shares, claimed))
+        case facts.EventClaimed() | facts.EventClaimTakenBack():
+            return _claim_moved(lease, fact)
         case facts.EventShareSettled() | facts.EventSharePutBack():
             return _share_moved(lease, fact)
         case facts.EventFinished(event_id, at, outcome):
@@ -392,6 +389,17 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             done = tuple(share for share in lease.event(event_id).shares if share.outcome == OK)
             return _with(lease, event_id, at, status=UNDONE, run_at=at, **anew, shares=done)
     raise ValueError(f"unknown fact {type(fact).__name__}")
+
+
+def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenBack) -> Lease:
+    """A claim is opened, or taken back before anybody has begun: then the event is as before."""
+    event = lease.event(fact.event_id)
+    if isinstance(fact, facts.EventClaimTakenBack):
+        before = {"token": fact.token, "first_claimed_at": fact.first_claimed_at, "attempts": event.attempts - 1}
+        return _with(lease, event.id, fact.at, status=UNDONE, **before)
+    tries, first = event.attempts + 1, event.first_claimed_at or fact.at
+    begun = {"status": IN_PROGRESS, "token": fact.token, "attempts": tries, "first_claimed_at": first}
+    return _with(lease, event.id, fact.at, **begun, shares=event_share.claimed(event.shares, fact.shares))
 
 
 def _share_moved(lease: Lease, fact: facts.EventShareSettled | facts.EventSharePutBack) -> Lease:

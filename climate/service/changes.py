@@ -27,7 +27,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.schedule import Times
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Ask
-from climate.service import enforcement, granting, lease_pools, planning, preparing, refusals
+from climate.service import enforcement, granting, lease_pools, planning, preparing, refusals, unbegun_claims
 from climate.service.enforcement import Gate
 from climate.service.leases import limited, scope, wake_if_soon
 from climate.service.unit import work
@@ -68,7 +68,7 @@ def update(
 ) -> Lease:
     """The lease after the changes, in one transaction: a refusal leaves it just as it was.
 
-    Busy while one of its events is in progress; Conflict while it is only held.  NotEnoughHosts or
+    Busy while a worker is at one of its events; Conflict while it is only held.  NotEnoughHosts or
     Conflict where the hosts are promised to others; LimitExceeded where more is asked for than the project may have.
     PartsFirst for a lease over child zones and cells.
     """
@@ -80,6 +80,7 @@ def update(
         lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
         refusals.unless_version(lease, version)
         now = climate.now(conn)
+        lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
         liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
         facts = _facts(climate, conn, _Wish(lease, caller, changes, now, patient, lease.period, liked))
         lease = grant.record(conn, now, lease, *facts) if facts else lease

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.errors import Unavailable
 from climate.service.unit import work
-from climate.store import beats, failures, idempotency, lease_fences, notices
+from climate.store import beats, failures, healing_waits, idempotency, lease_fences, notices
 from climate.store.portions import PORTION
 
 log = structlog.get_logger(__name__)
@@ -23,6 +23,7 @@ OLD: Mapping[str, Forget] = {
     "processes": lambda climate, conn: beats.forget_old(conn, climate.now(conn)),
     "idempotency keys": lambda climate, conn: idempotency.forget_old(conn, climate.now(conn)),
     "fences": lambda climate, conn: lease_fences.forget_old(conn, climate.now(conn)),
+    "tries of healing": lambda climate, conn: healing_waits.forget_old(conn, climate.now(conn)),
     "notices": lambda climate, conn: notices.forget_old(
         conn, climate.now(conn) - timedelta(days=climate.settings.notice_days)
     ),
@@ -36,7 +37,7 @@ def show_life(climate: Climate, process: str, *roles: str) -> None:
 
 
 def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
-    """Forget old idempotency keys, fences and notices, and processes that are long gone.
+    """Forget old idempotency keys, fences, tries of healing and notices, and processes that are long gone.
 
     Each portion is a transaction of its own, and the trouble of one kind keeps no other from
     being forgotten.  `alive` is called after each portion.

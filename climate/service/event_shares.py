@@ -12,8 +12,7 @@ from climate.domain.facts import EventSharePutBack, Fact
 from climate.domain.lease import Lease
 from climate.store import claims
 from climate.store.claims import Message
-
-QUEUE = "events"
+from climate.store.queue_room import QUEUE as QUEUE
 
 Outcome = Callable[[Lease, datetime], Sequence[Fact]]
 """What a lease and a moment make of a run: the facts of how it went."""

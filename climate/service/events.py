@@ -28,10 +28,11 @@ from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.service.unit import work
-from climate.store import claims, due, inventory_pools, leases, places
+from climate.store import claims, due, inventory_pools, leases, places, queue_room
 from climate.store.claims import Limits, Message, Rest
 from climate.store.due import BEGINNING, Cursor, Due
 from climate.store.leases import Change
+from climate.store.queue_room import ANY_NUMBER
 
 log = structlog.get_logger(__name__)
 
@@ -60,6 +61,8 @@ class Claimed:
     """Events that were claimed."""
     more: bool
     """Whether there is more that is due and was not looked at."""
+    full: frozenset[str] = frozenset()
+    """Queues for which no more may be claimed before workers have begun some of what they have."""
 
 
 def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
@@ -68,21 +71,27 @@ def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | No
 
 
 def claim(
-    climate: Climate, by: str, cursor: Cursor, limit: int = BATCH, alive: Callable[[], None] = lambda: None
+    climate: Climate,
+    by: str,
+    cursor: Cursor,
+    limit: int = BATCH,
+    alive: Callable[[], None] = lambda: None,
+    ahead: int = ANY_NUMBER,
 ) -> Claimed:
     """Mark what is due from the cursor on IN_PROGRESS, each with a new token, and move the cursor.
 
-    A constant number of statements for any number of events; no more of them than have
+    No queue gets more than `ahead` events that no worker has begun.  A constant
+    number of statements for any number of events; no more of them than have
     `HOLDS` hosts together, or one.  Where the rows of one lease cannot be read or written, all
     are claimed one by one, and that lease is set aside; `alive` is called after each of them.
     """
     try:
-        return _claim(climate, by, cursor, limit)
+        return _claim(climate, by, cursor, limit, ahead)
     except Exception as error:
         if not mending.is_its_own(error):
             raise
         log.warning("claiming one by one", error=type(error).__name__)
-    return _claim_singly(climate, by, cursor, limit, alive)
+    return _claim_singly(climate, by, cursor, min(limit, ahead), alive)
 
 
 def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: Callable[[], None]) -> Claimed:
@@ -103,17 +112,28 @@ def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: 
     return Claimed(count, more=True)
 
 
-def _claim(climate: Climate, by: str, cursor: Cursor, limit: int) -> Claimed:
+def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) -> Claimed:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
+        room = queue_room.rooms(conn, ahead, cursor.full, cursor.turns)
+        if cursor.full - room.closed:  # what has waited longest comes first again
+            cursor.after = BEGINNING
         look = due.look(conn, now, cursor)
-        locked = due.lock(conn, now, look.ids, limit) if look.ids else []
+        locked = due.lock(conn, now, look.ids, limit, room) if look.ids else []
         chosen = _no_more_than(locked, HOLDS)
         count = _mark(climate, conn, by, chosen, now) if chosen else 0
-    left = bool(count) and (len(locked) == limit or len(chosen) < len(locked))
+    cursor.full = room.full(queue for one in chosen for queue in one.queues)
+    queue_room.take_turns(cursor.turns, ((queue, o.is_end, o.project_id) for o in chosen for queue in o.queues))
+    left = bool(count) and (len(locked) == limit or len(chosen) < len(locked) or bool(cursor.full))
     if not left:
         cursor.after = look.end or BEGINNING
-    return Claimed(count, more=left or look.end is not None)
+    return Claimed(count, more=left or look.end is not None, full=cursor.full)
+
+
+def has_room(climate: Climate, cursor: Cursor, ahead: int) -> bool:
+    """Return whether more may be claimed for a queue that was full at the last claim."""
+    with reading(climate.engine) as conn:
+        return bool(cursor.full - queue_room.rooms(conn, ahead, cursor.full, {}).closed)
 
 
 def _no_more_than(locked: Sequence[Due], holds: int) -> Sequence[Due]:
@@ -124,7 +144,8 @@ def _no_more_than(locked: Sequence[Due], holds: int) -> Sequence[Due]:
 
 def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], now: datetime) -> int:
     found = leases.get_many(conn, {one.lease_id for one in chosen})
-    ready = list(_most_urgent(found.values(), {one.event_id for one in chosen}, now))
+    in_turn = [found[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in found]
+    ready = list(_most_urgent(in_turn, {one.event_id for one in chosen}, now))
     # Of what is UNDONE in the locked rows only: what a rival has claimed since the look has a claim rightly.
     for event_id in {one.event_id for one in chosen if one.is_claimed} & {event_id for _, event_id in ready}:
         raise ValueError(f"event {event_id} is UNDONE, and is claimed: its row was changed by hand")

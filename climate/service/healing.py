@@ -24,9 +24,12 @@ from climate.domain.errors import ClimateError
 from climate.service import drift, mending
 from climate.service.curing import Case, Outcome, curable, cure, engine, started
 from climate.service.unit import work
-from climate.store import ailing, leases, quarantine
+from climate.store import ailing, claims, healing_waits, leases, quarantine
 
 log = structlog.get_logger(__name__)
+
+PORTION = 20
+"""Leases that one round tries to heal at most."""
 
 AHEAD = timedelta(minutes=10)
 """How long before its start a lease no longer waits for a host that the one before it does not give back."""
@@ -36,14 +39,17 @@ AWAITED = "a host of it is not given back by the lease before it"
 
 
 def heal_all(climate: Climate) -> list[UUID]:
-    """Look after every lease that suffers; the ids of those that got other hosts.
+    """Look after leases that suffer, some in each round; the ids of those that got other hosts.
 
-    Finding them takes a constant number of statements; each is then changed in a transaction of its own.
+    A lease that cannot be helped waits longer after each try, until something is freed.  Where more are due than
+    one round may try, the next round is asked for at once: other rounds come in between.
     """
-    found, now = work(climate, lambda conn, patient: _suffering(climate, conn))
-    healed = [lease_id for lease_id in found if _healed(climate, lease_id, frozenset(), FAILED)]
-    kept = work(climate, lambda conn, patient: quarantine.hosts(conn, now))
-    return healed + heal(climate, kept, now + AHEAD) if kept else healed
+    found, kept, now = work(climate, lambda conn, patient: _suffering(climate, conn))
+    healed = _tried(climate, found, frozenset(), FAILED)
+    if not kept:
+        return healed
+    waiting = work(climate, lambda conn, patient: _waiting(climate, conn, kept, now + AHEAD))
+    return healed + _tried(climate, waiting, kept, AWAITED)
 
 
 def heal(climate: Climate, hosts: Collection[int], start_by: datetime) -> list[UUID]:
@@ -60,13 +66,40 @@ def heal(climate: Climate, hosts: Collection[int], start_by: datetime) -> list[U
     return [lease_id for lease_id in waiting if _healed(climate, lease_id, awaited, AWAITED)]
 
 
-def _suffering(climate: Climate, conn: Connection) -> tuple[list[UUID], datetime]:
+def _suffering(climate: Climate, conn: Connection) -> tuple[list[UUID], frozenset[int], datetime]:
+    """The leases that are tried in this round, and the hosts that were not given back."""
     now, ahead = climate.now(conn), climate.settings.healing_seconds
-    return ailing.suffering(conn, now, now + timedelta(seconds=ahead) if ahead else None), now
+    suffering = ailing.suffering(conn, now, now + timedelta(seconds=ahead) if ahead else None)
+    return _due(conn, suffering, now), frozenset(quarantine.hosts(conn, now)), now
 
 
-def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str) -> bool:
-    """Whether the lease got another host.  Its trouble does not keep the next one from being looked after."""
+def _waiting(climate: Climate, conn: Connection, kept: frozenset[int], start_by: datetime) -> list[UUID]:
+    now = climate.now(conn)
+    return _due(conn, quarantine.waiting(conn, kept, start_by, now), now)
+
+
+def _due(conn: Connection, found: list[UUID], now: datetime) -> list[UUID]:
+    chosen, more = healing_waits.due(conn, found, now, PORTION) if found else ([], False)
+    if more:
+        claims.wake_rounds(conn)
+    return chosen
+
+
+def _tried(climate: Climate, found: list[UUID], awaited: frozenset[int], why: str) -> list[UUID]:
+    """Try to heal each of the leases, and note how that went; the ids of those that were healed."""
+    outcomes = {lease_id: _healed(climate, lease_id, awaited, why) for lease_id in found}
+    healed = [lease_id for lease_id, is_healed in outcomes.items() if is_healed]
+    in_vain = [lease_id for lease_id, is_healed in outcomes.items() if is_healed is False]
+    if healed or in_vain:
+        work(climate, lambda conn, patient: healing_waits.note(conn, climate.now(conn), healed, in_vain))
+    return healed
+
+
+def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str) -> bool | None:
+    """Whether the lease got another host; None where nothing can be done for it just now.
+
+    Its trouble does not keep the next one from being looked after.
+    """
 
     def act(conn: Connection, patient: bool) -> Outcome | None:
         lease, now = leases.get(conn, lease_id, lock=True), climate.now(conn)
@@ -85,7 +118,7 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
         log.exception("a lease could not be healed", lease_id=str(lease_id))
         return False
     if outcome is None:
-        return False
+        return None
     if outcome.replaced or outcome.short:
         told = {"lease_id": str(lease_id), "replaced": outcome.replaced, "missing": outcome.short}
         log.warning("a lease was looked after", reason=why, **told)

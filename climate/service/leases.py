@@ -29,6 +29,7 @@ from climate.service import (
     planning,
     preparing,
     refusals,
+    unbegun_claims,
 )
 from climate.service.enforcement import Gate
 from climate.service.unit import work
@@ -168,7 +169,7 @@ def delete(
 ) -> Lease:
     """Give the lease up: gone at once where nothing of it is in the cloud yet, else after its end has run.
 
-    Busy while one of its events is in progress.
+    Busy while a worker is at one of its events.
     """
     require(caller, "leases:delete")
 
@@ -176,6 +177,7 @@ def delete(
         lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
         refusals.unless_version(lease, version)
         now = climate.now(conn)
+        lease = unbegun_claims.take_back(conn, caller, lease, now)
         before, lease = lease, leases.record(conn, caller, lease, *schedule.delete(lease, now))
         notices.tell(conn, now, *lifecycle.of(climate.settings, before, lease))
         wake_if_soon(climate, conn, lease, now)

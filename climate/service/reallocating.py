@@ -12,7 +12,7 @@ from climate.domain.lease import Lease, Reservation
 from climate.domain.policy import Caller, require
 from climate.domain.pools import BOOKABLE, HostPlace, Pool
 from climate.domain.requirements import ANYTHING
-from climate.service import drift
+from climate.service import drift, unbegun_claims
 from climate.service.curing import Case, Outcome, curable, cure, is_active
 from climate.service.hosts import number
 from climate.service.unit import work
@@ -59,9 +59,9 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
 
     def act(conn: Connection, patient: bool) -> tuple[Reallocated, Outcome]:
         host = places.get(conn, number(order.host_id))
-        lease = _lease(conn, order)
-        reservation = _holder(lease, order, host)
         now = climate.now(conn)
+        lease = unbegun_claims.take_back(conn, caller, _lease(conn, order), now)
+        reservation = _holder(lease, order, host)
         if not curable(lease, now):
             raise Busy("The lease has ended, or something is at work on it right now")
         to = None if order.to is None else _target(conn, order.to, lease, host)

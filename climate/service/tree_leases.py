@@ -34,7 +34,7 @@ from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeaseP
 from climate.domain.lease import Lease, Part
 from climate.domain.policy import Caller, require
 from climate.domain.status import PartState
-from climate.service import changes, holds, lease_parts, leases, refusals, tree_shares
+from climate.service import changes, holds, lease_parts, leases, refusals, tree_shares, unbegun_claims
 from climate.service.changes import Changes, PartsFirst
 from climate.service.leases import Order
 from climate.service.unit import work
@@ -288,8 +288,9 @@ def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelt
     def act(conn: Connection, patient: bool) -> Lease:
         lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
         refusals.unless_version(lease, version)
-        schedule.refuse_while_running(lease)
         now = climate.now(conn)
+        lease = unbegun_claims.take_back(conn, caller, lease, now)
+        schedule.refuse_while_running(lease)
         after = stored.record(conn, caller, lease, schedule.sync(lease, now, now + delay, uuid4))
         leases.wake_if_soon(climate, conn, after, now)
         return after

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import Range
 from climate.domain.period import Period
 from climate.domain.pools import Pool
 from climate.domain.status import EventKind
+from climate.store import healing_waits
 from climate.store.care_tables import host_power
 from climate.store.tables import LACKING, allocations, events, has, hosts, in_force, leases, reservations
 
@@ -191,6 +192,8 @@ def doubt(conn: Connection, since: Mapping[int, datetime | None]) -> None:
     """Note since when hosts have seemed to be otherwise than their pool says; None: they do not."""
     if since:
         conn.execute(_DOUBT, {"rows": json.dumps(_doubts(since), default=str)})
+    if None in since.values():
+        healing_waits.wake(conn)
 
 
 def _doubts(since: Mapping[int, datetime | None]) -> Sequence[dict[str, Any]]:

@@ -189,3 +189,15 @@ journal_differences = Table(
     Column("what", Text, nullable=False),
 )
 """Streams that differed from their rows when they were compared last."""
+
+healing_waits = Table(
+    "healing_waits",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    Column("tries", Integer, nullable=False),
+    Column("tried_at", Time, nullable=False),
+    # As early as the last try where something was freed since then.
+    Column("next_at", Time, nullable=False),
+    Index("ix_healing_waits_tried_at", "tried_at"),
+)
+"""Tries of healing that came to nothing.  Not history, hence not in the journal."""

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from climate.domain.status import EventKind
-from climate.store import actions
+from climate.store import actions, locks
 from climate.store.tables import Time, claims, epochs, events, fence_seq, has, leases, leases_set_aside
 
 SECONDS_EACH = 0.01
@@ -69,9 +69,10 @@ def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
     The pause doubles from 0.5 to 30 s, and is longer when many are waiting: a
     message is not missed while workers may still be at those before it.  One
     that is sent again keeps its token: it must not become stale in a queue.
+    Messages come in the order in which their events were claimed.
     """
     rung = conn.execute(_RING, {"now": now, "limit": limit})
-    return [Message(*row) for row in rung]
+    return sorted((Message(*row) for row in rung), key=lambda message: message.token)
 
 
 def take_back(conn: Connection, messages: Sequence[Message]) -> None:
@@ -141,6 +142,21 @@ def settle_run(conn: Connection, event_id: UUID, token: int, due_at: datetime, s
     given = {"id": event_id, "held": token, "due": due_at, "steps": list(steps)}
     settled: datetime | None = conn.scalar(_SETTLE_AND_TICK_OFF, given)
     return settled
+
+
+def is_unbegun(conn: Connection, event_id: UUID) -> bool:
+    """Return whether the event is claimed and no worker has begun any of it; none can before the transaction ends.
+
+    The lease has to be locked: else another claim may be opened meanwhile.
+    """
+    own = select(claims.c.started_at).where(claims.c.event_id == event_id)
+    begun = conn.scalars(locks.ordered(own, claims.c.token)).all()
+    return bool(begun) and not any(begun)
+
+
+def close(conn: Connection, event_id: UUID) -> None:
+    """Close all claims of an event: whoever comes with a token of them is told to stop."""
+    conn.execute(delete(claims).where(claims.c.event_id == event_id))
 
 
 def others(conn: Connection, event_id: UUID) -> bool:
@@ -240,7 +256,7 @@ def _ring() -> Any:
             | (claims.c.dispatched_at < now - func.make_interval(0, 0, 0, 0, 0, 0, seconds))
         )
         # What was never sent comes first: a queue without workers must not starve the others.
-        .order_by(claims.c.dispatched_at.asc().nulls_first())
+        .order_by(claims.c.dispatched_at.asc().nulls_first(), claims.c.token)
         .limit(bindparam("limit", type_=Integer))
         .with_for_update(key_share=True, skip_locked=True)
         .cte("silent")

@@ -30,8 +30,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.selectable import FromClause, Subquery
 
 from climate.domain.status import EventKind
+from climate.store import queue_room
 from climate.store.floating_tables import floating_allocations
 from climate.store.inventory_tables import inventories, inventory_allocations
+from climate.store.queue_room import Rooms, Turns
 from climate.store.tables import (
     GIVES_BACK,
     Time,
@@ -54,6 +56,7 @@ PROJECTS = 250
 MOST_HOLDS = 5000
 """Allocations of a lease that are counted at most."""
 
+ROOM_FOR_ALL = Rooms()
 BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
@@ -68,6 +71,9 @@ class Cursor:
     """Time and id of the last event of the portion before."""
     project: dict[bool, str] = field(default_factory=lambda: {True: "", False: ""})
     """The last project that had its turn among ends, and among all other events."""
+    turns: Turns = field(default_factory=dict, compare=False)
+    full: frozenset[str] = field(default=frozenset(), compare=False)
+    """Queues for which no more may be claimed until workers have begun what they have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,11 @@ class Due:
     """Hosts that its lease has; no more than `MOST_HOLDS` are counted."""
     is_claimed: bool = False
     """Whether it has a claim still, which no event has that is to be claimed: its row was changed by hand."""
+    queues: tuple[str, ...] = ()
+    """Those of the workers that it is for."""
+    project_id: str = ""
+    is_end: bool = False
+    """Whether it gives back what others wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +122,20 @@ def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
     return Look(list(ids), (found[-1].run_at, found[-1].id))
 
 
-def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int) -> list[Due]:
+def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int, room: Rooms = ROOM_FOR_ALL) -> list[Due]:
     """Lock those of the events, and their leases, that may be claimed now; passes over what another poller holds.
 
     Not before earlier events of the same lease are closed, of which additional
     ones do not count, and a start or an adjustment not before every earlier allocation of its hosts is released:
     conditions that stay true once they are, hence safe to read from a snapshot.  Ends of
-    leases and of holds come first, then projects take turns.  Whether an event is still due
-    has to be asked of the locked lease: the look may be older than a rival's commit.
+    leases and of holds come first, then projects take turns; no more than the queues have room for.
+    Whether an event is still due has to be asked of the locked lease: the look may be older than a rival's commit.
     """
-    found = conn.execute(_LOCK, {"now": now, "ids": list(ids), "limit": limit})
-    return [Due(row.lease_id, row.id, row.holds, row.is_claimed) for row in found]
+    given = {"now": now, "ids": list(ids), "limit": limit, **queue_room.parameters(room)}
+    return [
+        Due(row.lease_id, row.id, row.holds, row.is_claimed, tuple(row.queues), row.project_id, row.group == 0)
+        for row in conn.execute(_LOCK, given)
+    ]
 
 
 def oldest(conn: Connection, now: datetime) -> datetime | None:
@@ -133,12 +147,14 @@ def oldest(conn: Connection, now: datetime) -> datetime | None:
 
 def _lock() -> Select[Any]:
     """Rows are found by their keys alone: beside a condition that an index of open events answers, all may be read."""
-    ready = _ready(bindparam("now", type_=Time))
+    ready = select(queue_room.within(_ready(bindparam("now", type_=Time)))).cte("ready_in_room")
     is_claimed = exists().where(claims.c.event_id == events.c.id).correlate(events)
     return (
         select(leases.c.id.label("lease_id"), events.c.id, _holds().label("holds"), is_claimed.label("is_claimed"))
-        .select_from(ready.join(events, events.c.id == ready.c.id).join(leases, leases.c.id == events.c.lease_id))
-        .order_by(ready.c.group, ready.c.turn, ready.c.run_at, events.c.id)
+        .add_columns(ready.c.queues, ready.c.project_id, ready.c.group)
+        .select_from(events.join(leases, leases.c.id == events.c.lease_id).join(ready, ready.c.id == events.c.id))
+        .where(events.c.id == func.any(func.array(select(ready.c.id).scalar_subquery())))
+        .order_by(ready.c.group, ready.c.turn, ready.c.place, events.c.id)
         .limit(bindparam("limit", type_=Integer))
         .with_for_update(of=[events, leases], key_share=True, skip_locked=True)
     )
@@ -178,7 +194,7 @@ def _ready(now: ColumnElement[datetime]) -> Subquery:
     is_end = case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)
     turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
     return (
-        select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at)
+        select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at, e.c.lease_id, lease.c.project_id)
         .select_from(wanted)
         .join(e, true())
         .join(lease, true())

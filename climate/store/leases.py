@@ -26,8 +26,8 @@ from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.domain.status import EventKind, EventStatus, PartState
-from climate.store import journal, lease_rows, locks, tampering
+from climate.domain.status import EventKind, EventStatus, HoldState, PartState
+from climate.store import healing_waits, journal, lease_rows, locks, tampering
 from climate.store.failures import constraint
 from climate.store.floating_tables import floating_allocations, floating_ips
 from climate.store.inventory_tables import inventory_allocations
@@ -78,12 +78,22 @@ def record_many(
             if constraint(error) != "pk_journal":
                 raise
             raise Conflict("Someone else changed the lease at the same moment") from error
+        if any(_in_force(before) - _in_force(lease) for before, lease in pairs if before):
+            healing_waits.wake(conn)
     return [_with_pools(lease, made) for lease in after] if made else after
 
 
 def _with_pools(lease: Lease, made: Mapping[UUID, int]) -> Lease:
     own = (replace(one, aggregate_id=made.get(one.id, one.aggregate_id)) for one in lease.reservations)
     return replace(lease, reservations=tuple(own))
+
+
+def _in_force(lease: Lease) -> set[tuple[UUID, Hold]]:
+    return {(r.id, hold) for r in lease.reservations if _is_held(lease, r) for hold in r.holds}
+
+
+def _is_held(lease: Lease, reservation: Reservation) -> bool:
+    return lease.hold_state_of(reservation) is not HoldState.RELEASED
 
 
 def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:

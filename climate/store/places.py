@@ -14,7 +14,7 @@ from climate.domain.errors import Conflict, NotFound
 from climate.domain.facts import HostFact
 from climate.domain.policy import Caller
 from climate.domain.pools import HostPlace, Pool, fold
-from climate.store import journal, locks
+from climate.store import healing_waits, journal, locks
 from climate.store.failures import constraint
 from climate.store.tables import hosts
 
@@ -42,12 +42,21 @@ def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[
                 raise
             moved = ", ".join(place.name for place in after)
             raise Conflict(f"Someone else moved a host at the same moment ({moved}); look where it is now") from error
+        if any(_comes_back(before, place) for (before, _), place in zip(changes, after, strict=True)):
+            healing_waits.wake(conn)
     return after
+
+
+def _comes_back(before: HostPlace, after: HostPlace) -> bool:
+    """Whether a lease may have the host now that could not have it before."""
+    is_usable = after.pool in (Pool.RESERVATION, Pool.LENT) and before.pool not in (after.pool, Pool.RESERVATION)
+    return is_usable or (after.reservable and not before.reservable)
 
 
 def begin(conn: Connection, author: Caller, stream: UUID, first: HostFact) -> None:
     """The first fact of a host whose row has just been made."""
     conn.execute(_SAVE, {"hosts": "[]", "journal": _json(journal.rows([(stream, 1, first)], author))})
+    healing_waits.wake(conn)
 
 
 def get(conn: Connection, number: int, *, lock: bool = False) -> HostPlace:

@@ -1,5 +1,6 @@
 """A look at what is due costs the same however much that is, and passes by what cannot run yet."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -8,10 +9,13 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from climate.context import Climate
+from climate.domain.status import IN_PROGRESS, UNDONE
 from climate.service import events
 from climate.store import due
 from climate.store.due import Cursor
 from tests.conftest import Clock
+from tests.service.acts import START, get, hosts_wanted, make
+from tests.service.volumes import pool, storage_wanted
 
 LEASES = """
     WITH made AS (
@@ -36,6 +40,13 @@ HELD_UP = """
     UPDATE events SET run_at = run_at - interval '10 days' WHERE project_id = :project AND kind = 'end_lease'
 """
 """Ends that are due and wait for the starts of their leases, which are not due yet."""
+
+BEGUN = """
+    UPDATE claims SET started_at = clock_timestamp() FROM (
+        SELECT c.token, e.project_id FROM claims c JOIN events e ON e.id = c.event_id
+        WHERE c.started_at IS NULL ORDER BY c.token LIMIT :count) AS first
+    WHERE claims.token = first.token RETURNING first.project_id
+"""
 
 
 @pytest.fixture
@@ -72,9 +83,9 @@ def test_a_look_reads_no_more_rows_of_many_than_of_a_few(
             conn.exec_driver_sql("ANALYZE leases, events")
             return _read_by_a_look(conn, clock.time)
 
-    due_of("p", 3 * due.PORTION)
+    due_of("p", 10 * due.PORTION)  # of fewer, Postgres would rather read all and sort them
     few = read()
-    due_of("p", 6 * due.PORTION)
+    due_of("p", 5 * due.PORTION)
     assert read() < 1.2 * few
 
 
@@ -88,6 +99,70 @@ def test_a_project_waits_for_no_more_than_its_turn(
     claimed = _projects(engine)
     assert claimed["one"] == 1
     assert abs(claimed["many"] - claimed["some"]) <= 1
+
+
+def _begin(engine: Engine, count: int) -> list[str]:
+    """Have workers begin the first events of the queue; the projects of those."""
+    with engine.begin() as conn:
+        return list(conn.execute(text(BEGUN), {"count": count}).scalars())
+
+
+def test_a_queue_gets_no_more_than_workers_can_take_soon_and_projects_take_turns_in_it(
+    climate: Climate, engine: Engine, due_of: Callable[..., None]
+) -> None:
+    due_of("many", 1500, hours=2)
+    cursor = Cursor()
+    first = events.claim(climate, "poller", cursor, ahead=20)
+    assert (first.count, first.full) == (20, {"events"})
+    due_of("one", 1)
+    assert events.claim(climate, "poller", cursor, ahead=20).count == 0, "nobody has begun anything"
+    assert _begin(engine, 9) == ["many"] * 9
+    assert events.claim(climate, "poller", cursor, ahead=20).count == 0, "the queue is refilled when it is half empty"
+    _begin(engine, 1)
+    assert events.claim(climate, "poller", cursor, ahead=20).count == 10
+    assert _begin(engine, 12).count("one") == 1, "in the first turn after it was due"
+    assert _projects(engine) == {"many": 29, "one": 1}
+
+
+def test_an_end_overtakes_starts_that_are_not_claimed_yet(
+    climate: Climate, engine: Engine, due_of: Callable[..., None]
+) -> None:
+    due_of("many", 1500, hours=2)
+    due_of("a", 1, hours=-1)
+    cursor = Cursor()
+    events.claim(climate, "poller", cursor, ahead=20)
+    with engine.begin() as conn:
+        conn.execute(text("UPDATE events SET status = 'DONE' WHERE project_id = 'a' AND kind = 'start_lease'"))
+        conn.execute(text(HELD_UP), {"project": "a"})
+    _begin(engine, 20)
+    events.claim(climate, "poller", cursor, ahead=20)
+    assert _begin(engine, 1) == ["a"]
+
+
+def test_projects_with_older_events_do_not_keep_others_from_their_turns(
+    climate: Climate, engine: Engine, due_of: Callable[..., None]
+) -> None:
+    for number in range(12):
+        due_of(f"old-{number}", 50, hours=2)
+    due_of("new", 10)
+    cursor = Cursor()
+    for _ in range(2):
+        events.claim(climate, "poller", cursor, ahead=10)
+        _begin(engine, 10)
+    assert _projects(engine)["new"] >= 1
+
+
+def test_a_full_queue_keeps_no_other_one_waiting(climate: Climate, clock: Clock, engine: Engine) -> None:
+    pool(climate, 100)
+    hosts = [make(climate, clock, hosts_wanted(1), start=0) for _ in range(4)]
+    both = make(climate, clock, hosts_wanted(1), storage_wanted(1), start=0)
+    cursor = Cursor()
+    assert events.claim(climate, "poller", cursor, ahead=2).full == {"events.physical:host"}
+    storage = make(climate, clock, storage_wanted(1), start=0)
+    events.claim(climate, "poller", cursor, ahead=2)
+    statuses = Counter(get(climate, lease).event(START).status for lease in [*hosts, both])
+    assert statuses == {IN_PROGRESS: 2, UNDONE: 3}
+    assert get(climate, storage).event(START).status is IN_PROGRESS
 
 
 def test_projects_with_nothing_due_keep_none_from_its_turn(

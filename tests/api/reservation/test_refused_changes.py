@@ -1,15 +1,18 @@
 """Changes that are refused leave a lease just as it was."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
 
 from climate.context import Climate
-from climate.service import events
+from climate.store import claims
+from climate.store.claims import Limits
 from tests.api.reservation.face import Person, reservation, run_due
 from tests.conftest import Clock
+from tests.service.acts import claim
 
 DATES = "is an invalid date. Required format: %Y-%m-%d %H:%M"
 NOBODYS = "2b8b57a5-5aa5-4b0e-9d2b-1d6d1c0f5a11"
@@ -97,7 +100,11 @@ def test_what_has_started_and_what_has_ended(member: Person, climate: Climate, c
 
 def test_a_lease_that_is_being_started_is_busy(member: Person, climate: Climate) -> None:
     made = member.lease(start_date="now", end_date="2030-01-01 14:00")
-    events.claim_due(climate, "poller")
+    (begun,) = claim(climate)
+    with climate.engine.begin() as conn:
+        assert claims.start(
+            conn, begun, "worker", climate.now(conn), Limits(timedelta(minutes=1), timedelta(minutes=1))
+        )
     for method, body in (("PUT", {"end_date": "2030-01-01 15:00"}), ("DELETE", None)):
         answer = member(method, f"/leases/{made['id']}", body)
         assert (answer.status_code, answer.headers["Retry-After"]) == (409, "1")
