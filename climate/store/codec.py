@@ -33,6 +33,8 @@ def encode(value: Any) -> Any:
 
 def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
     """The fact of that kind; fields that the body does not have take their defaults."""
+    if kind == facts.HostMoved.__name__ and "cause" not in body:
+        body = {**body, "cause": facts.cause_in_words(body["pool"], body["reason"])}
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
 
 

@@ -214,6 +214,7 @@ hosts = Table(
     Column("pool", Text, nullable=False, server_default="reservation"),
     Column("pool_since", Time, nullable=False, server_default=text("clock_timestamp()")),
     Column("pool_reason", Text, nullable=False, server_default=""),
+    Column("pool_cause", Text, nullable=False, server_default=""),
     Column("pool_token", BigInteger, nullable=False, server_default="0"),
     Column("pool_reservation", Uuid),
     Column("pool_until", Time),
@@ -229,6 +230,10 @@ hosts = Table(
     CheckConstraint(
         "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'draining', 'cleaning', 'maintenance', 'failed')",
         name="pool_known",
+    ),
+    CheckConstraint(
+        "pool_cause IN ('', 'declared_well', 'not_cleaned', 'maintenance_window')",
+        name="pool_cause_known",
     ),
     CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),
     CheckConstraint("pool <> 'lent' OR pool_reservation IS NOT NULL", name="lent_to_a_reservation"),
