@@ -360,6 +360,8 @@ class HostEnrolled:
     pool: str
     extra: Mapping[str, Any] | None = None
     """Its extra capabilities; None in facts of a time when capabilities were none."""
+    token: int = 0
+    """Under which the cloud is asked to put it there."""
 
 
 @dataclass(frozen=True, slots=True)

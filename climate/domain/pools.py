@@ -124,7 +124,8 @@ def evolve(stream: UUID, place: HostPlace | None, fact: HostFact) -> HostPlace:
     """The state after `fact`: total over the facts of hosts, and the only place where this state is made."""
     if isinstance(fact, HostEnrolled):
         pool = Pool(fact.pool)
-        return HostPlace(fact.host, stream, fact.name, pool, fact.at, home=_home(pool, RESERVATION))
+        home = _home(pool, RESERVATION)
+        return HostPlace(fact.host, stream, fact.name, pool, fact.at, token=fact.token, home=home)
     if place is None:
         raise ValueError(f"{type(fact).__name__} before HostEnrolled")
     return replace(_changed(place, fact), version=place.version + 1)

@@ -203,7 +203,7 @@ def _turn_out(climate: Climate, names: set[str], seen: Seen) -> None:
     for name, token in zip(sorted(strangers), tokens, strict=False):
         try:
             if FREEPOOL in seen[name]:
-                climate.cloud.withdraw(name)
+                climate.cloud.withdraw(name, token)
             else:
                 climate.cloud.place(name, None, token)
         except (CloudError, NotYet, Fenced) as error:

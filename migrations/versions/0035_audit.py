@@ -1,4 +1,4 @@
-"""Indexes of the audit trail, and typed causes of the pools of hosts."""
+"""Indexes of the audit trail, typed causes of the pools of hosts, and tokens of decisions about power."""
 
 from alembic import op
 

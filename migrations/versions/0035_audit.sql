@@ -19,3 +19,5 @@ UPDATE hosts SET pool_cause = CASE
         ELSE 'not_cleaned' END
     WHERE pool = 'failed' AND (pool_reason = 'declared well' OR starts_with(pool_reason, 'not cleaned: '))
         OR pool = 'maintenance' AND starts_with(pool_reason, 'worked on: ');
+
+ALTER TABLE host_power ADD COLUMN token BIGINT DEFAULT '0' NOT NULL;

@@ -55,7 +55,7 @@ class World:
             self.engine, self.cloud, installed_plugins(), self.settings, self.clock, lambda: 0.5, power=self.power
         )
         for name in HOSTS:
-            self.cloud.enrol(name)
+            self.cloud.enrol(name, 1)
 
     def _watched(self, _: str) -> None:
         assert self.engine.pool.checkedout() == 0, "a transaction is open while the cloud works"  # type: ignore[attr-defined]
