@@ -17,6 +17,9 @@ FIRST_START = 0x1DE2717E
 SERVER_PLACEMENT = "hashtext('climate: placing servers')"
 """SQL of the key that whoever places servers shares, or holds alone after losing too often."""
 
+ARCHIVES = "hashtextextended('archives of leases', 0)"
+"""SQL of the key that whoever archives leases holds for the length of its connection."""
+
 
 class Subject(StrEnum):
     """Beginnings of the names under which things without a row are locked one by one."""

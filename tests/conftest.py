@@ -192,7 +192,7 @@ def climate(engine: Engine, clock: Clock, plugins: Mapping[str, plugin.ResourceP
     cloud = _cloud()
     for name in HOSTS:
         cloud.find_hosts(name)
-        cloud.enrol(name)
+        cloud.enrol(name, 1)
     cloud.watch = _idle(engine)
     return Climate(engine, cloud, dict(plugins), Settings(minutes_before_end=0), clock, lambda: 0.5)
 

@@ -45,7 +45,7 @@ def create(user_id: str) -> tuple[dict[str, Any], int]:
     )
     if body.get("access_rules"):
         raise InvalidInput("access_rules are not kept here; leave them out")
-    made, secret = verbs.create(identity(), _grant(), new)
+    made, secret = verbs.create(identity(), _grant(), caller(), new)
     return {"application_credential": bodies.credential(made, secret)}, 201
 
 
@@ -64,7 +64,7 @@ def show(user_id: str, credential_id: str) -> dict[str, Any]:
 def remove(user_id: str, credential_id: str) -> tuple[str, int]:
     """No such credential any more, nor any token made by it."""
     _only_oneself(user_id)
-    verbs.remove(identity(), _grant(), user_id, credential_id)
+    verbs.remove(identity(), _grant(), caller(), user_id, credential_id)
     return "", 204
 
 

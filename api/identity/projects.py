@@ -32,6 +32,7 @@ def create() -> tuple[dict[str, Any], int]:
     body = asked.part(read_object(), "project")
     made = directory.create_project(
         identity(),
+        caller(),
         asked.text(body, "name"),
         asked.optional(body, "description") or "",
         asked.flag(body, "enabled", True),
@@ -53,7 +54,7 @@ def show(project_id: str) -> dict[str, Any]:
 def change(project_id: str) -> dict[str, Any]:
     """Another name or description, or no more tokens for it."""
     require(caller(), "identity:admin")
-    changed = directory.change_project(identity(), project_id, asked.part(read_object(), "project"))
+    changed = directory.change_project(identity(), caller(), project_id, asked.part(read_object(), "project"))
     return {"project": bodies.project(changed)}
 
 

@@ -58,7 +58,7 @@ def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 def give(project_id: str, user_id: str, role: str) -> tuple[str, int]:
     """Let a user have a role in a project."""
     require(caller(), "identity:admin")
-    directory.give_role(identity(), user_id, project_id, role)
+    directory.give_role(identity(), caller(), user_id, project_id, role)
     return "", 204
 
 
@@ -66,7 +66,7 @@ def give(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 def take(project_id: str, user_id: str, role: str) -> tuple[str, int]:
     """Let a user have a role no more."""
     require(caller(), "identity:admin")
-    directory.take_role(identity(), user_id, project_id, role)
+    directory.take_role(identity(), caller(), user_id, project_id, role)
     return "", 204
 
 

@@ -41,7 +41,7 @@ def create() -> tuple[dict[str, Any], int]:
         enabled=asked.flag(body, "enabled", True),
         default_project_id=asked.optional(body, "default_project_id"),
     )
-    return {"user": bodies.user(directory.create_user(identity(), new))}, 201
+    return {"user": bodies.user(directory.create_user(identity(), caller(), new))}, 201
 
 
 @blueprint.get("/<user_id>")
@@ -59,7 +59,7 @@ def show(user_id: str) -> dict[str, Any]:
 def change(user_id: str) -> dict[str, Any]:
     """Another name, password or description, or no more tokens for it."""
     require(caller(), "identity:admin")
-    changed = directory.change_user(identity(), user_id, asked.part(read_object(), "user"))
+    changed = directory.change_user(identity(), caller(), user_id, asked.part(read_object(), "user"))
     return {"user": bodies.user(changed)}
 
 
@@ -69,7 +69,7 @@ def remove(user_id: str) -> tuple[str, int]:
     require(caller(), "identity:admin")
     if user_id == caller().user_id:
         raise Forbidden("You cannot delete yourself")
-    directory.remove_user(identity(), user_id)
+    directory.remove_user(identity(), caller(), user_id)
     return "", 204
 
 
@@ -82,7 +82,7 @@ def change_password(user_id: str) -> tuple[str, int]:
     old, new = asked.text(body, "original_password"), asked.text(body, "password")
     address = request.remote_addr or ""
     sign_in.by_password(identity(), Who(id=user_id), old, sign_in.UNSCOPED, address)
-    directory.change_user(identity(), user_id, {"password": new})
+    directory.change_user(identity(), caller(), user_id, {"password": new})
     return "", 204
 
 

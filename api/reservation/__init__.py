@@ -5,6 +5,7 @@ from flask import Flask
 from api.document import document
 from api.reservation import (
     allocations,
+    audit,
     described,
     events,
     floatingips,
@@ -25,7 +26,7 @@ from api.reservation import (
 
 NOUNS = (
     *(versions, leases, hosts, properties, allocations, plugins, events, notices, limits, maintenance, health),
-    *(pools, power, floatingips, storage),
+    *(pools, power, floatingips, storage, audit),
 )
 
 

@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from climate.cli import (
+    audit,
     cell,
     cloudpipe,
     demo,
@@ -68,6 +69,7 @@ for _command in (
     *(demo.command, lab.command, doctor.command, journal.group, keys.group, lease.group),
     *(host.group, service.group, node.group, zone.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
+    audit.command,
     *(limit.group, notice.group, floatingip.group, network.group, floating.group, storage.group, volume.group),
     cloudpipe.group,
     *(maintenance.group, reservation.group, pool.group, power.group),

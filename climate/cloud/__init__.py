@@ -174,11 +174,14 @@ class Cloud(Protocol):
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         """The hosts that ordinary boots use, by name: all that are in none of the pools, whoever made those."""
 
-    def enrol(self, host: str) -> None:
+    def enrol(self, host: str, token: int) -> None:
         """Put a host into the reservation pool; Refused when servers run on it or it is lent."""
 
-    def withdraw(self, host: str) -> None:
-        """Give a host of the reservation pool back to the ordinary scheduler; Refused when it is lent."""
+    def withdraw(self, host: str, token: int) -> None:
+        """Give a host of the reservation pool back to the ordinary scheduler; Refused when it is lent.
+
+        Nothing to do where there is no such host.
+        """
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         """Make the empty pool of a reservation, with what is wanted as its metadata; the id of its aggregate.

@@ -82,13 +82,13 @@ class BundledCloud:
             zone = self.compute.rules.options.default_zone
             return [_host(node, zone) for node in lending.ordinary_nodes(self.compute)]
 
-    def enrol(self, host: str) -> None:
+    def enrol(self, host: str, token: int) -> None:
         with _port():
-            lending.enrol(self.compute, host)
+            lending.enrol(self.compute, host, token)
 
-    def withdraw(self, host: str) -> None:
+    def withdraw(self, host: str, token: int) -> None:
         with _port():
-            lending.withdraw(self.compute, host)
+            lending.withdraw(self.compute, host, token)
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         with _port():

@@ -49,24 +49,29 @@ class FakeCloud(Pretence):
             names = sorted(set(self.hosts) - set(self._pool_of))
             return [replace(self.hosts[name], servers=len(self._on({name}))) for name in names]
 
-    def enrol(self, host: str) -> None:
+    def enrol(self, host: str, token: int) -> None:
         with self._verb("enrol", host):
             if host not in self.hosts:
                 raise Refused(f"there is no host {host}")
+            self._check_fences([host], token)
             pool = self._pool_of.get(host)
-            if pool == FREEPOOL:
-                return
-            if pool is not None or self._on({host}):
-                raise Refused(f"host {host} is lent to {pool}" if pool else f"host {host} has servers")
-            self._pool_of[host] = FREEPOOL
-            self.effects["enrol", host, 0] += 1
+            if pool not in (None, FREEPOOL):
+                raise Refused(f"host {host} is lent to {pool}")
+            if pool is None:
+                if self._on({host}):
+                    raise Refused(f"host {host} has servers")
+                self._pool_of[host] = FREEPOOL
+                self.effects["enrol", host, token] += 1
+            self._fence([host], token)
 
-    def withdraw(self, host: str) -> None:
+    def withdraw(self, host: str, token: int) -> None:
         with self._verb("withdraw", host):
+            self._check_fences([host], token)
             if self._pool_of.get(host, FREEPOOL) != FREEPOOL:
                 raise Refused(f"host {host} is lent")
             if self._pool_of.pop(host, None):
-                self.effects["withdraw", host, 0] += 1
+                self.effects["withdraw", host, token] += 1
+            self._fence([host], token)
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         with self._verb("promise_pool", pool):

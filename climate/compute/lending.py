@@ -78,34 +78,37 @@ def sleeping(compute: Compute) -> list[Server]:
         return servers.sleeping(conn)
 
 
-def enrol(compute: Compute, name: str) -> None:
-    """Put a node into the reservation pool.  Conflict when servers are on it, or it is lent or kept from outside."""
+def enrol(compute: Compute, name: str, token: int) -> None:
+    """Put a node into the reservation pool.  Conflict when servers are on it, or it is lent or kept from outside.
+
+    Raises StaleToken.
+    """
     with compute.engine.begin() as conn:
         node = _one(_meant(rows.lock_named(conn, [name])), name)
         if node.outside:
             raise _kept_from_outside(node)
-        if node.pool == FREEPOOL:
-            return
-        if node.pool is not None:
+        _check_fence([node], token)
+        if node.pool not in (None, FREEPOOL):
             raise _elsewhere(node)
-        if rows.servers_on(conn, [node.id], but_granted=True):
+        if node.pool is None and rows.servers_on(conn, [node.id], but_granted=True):
             raise Conflict(f"Host {name} has servers.")
-        rows.put(conn, node.id, FREEPOOL)
+        rows.put(conn, node.id, FREEPOOL, token)
 
 
-def withdraw(compute: Compute, name: str) -> None:
+def withdraw(compute: Compute, name: str, token: int) -> None:
     """Give a node of the reservation pool back to the ordinary scheduler.  Conflict when it is lent.
 
-    One that the compute API put there stays.
+    One that the compute API put there stays.  Raises StaleToken.
     """
     with compute.engine.begin() as conn:
         held = [node for node in _meant(rows.lock_named(conn, [name])) if not node.outside]
         if not held:
             return
         node = _one(held, name)
+        _check_fence([node], token)
         if node.pool not in (None, FREEPOOL):
             raise _elsewhere(node)
-        rows.put(conn, node.id, None)
+        rows.put(conn, node.id, None, token)
 
 
 def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:

@@ -8,6 +8,7 @@ only ever grows by fields with defaults.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -373,6 +374,8 @@ class HostEnrolled:
     pool: str
     extra: Mapping[str, Any] | None = None
     """Its extra capabilities; None in facts of a time when capabilities were none."""
+    token: int = 0
+    """Under which the cloud is asked to put it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +405,15 @@ class HostPowerCleared:
     at: datetime
 
 
+class PoolCause(StrEnum):
+    """Why a host is in its pool, as far as the engine acts on it; the reason beside it is for people alone."""
+
+    OTHER = ""
+    DECLARED_WELL = "declared_well"  # failed, but an administrator says that it is well
+    NOT_CLEANED = "not_cleaned"  # failed, since it could not be cleaned after a lease
+    WINDOW = "maintenance_window"  # in maintenance until its window is over
+
+
 @dataclass(frozen=True, slots=True)
 class HostMoved:
     """A host went to another pool, or stays in its own for another reason or time."""
@@ -412,6 +424,19 @@ class HostMoved:
     token: int = 0
     reservation_id: UUID | None = None
     until: datetime | None = None
+    cause: str = PoolCause.OTHER
+    """A PoolCause.  Facts of older releases have none: see `cause_in_words`."""
+
+
+def cause_in_words(pool: str, reason: str) -> PoolCause:
+    """Return the cause that releases before PoolCause kept in the text of the reason."""
+    if pool == "failed" and reason == "declared well":
+        return PoolCause.DECLARED_WELL
+    if pool == "failed" and reason.startswith("not cleaned: "):
+        return PoolCause.NOT_CLEANED
+    if pool == "maintenance" and reason.startswith("worked on: "):
+        return PoolCause.WINDOW
+    return PoolCause.OTHER
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ RULES = {
     "servers:write": MEMBER,
     "compute:admin": ADMIN,
     "identity:admin": ADMIN,
+    "audit:get": ADMIN,
 }
 """Action -> the least role for it.  Defaults of the peer (reservation.md 1.7 E8); an action not listed is nobody's."""
 

@@ -25,6 +25,7 @@ from climate.domain.facts import (
     HostPowerSet,
     HostRemoved,
     HostSwitched,
+    PoolCause,
 )
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.status import DONE, EventKind
@@ -103,6 +104,8 @@ class HostPlace:
     """Whether it was switched on or off last."""
     removed: bool = False
     version: int = 1
+    cause: PoolCause = PoolCause.OTHER
+    """Why it is in its pool, as far as the engine acts on it."""
 
     @property
     def bookable(self) -> bool:
@@ -121,7 +124,8 @@ def evolve(stream: UUID, place: HostPlace | None, fact: HostFact) -> HostPlace:
     """The state after `fact`: total over the facts of hosts, and the only place where this state is made."""
     if isinstance(fact, HostEnrolled):
         pool = Pool(fact.pool)
-        return HostPlace(fact.host, stream, fact.name, pool, fact.at, home=_home(pool, RESERVATION))
+        home = _home(pool, RESERVATION)
+        return HostPlace(fact.host, stream, fact.name, pool, fact.at, token=fact.token, home=home)
     if place is None:
         raise ValueError(f"{type(fact).__name__} before HostEnrolled")
     return replace(_changed(place, fact), version=place.version + 1)
@@ -129,7 +133,7 @@ def evolve(stream: UUID, place: HostPlace | None, fact: HostFact) -> HostPlace:
 
 def _changed(place: HostPlace, fact: HostFact) -> HostPlace:
     match fact:
-        case HostMoved(at, pool, reason, token, reservation_id, until):
+        case HostMoved(at, pool, reason, token, reservation_id, until, cause):
             to = Pool(pool)
             return replace(
                 place,
@@ -140,6 +144,7 @@ def _changed(place: HostPlace, fact: HostFact) -> HostPlace:
                 reservation_id=reservation_id,
                 until=until,
                 home=_home(to, place.home),
+                cause=PoolCause(cause),
             )
         case HostOpened(_, reservable, _):
             return replace(place, reservable=reservable)

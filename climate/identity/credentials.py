@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
+from climate.domain.policy import Caller
+from climate.identity import changes
 from climate.identity.directory import check_name, check_text
 from climate.identity.passwords import LONGEST, SHORTEST
 from climate.identity.people import Credential, implied
@@ -33,7 +35,7 @@ class NewCredential:
     expires_at: datetime | None = None
 
 
-def create(identity: "Identity", grant: Grant, new: NewCredential) -> tuple[Credential, str]:
+def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredential) -> tuple[Credential, str]:
     """The credential and its secret, which is told this once."""
     if grant.restricted:
         raise Forbidden("This application credential may not make others")
@@ -55,17 +57,20 @@ def create(identity: "Identity", grant: Grant, new: NewCredential) -> tuple[Cred
     kept = identity.passwords.hash(secret)
     with unique.begin(identity.engine, "You have an application credential of this name already") as conn:
         store.add(conn, credential, kept)
+        changes.credential_created(conn, author, credential)
     return credential, secret
 
 
-def remove(identity: "Identity", grant: Grant, user_id: str, credential_id: str) -> None:
+def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, credential_id: str) -> None:
     """The credential and its tokens are no good any more."""
     if grant.restricted:
         raise Forbidden("This application credential may not delete others")
     with identity.engine.begin() as conn:
         users.lock(conn, user_id)
-        if not store.remove(conn, user_id, credential_id):
+        credential = store.find(conn, user_id, credential_id)
+        if credential is None or not store.remove(conn, user_id, credential_id):
             raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
+        changes.credential_deleted(conn, author, credential)
         identity.revoke(conn, CREDENTIAL, credential_id, user_id)
     identity.watch.forget()
 

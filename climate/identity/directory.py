@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from sqlalchemy import Connection
 
 from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.policy import Caller
+from climate.identity import changes as audit
 from climate.identity.passwords import check_new
 from climate.identity.people import ROLES, Project, User, Who
 from climate.identity.store import assignments, projects, unique, users
@@ -35,30 +37,35 @@ class NewUser:
     default_project_id: str | None = None
 
 
-def create_project(identity: "Identity", name: str, description: str = "", enabled: bool = True) -> Project:
+def create_project(
+    identity: "Identity", author: Caller, name: str, description: str = "", enabled: bool = True
+) -> Project:
     """A new project; Conflict when the name is taken."""
     project = Project(uuid4().hex, check_name(name), check_text("description", description), enabled)
     with unique.begin(identity.engine, TAKEN) as conn:
         projects.add(conn, project)
+        audit.project_created(conn, author, project)
     return project
 
 
-def change_project(identity: "Identity", project_id: str, changes: Mapping[str, Any]) -> Project:
+def change_project(identity: "Identity", author: Caller, project_id: str, changes: Mapping[str, Any]) -> Project:
     """The changed project; when it is disabled its tokens are no longer believed."""
     wanted = _checked(changes, {"name", "description", "enabled"})
     with unique.begin(identity.engine, TAKEN) as conn:
-        if wanted and not projects.change(conn, project_id, wanted):
+        before = projects.lock(conn, project_id)
+        if before is None:
             raise no_such("project", project_id)
+        if wanted:
+            projects.change(conn, project_id, wanted)
         if wanted.get("enabled") is False:
             identity.revoke(conn, PROJECT, project_id)
-        project = projects.find(conn, Who(id=project_id))
+        project = replace(before, **wanted)
+        audit.project_changed(conn, author, before, project)
     identity.watch.forget()
-    if project is None:
-        raise no_such("project", project_id)
     return project
 
 
-def create_user(identity: "Identity", new: NewUser) -> User:
+def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
     """A new user; Conflict when the name is taken, InvalidInput when the default project is unknown."""
     user = User(
         id=uuid4().hex,
@@ -72,52 +79,57 @@ def create_user(identity: "Identity", new: NewUser) -> User:
     with unique.begin(identity.engine, TAKEN) as conn:
         _check_default(conn, new.default_project_id)
         users.add(conn, user, kept)
+        audit.user_created(conn, author, user, password=kept is not None)
     return user
 
 
-def change_user(identity: "Identity", user_id: str, changes: Mapping[str, Any]) -> User:
+def change_user(identity: "Identity", author: Caller, user_id: str, changes: Mapping[str, Any]) -> User:
     """The changed user; when password or `enabled` change, its tokens are no longer believed."""
     wanted = _checked(changes, {"name", "description", "email", "enabled", "default_project_id"})
     if changes.get("password") is not None:
         wanted["password_hash"] = identity.passwords.hash(check_new(changes["password"]))
     with unique.begin(identity.engine, TAKEN) as conn:
-        if not users.lock(conn, user_id):
+        before = users.lock(conn, user_id)
+        if before is None:
             raise no_such("user", user_id)
         _check_default(conn, wanted.get("default_project_id"))
         if wanted:
             users.change(conn, user_id, wanted)
         if wanted.keys() & {"password_hash", "enabled"}:
             identity.revoke(conn, USER, user_id)
-        user = users.find(conn, Who(id=user_id))
+        user = replace(before, **{name: value for name, value in wanted.items() if name != "password_hash"})
+        audit.user_changed(conn, author, before, user, password="password_hash" in wanted)
     identity.watch.forget()
-    if user is None:
-        raise no_such("user", user_id)
     return user
 
 
-def remove_user(identity: "Identity", user_id: str) -> None:
+def remove_user(identity: "Identity", author: Caller, user_id: str) -> None:
     """The user, its roles, its credentials and its tokens are gone; what it made stays its projects'."""
     with identity.engine.begin() as conn:
-        if not users.lock(conn, user_id):
+        user = users.lock(conn, user_id)
+        if user is None:
             raise no_such("user", user_id)
+        audit.user_deleted(conn, author, user)
         identity.revoke(conn, USER, user_id)
         users.remove(conn, user_id)
     identity.watch.forget()
 
 
-def give_role(identity: "Identity", user_id: str, project_id: str, role: str) -> None:
+def give_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
     """The user has that role in that project."""
     with identity.engine.begin() as conn:
-        _check_triple(conn, user_id, project_id, role)
-        assignments.add(conn, user_id, project_id, role)
+        user = _check_triple(conn, user_id, project_id, role)
+        if assignments.add(conn, user_id, project_id, role):
+            audit.role_given(conn, author, user, project_id, role)
 
 
-def take_role(identity: "Identity", user_id: str, project_id: str, role: str) -> None:
+def take_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
     """The user has that role no more, nor any token that says so."""
     with identity.engine.begin() as conn:
-        _check_triple(conn, user_id, project_id, role)
+        user = _check_triple(conn, user_id, project_id, role)
         if not assignments.remove(conn, user_id, project_id, role):
             raise NotFound("The user does not have this role there")
+        audit.role_taken(conn, author, user, project_id, role)
         identity.revoke(conn, USER, user_id)
     identity.watch.forget()
 
@@ -169,10 +181,12 @@ def _check_default(conn: Connection, project_id: str | None) -> None:
         raise InvalidInput("default_project_id is no project")
 
 
-def _check_triple(conn: Connection, user_id: str, project_id: str, role: str) -> None:
-    if not users.lock(conn, user_id):
+def _check_triple(conn: Connection, user_id: str, project_id: str, role: str) -> User:
+    user = users.lock(conn, user_id)
+    if user is None:
         raise no_such("user", user_id)
     if projects.find(conn, Who(id=project_id)) is None:
         raise no_such("project", project_id)
     if role not in ROLES:
         raise no_such("role", role)
+    return user

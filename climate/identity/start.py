@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 
 from climate.domain.policy import ADMIN, MEMBER
 from climate.file_errors import told
-from climate.identity import clouds, private
+from climate.identity import changes, clouds, private
+from climate.identity.changes import SETUP
 from climate.identity.people import Project, User, Who
 from climate.identity.service import Identity
 from climate.identity.store import assignments, locks, projects, users
@@ -45,11 +46,14 @@ def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: s
     if project is None:
         project = Project(uuid4().hex, name, "", enabled=True)
         projects.add(conn, project)
+        changes.project_created(conn, SETUP, project)
     if users.find(conn, Who(name=name)) is not None:
         return False
     user = User(uuid4().hex, name, "", email=None, enabled=True, default_project_id=project.id)
     users.add(conn, user, identity.passwords.hash(_password(home, name)))
     assignments.add(conn, user.id, project.id, role)
+    changes.user_created(conn, SETUP, user, password=True)
+    changes.role_given(conn, SETUP, user, project.id, role)
     return True
 
 

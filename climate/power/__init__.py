@@ -5,6 +5,11 @@ all.  Whoever wants it on or off looks at its state until it is, and asks again
 where it is not: a machine that shuts down kindly is ON until it has, and to ask
 for ON in that time changes nothing.  No call lasts longer than the time-out of
 the host's settings.
+
+A target carries the token of the decision to switch it.  A driver whose
+machines can remember refuses a lower one with PowerFenced.  Controllers by
+IPMI and Redfish cannot: for them the engine compares the token with the last
+decision just before it asks a driver for ON or OFF.
 """
 
 from collections.abc import Mapping
@@ -32,6 +37,10 @@ class PowerRefused(PowerError):
     """It will never be done with these settings; another try is no use."""
 
 
+class PowerFenced(PowerError):
+    """A later decision about this host was made: whoever asks is late."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A host as a driver needs to know it: its name, and what its driver's schema has accepted."""
@@ -40,6 +49,8 @@ class Target:
     settings: Mapping[str, Any] = field(default_factory=dict)
     secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Those fields of the schema that the driver names as `secrets`."""
+    token: int = 0
+    """Of the decision under which it is switched: each is higher than all before."""
 
 
 class PowerDriver(Protocol):

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from marshmallow import Schema, fields, validate
 
-from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
+from climate.power import OFF, ON, UNKNOWN, PowerError, PowerFenced, PowerRefused, Target
 from climate.power.accepted import PowerSettings, accepted
 
 
@@ -55,6 +55,8 @@ class Machine:
     trouble: Trouble = Trouble.NONE
     switches: int = 0
     """How often it has begun to change."""
+    token: int = 0
+    """The highest under which it was asked to be on or off."""
 
     def state(self, now: float) -> str:
         if now < self.settled_at:
@@ -113,7 +115,10 @@ class MemoryDriver:
         with self._locked():
             machine = self._read(target.host)
             _answers(machine, target.host, given["timeout_seconds"])
-            self._write(target.host, machine.asked(is_on, self.now(), seconds, hard=hard))
+            if target.token < machine.token:
+                raise PowerFenced(f"a later decision has switched {target.host}")
+            asked = machine.asked(is_on, self.now(), seconds, hard=hard)
+            self._write(target.host, replace(asked, token=target.token))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

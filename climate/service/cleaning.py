@@ -23,7 +23,7 @@ from climate import process_supervisor
 from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
 from climate.context import Climate
 from climate.domain import pools
-from climate.domain.facts import HostMoved
+from climate.domain.facts import HostMoved, PoolCause
 from climate.domain.notices import Notice
 from climate.domain.pools import CLEANING, FAILED, RESERVATION, HostPlace
 from climate.service import cleaning_hook, drift, notices
@@ -224,7 +224,8 @@ def _record(climate: Climate, cases: Sequence[_Case]) -> int:
 def _fact(case: _Case, now: datetime) -> HostMoved:
     if not case.error:
         return HostMoved(now, RESERVATION, "cleaned", case.token)
-    return HostMoved(now, FAILED, NOT_CLEANED + case.error, case.token, case.place.reservation_id)
+    reason, cause = NOT_CLEANED + case.error, PoolCause.NOT_CLEANED
+    return HostMoved(now, FAILED, reason, case.token, case.place.reservation_id, cause=cause)
 
 
 def _notice(case: _Case) -> Notice:

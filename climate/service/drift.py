@@ -165,7 +165,7 @@ def _renewed(climate: Climate, seen: Seen, outdated: Sequence[HostPlace]) -> lis
 
 
 def _again(place: HostPlace, now: datetime, token: int) -> HostMoved:
-    return HostMoved(now, place.pool, place.reason, token, place.reservation_id, place.until)
+    return HostMoved(now, place.pool, place.reason, token, place.reservation_id, place.until, place.cause)
 
 
 def _tell(climate: Climate, found: _Found, troubles: Mapping[int, str]) -> None:
@@ -204,7 +204,7 @@ def _turn_out(climate: Climate, names: set[str], seen: Seen) -> None:
     for name, token in zip(sorted(strangers), tokens, strict=False):
         try:
             if FREEPOOL in seen[name]:
-                climate.cloud.withdraw(name)
+                climate.cloud.withdraw(name, token)
             else:
                 climate.cloud.place(name, None, token)
         except (CloudError, NotYet, Fenced) as error:

@@ -12,12 +12,11 @@ from climate.cloud import CloudServer
 from climate.context import Climate
 from climate.domain import pools
 from climate.domain.errors import Busy, Conflict, InvalidInput
-from climate.domain.facts import HostMoved
+from climate.domain.facts import HostMoved, PoolCause
 from climate.domain.notices import Notice
 from climate.domain.policy import Caller, require
 from climate.domain.pools import HostPlace, Pool
 from climate.service import drift, notices, refusals
-from climate.service.cleaning import NOT_CLEANED
 from climate.service.hosts import number
 from climate.service.returning import Return, bring_back
 from climate.service.rounds import AUTHOR
@@ -27,7 +26,7 @@ from climate.store import ailing, claims, cleaning, hosts, locks, places, tamper
 from climate.store.ailing import Health
 
 WELL = "declared well"
-"""The reason of failed hosts of which an admin says that they are well: they come back as soon as they can."""
+"""Reason of failed hosts that an administrator has declared well."""
 
 RECOVERED = "it is well again"
 UNKNOWN = "the cloud does not know it"
@@ -70,7 +69,8 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
     for place in present:
         said, had = word.get(place.name, UNKNOWN), known[place.host].doubted_since
         trouble = trouble_of(place, known[place.host], said, now, climate.settings)
-        stays = (place.host in taken_out and place.reason != WELL) or place.reason.startswith(NOT_CLEANED)
+        out = place.host in taken_out and place.cause is not PoolCause.DECLARED_WELL
+        stays = out or place.cause is PoolCause.NOT_CLEANED
         # All begin anew with the first one that is heard of again.
         unwell = trouble is not None and not (nobody and trouble == said)
         doubted = _is_well(place, said) and not stays if place.pool is Pool.FAILED else unwell
@@ -100,7 +100,7 @@ def _nobody_is_well(present: Sequence[HostPlace], known: Mapping[int, Health], w
 
 def _is_well(place: HostPlace, said: str | None) -> bool:
     """Of a host that is off, and was declared well, the cloud's word means nothing."""
-    return said is None or (place.reason == WELL and not place.on)
+    return said is None or (place.cause is PoolCause.DECLARED_WELL and not place.on)
 
 
 def trouble_of(place: HostPlace, health: Health, said: str | None, now: datetime, settings: Settings) -> str | None:
@@ -174,7 +174,8 @@ def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fals
         if place.on and (said := word.get(place.name, UNKNOWN)):
             raise Conflict(f"Host {place.name} is unwell: {said}")
         tampering.refuse_places(conn, [place])
-        fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until)
+        cause = PoolCause.DECLARED_WELL
+        fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until, cause)
         after = places.record(conn, caller, [(place, [fact])])[0]
         cleaning.presume_over(conn, place.host, now)
         ailing.doubt(conn, {place.host: now - timedelta(seconds=climate.settings.failed_after)})

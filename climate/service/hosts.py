@@ -93,7 +93,8 @@ def _found(climate: Climate, name: str) -> CloudHost:
 def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
     """The new host: one with servers belongs to the multi-tenant pool until it is drained."""
     pool = Pool.MULTI_TENANT if host.servers else Pool.RESERVATION
-    made = hosts.add(conn, caller, _columns(host), extra, now, pool)
+    columns = {**_columns(host), "pool_token": claims.tokens(conn, 1)[0]}
+    made = hosts.add(conn, caller, columns, extra, now, pool)
     if host.servers:
         fact = HostMoved(now, Pool.DRAINING, TO_BE_KEPT, claims.tokens(conn, 1)[0])
         places.record(conn, caller, [(places.get(conn, made.id), [fact])])
@@ -131,10 +132,10 @@ def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> Non
 def _put_in_its_pool(climate: Climate, made: Host) -> None:
     """A repeated request may find the host anywhere by now: what it made is where the rounds look after it."""
     place = work(climate, lambda conn, patient: places.get(conn, made.id))
-    if place.pool is Pool.RESERVATION:
-        climate.cloud.enrol(made.name)
-    elif place.pool is Pool.DRAINING:
-        with suppress(Fenced):
+    with suppress(Fenced):
+        if place.pool is Pool.RESERVATION:
+            climate.cloud.enrol(made.name, place.token)
+        elif place.pool is Pool.DRAINING:
             climate.cloud.place(made.name, DRAINING, place.token)
 
 
@@ -226,7 +227,7 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
 def _let_go(climate: Climate, place: HostPlace, token: int) -> None:
     """Out of all pools, with the servers that may be on it."""
     if place.pool is Pool.RESERVATION:
-        _told(climate.cloud.withdraw, place.name)
+        _told(lambda name: climate.cloud.withdraw(name, token), place.name)
     elif place.pool is not Pool.MULTI_TENANT:
         _told(lambda name: climate.cloud.place(name, None, token), place.name)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain import pools
 from climate.domain.errors import Conflict, InvalidInput, InvalidPeriod
-from climate.domain.facts import HostMoved
+from climate.domain.facts import HostMoved, PoolCause
 from climate.domain.notices import Notice
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
@@ -284,7 +284,8 @@ def _begin(climate: Climate, conn: Connection) -> list[HostPlace]:
 
 
 def _moved(window: Window, place: HostPlace, now: datetime, token: int) -> HostMoved:
-    return HostMoved(now, Pool.MAINTENANCE, WORKED_ON + window.reason, token, place.reservation_id, window.end)
+    reason, cause = WORKED_ON + window.reason, PoolCause.WINDOW
+    return HostMoved(now, Pool.MAINTENANCE, reason, token, place.reservation_id, window.end, cause)
 
 
 def _stay(conn: Connection, author: Caller, window: Window, now: datetime) -> None:
@@ -303,7 +304,7 @@ def _free_again(climate: Climate) -> frozenset[int]:
     """Hosts that are in maintenance for a window, though none of theirs goes on."""
 
     def act(conn: Connection, patient: bool) -> frozenset[int]:
-        there = {p.host for p in places.listed(conn, Pool.MAINTENANCE) if p.reason.startswith(WORKED_ON)}
+        there = {p.host for p in places.listed(conn, Pool.MAINTENANCE) if p.cause is PoolCause.WINDOW}
         return frozenset(there) - windows.active_on(conn, there) if there else frozenset()
 
     return work(climate, act)

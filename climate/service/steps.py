@@ -64,11 +64,11 @@ class Steps:
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         return self._cloud.ordinary_hosts()
 
-    def enrol(self, host: str) -> None:
-        self._once(f"enrol:{host}", lambda: self._cloud.enrol(host))
+    def enrol(self, host: str, token: int) -> None:
+        self._once(f"enrol:{host}", lambda: self._cloud.enrol(host, token))
 
-    def withdraw(self, host: str) -> None:
-        self._once(f"withdraw:{host}", lambda: self._cloud.withdraw(host))
+    def withdraw(self, host: str, token: int) -> None:
+        self._once(f"withdraw:{host}", lambda: self._cloud.withdraw(host, token))
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         return self._cloud.promise_pool(pool, wanted)

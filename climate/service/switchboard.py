@@ -1,14 +1,19 @@
 """The hands on the power supplies: many asked at once, and none that is slow or broken keeps the others from theirs."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 
 import structlog
 
 from climate.context import Climate
+from climate.domain.errors import ClimateError
 from climate.domain.pools import HostPlace
-from climate.power import OFF, ON, UNKNOWN, PowerDriver, PowerError, PowerRefused, Target
+from climate.power import OFF, ON, UNKNOWN, PowerDriver, PowerError, PowerFenced, PowerRefused, Target
+from climate.service.unit import work
+from climate.store import power
 from climate.store.power import Supply
 from climate.vault import Unreadable
 
@@ -17,6 +22,10 @@ log = structlog.get_logger(__name__)
 AT_ONCE = 32
 PATIENCE = 2.0
 """Seconds after which those that have answered are no longer kept waiting by those that have not."""
+
+
+FRESH = 10.0
+"""Seconds for which the tokens of the last decisions, once read, count: a worker that stood still reads them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,33 @@ class Seen:
     """Another try is no use."""
 
 
+@dataclass
+class _Decisions:
+    """The tokens of the last decisions about the hosts of some jobs, in one statement for all of them."""
+
+    climate: Climate
+    hosts: Sequence[int]
+    known: Mapping[int, int] = field(default_factory=dict)
+    read_at: float | None = None
+    lock: Lock = field(default_factory=Lock)
+
+    def refuse_late(self, job: Job) -> None:
+        """Return while a job is the last decision about its host, else raise PowerFenced."""
+        with self.lock:
+            if self.read_at is None or time.monotonic() - self.read_at > FRESH:
+                started = time.monotonic()
+                self.known = self._read()
+                self.read_at = started
+        if self.known.get(job.supply.host) != job.supply.token:
+            raise PowerFenced(f"a later decision about the power of {job.place.name} was made")
+
+    def _read(self) -> Mapping[int, int]:
+        try:
+            return work(self.climate, lambda conn, patient: power.tokens(conn, self.hosts))
+        except ClimateError as error:
+            raise PowerError(f"the database cannot say what was decided last: {error}") from error
+
+
 def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:
     """Do the jobs, and give what came of them in two parts: of the quick ones, and of the others.
 
@@ -49,7 +85,8 @@ def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:
     if not jobs:
         return
     with ThreadPoolExecutor(min(AT_ONCE, len(jobs)), "power") as pool:
-        futures = [pool.submit(_do, climate, job) for job in jobs]
+        decisions = _Decisions(climate, [job.supply.host for job in jobs if job.wish])
+        futures = [pool.submit(_do, climate, job, decisions) for job in jobs]
         quick, slow = wait(futures, PATIENCE)
         for part in (quick, slow):
             if part:
@@ -60,15 +97,14 @@ def _result(future: "Future[Seen]") -> Seen:
     return future.result()
 
 
-def _do(climate: Climate, job: Job) -> Seen:
+def _do(climate: Climate, job: Job, decisions: _Decisions) -> Seen:
     state = None
     try:
         driver, target = _reached(climate, job)
         state = driver.state(target)
-        if job.wish == ON and state != ON:
-            driver.on(target)
-        if job.wish == OFF and state != OFF:
-            driver.off(target, hard=job.hard)
+        if job.wish in (ON, OFF) and state != job.wish:
+            decisions.refuse_late(job)
+            _switch(driver, target, job)
     except (PowerRefused, Unreadable) as error:
         return Seen(job, state, str(error), refused=True)
     except PowerError as error:
@@ -79,10 +115,17 @@ def _do(climate: Climate, job: Job) -> Seen:
     return Seen(job, state if state in (ON, OFF) else UNKNOWN)
 
 
+def _switch(driver: PowerDriver, target: Target, job: Job) -> None:
+    if job.wish == ON:
+        driver.on(target)
+    else:
+        driver.off(target, hard=job.hard)
+
+
 def _reached(climate: Climate, job: Job) -> tuple[PowerDriver, Target]:
     supply = job.supply
     driver = climate.power.get(supply.driver)
     if driver is None:
         raise PowerRefused(f"there is no power driver {supply.driver} here")
     secrets = climate.vault.open(supply.secrets) if supply.secrets else {}
-    return driver, Target(job.place.name, supply.settings, secrets)
+    return driver, Target(job.place.name, supply.settings, secrets, supply.token)

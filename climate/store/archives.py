@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Uuid, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from climate import advisory_locks
 from climate.store.archive_files import Line, Place, Written
 from climate.store.archive_tables import archived_leases, archives
 from climate.store.tables import actions, events, journal
@@ -137,8 +138,8 @@ def left_over(conn: Connection) -> list[UUID]:
     return list(conn.scalars(_LEFT_OVER))
 
 
-_LOCK = text("SELECT pg_try_advisory_lock(hashtextextended('archives of leases', 0))")
-_UNLOCK = text("SELECT pg_advisory_unlock(hashtextextended('archives of leases', 0))")
+_LOCK = text(f"SELECT pg_try_advisory_lock({advisory_locks.ARCHIVES})")
+_UNLOCK = text(f"SELECT pg_advisory_unlock({advisory_locks.ARCHIVES})")
 
 # The limit stands before the questions: they are asked of that many leases, each by its key.
 _IN_FORCE = " OR ".join(

@@ -46,6 +46,8 @@ host_power = Table(
     Column("watts", Integer),
     Column("wanted", Text),
     Column("wanted_at", Time),
+    # Of the last decision to switch it, or to leave it: a command under an earlier one is late.
+    Column("token", BigInteger, nullable=False, server_default="0"),
     Column("asked_at", Time),
     Column("state", Text, nullable=False, server_default="unknown"),
     Column("seen_at", Time),

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
     Interval,
@@ -47,10 +48,15 @@ class Message:
 
 def tokens(conn: Connection, count: int) -> list[int]:
     """New tokens, each higher than all before: (epoch, sequence)."""
-    epoch = select(epochs.c.epoch).scalar_subquery()
     series = func.generate_series(1, count).table_valued()
-    token = epoch.op("::bigint << ")(40) + fence_seq.next_value()
-    return list(conn.scalars(select(token).select_from(series)))
+    return list(conn.scalars(select(next_token()).select_from(series)))
+
+
+def next_token() -> ColumnElement[int]:
+    """Return the expression of a new token, for statements that write it."""
+    epoch = select(epochs.c.epoch).scalar_subquery()
+    token: ColumnElement[int] = epoch.op("::bigint << ")(40) + fence_seq.next_value()
+    return token
 
 
 def open_many(

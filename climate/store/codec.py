@@ -8,9 +8,9 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from climate.domain import facts, operator_facts, window_facts
+from climate.domain import audit, facts, operator_facts, window_facts
 
-AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | window_facts.WindowFact
+AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | window_facts.WindowFact | audit.ObjectChanged
 
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
@@ -33,6 +33,8 @@ def encode(value: Any) -> Any:
 
 def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
     """The fact of that kind; fields that the body does not have take their defaults."""
+    if kind == facts.HostMoved.__name__ and "cause" not in body:
+        body = {**body, "cause": facts.cause_in_words(body["pool"], body["reason"])}
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
 
 

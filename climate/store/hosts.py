@@ -87,7 +87,7 @@ def add(
     except IntegrityError as error:
         raise Conflict(f"Host '{own['hypervisor_hostname']}' is already registered") from error
     _name_properties(conn, extra, now)
-    first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool, dict(extra))
+    first = HostEnrolled(made.id, now, made.hypervisor_hostname, made.pool, dict(extra), made.pool_token)
     places.begin(conn, author, made.stream, first)
     return _host(made)
 

@@ -106,12 +106,17 @@ def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:
 
 def hold(conn: Connection, stream: UUID) -> list[Entry]:
     """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
-    locks.alone(conn, Subject.JOURNAL, stream)
+    lock(conn, stream)
     return read(conn, stream)
 
 
-def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, WindowFact]]) -> None:
-    """Append a fact to each of these streams, after what is there; their rows must be locked."""
+def lock(conn: Connection, stream: UUID) -> None:
+    """Wait for others who append to a stream without rows of its own, and keep them out until the transaction ends."""
+    locks.alone(conn, Subject.JOURNAL, stream)
+
+
+def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, AnyFact]]) -> None:
+    """Append a fact to each of these streams, after what is there; the streams or their rows must be locked."""
     streams = [stream for stream, _ in happened]
     wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
     last = select(journal.c.stream, func.max(journal.c.version)).where(wanted).group_by(journal.c.stream)

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, NotFound
-from climate.domain.facts import HostFact
+from climate.domain.facts import HostFact, PoolCause
 from climate.domain.policy import Caller
 from climate.domain.pools import HostPlace, Pool, fold
 from climate.store import healing_waits, journal, locks
@@ -113,6 +113,7 @@ _COLUMNS = (
     hosts.c.switched_on,
     hosts.c.removed_at,
     hosts.c.version,
+    hosts.c.pool_cause,
 )
 _PLACES: Select[Any] = select(*_COLUMNS).order_by(hosts.c.id)
 
@@ -133,6 +134,7 @@ def _place(row: Any) -> HostPlace:
         on=row.switched_on,
         removed=row.removed_at is not None,
         version=row.version,
+        cause=PoolCause(row.pool_cause),
     )
 
 
@@ -150,6 +152,7 @@ def row_of(place: HostPlace) -> dict[str, Any]:
         "reservable": place.reservable,
         "switched_on": place.on,
         "version": place.version,
+        "pool_cause": place.cause,
     }
 
 
@@ -170,6 +173,7 @@ _SET = ", ".join(
         "reservable",
         "switched_on",
         "version",
+        "pool_cause",
     )
 )
 _SAVE = text(f"""

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from climate.store import locks
 from climate.store.care_tables import host_power
+from climate.store.claims import next_token
 from climate.store.tables import allocations, hosts, in_force
 
 MOST_FAILURES = 1000
@@ -44,6 +45,8 @@ class Supply:
     """How often in a row its supply did not do as it was asked."""
     error: str = ""
     updated_at: datetime | None = None
+    token: int = 0
+    """Of the last decision to switch it, or to leave it as it is."""
 
     @property
     def since(self) -> datetime:
@@ -102,13 +105,11 @@ def counted(conn: Connection) -> Counted:
 
 def put(conn: Connection, supply: Supply, now: datetime) -> Supply:
     """Set how a host is switched; what was known of it before is forgotten, but not when it was first set."""
-    row = {**_row(supply), "settings": dict(supply.settings)}
+    row = {**_row(supply), "settings": dict(supply.settings), "token": next_token()}
+    made = insert(host_power).values(row)
     renewed = {name: value for name, value in row.items() if name not in ("host", "created_at")}
-    statement = (
-        insert(host_power)
-        .values(row)
-        .on_conflict_do_update(index_elements=["host"], set_={**renewed, "updated_at": now})
-    )
+    renewed |= {"updated_at": now, "token": made.excluded.token}
+    statement = made.on_conflict_do_update(index_elements=["host"], set_=renewed)
     return Supply(**conn.execute(statement.returning(*host_power.c)).one()._mapping)
 
 
@@ -122,8 +123,14 @@ def wish(conn: Connection, wanted: Mapping[int, str | None], now: datetime) -> N
     _lock(conn, wanted)
     for state in set(wanted.values()):
         numbers = sorted(host for host, wish in wanted.items() if wish == state)
-        fresh = {"wanted": state, "wanted_at": now, "asked_at": None, "failures": 0, "error": ""}
+        fresh = {"wanted": state, "wanted_at": now, "asked_at": None, "failures": 0, "error": "", "token": next_token()}
         conn.execute(update(host_power).where(host_power.c.host.in_(numbers)).values(fresh))
+
+
+def tokens(conn: Connection, numbers: Collection[int]) -> dict[int, int]:
+    """The tokens of the last decisions about these hosts, by number; those that cannot be switched are missing."""
+    query = select(host_power.c.host, host_power.c.token).where(host_power.c.host.in_(sorted(numbers)))
+    return {row.host: row.token for row in conn.execute(query)}
 
 
 def use(conn: Connection, numbers: Collection[int], now: datetime) -> None:

@@ -199,7 +199,17 @@ _MORE: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "floating_allocations": {"address": ("text", "host(f.address)")},
 }
 PLACE = (
-    *("id", "stream", "hypervisor_hostname", "pool", "pool_since", "pool_reason", "pool_token", "pool_reservation"),
+    *(
+        "id",
+        "stream",
+        "hypervisor_hostname",
+        "pool",
+        "pool_since",
+        "pool_reason",
+        "pool_cause",
+        "pool_token",
+        "pool_reservation",
+    ),
     *("pool_until", "home", "reservable", "switched_on", "version", "extra", "created_at", "updated_at", "removed_at"),
 )
 """Columns of hosts that facts say; the others are what the cloud says of the host, or what rounds remember."""

@@ -32,6 +32,14 @@ __all__ = ["Time", "archive_tables", "care_tables", "floating_tables", "inventor
 journal_position = Sequence("journal_position", metadata=metadata)
 fence_seq = Sequence("fence_seq", metadata=metadata)
 
+AUDITED_KINDS = (
+    *("HostDescribed", "HostEnrolled", "HostOpened", "HostPowerCleared", "HostPowerSet", "HostRemoved"),
+    *("LimitsSet", "ObjectChanged", "PoolTermsSet", "WindowChanged", "WindowClosed", "WindowPlanned"),
+)
+"""Facts of the audit trail.  A new one needs a migration that makes their indexes anew."""
+
+AUDITED = f"journal.kind IN ({', '.join(repr(kind) for kind in AUDITED_KINDS)})"
+
 journal = Table(
     "journal",
     metadata,
@@ -43,6 +51,8 @@ journal = Table(
     Column("actor", JSONB, nullable=False),
     Column("request_id", Text, nullable=False),
     Column("recorded_at", Time, server_default=text("clock_timestamp()"), nullable=False),
+    Index("ix_journal_audited", "position", postgresql_where=text(AUDITED)),
+    Index("ix_journal_audited_author", text("(actor ->> 'user_id')"), "position", postgresql_where=text(AUDITED)),
 )
 
 leases = Table(
@@ -226,6 +236,7 @@ hosts = Table(
     Column("pool", Text, nullable=False, server_default="reservation"),
     Column("pool_since", Time, nullable=False, server_default=text("clock_timestamp()")),
     Column("pool_reason", Text, nullable=False, server_default=""),
+    Column("pool_cause", Text, nullable=False, server_default=""),
     Column("pool_token", BigInteger, nullable=False, server_default="0"),
     Column("pool_reservation", Uuid),
     Column("pool_until", Time),
@@ -241,6 +252,10 @@ hosts = Table(
     CheckConstraint(
         "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'draining', 'cleaning', 'maintenance', 'failed')",
         name="pool_known",
+    ),
+    CheckConstraint(
+        "pool_cause IN ('', 'declared_well', 'not_cleaned', 'maintenance_window')",
+        name="pool_cause_known",
     ),
     CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),
     CheckConstraint("pool <> 'lent' OR pool_reservation IS NOT NULL", name="lent_to_a_reservation"),

@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from climate import logs
 from climate.identity import directory
+from climate.identity.changes import SETUP
 from climate.store.tables import metadata
 from tests.api.echo import with_echo
 from tests.identity.place import Asker, Place, place
@@ -26,10 +27,10 @@ def here(scratch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
     """A deployment with the engine's tables, for tests that leave no trace in it."""
     with place(scratch, tmp_path_factory.mktemp("home")) as found:
         metadata.create_all(found.identity.engine)
-        user = directory.create_user(found.identity, directory.NewUser("reader", found.password("demo")))
+        user = directory.create_user(found.identity, SETUP, directory.NewUser("reader", found.password("demo")))
         with found.identity.engine.connect() as conn:
             project = conn.execute(text("SELECT id FROM identity_projects WHERE name = 'demo'")).scalar_one()
-        directory.give_role(found.identity, user.id, project, "reader")
+        directory.give_role(found.identity, SETUP, user.id, project, "reader")
         yield found
 
 

@@ -154,8 +154,8 @@ class Wire:
     def _reservation(self, request: Request, path: list[str], body: Any) -> Response:
         if path[0] == "leases":
             return self._leases(request, path[1:], body)
-        if path[0] == "events":
-            return _json(200, {"events": [{"id": "e1", "event_type": "start_lease", "status": "ERROR"}]})
+        if path[0] in FIXED:
+            return _json(200, {path[0]: FIXED[path[0]]})
         if path[0] == "limits":
             return self._limits(request, path[1:])
         if path[0] == "notices":
@@ -384,6 +384,25 @@ class Wire:
         marker = request.args.get("marker")
         start = ids.index(marker) + 1 if marker else 0
         return things[start : start + min(self.page, int(request.args.get("limit", self.page)))]
+
+
+AUDIT_ENTRY = {
+    "id": "7",
+    "at": "2030-01-01T12:00:00.000000",
+    "author": "ada",
+    "author_project_id": "p",
+    "request_id": "req-1",
+    "kind": "limits",
+    "object_id": "p1",
+    "name": "",
+    "project_id": "p1",
+    "action": "changed",
+    "before": {"leases": 3},
+    "after": {"leases": 5},
+}
+
+FIXED = {"events": [{"id": "e1", "event_type": "start_lease", "status": "ERROR"}], "audit": [AUDIT_ENTRY]}
+"""Lists that are always the same."""
 
 
 def _decided(key: str, told: dict[str, Any]) -> Response:

@@ -43,7 +43,7 @@ def passes(there: Nova, host: str, project_id: str, hint: str | None = None, *, 
 
 
 def test_the_filter_lets_the_project_in_by_its_hint_and_nobody_else(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol(N1)
+    cloud.enrol(N1, 1)
     cloud.lend("r1", "demo", [N1], 1)
     assert {"availability_zone": "blazar_r1", "demo": "blazar:project"}.items() <= there.of("r1")["metadata"].items()
     assert passes(there, "n1", "demo", "r1")
@@ -60,7 +60,7 @@ def test_the_filter_lets_the_project_in_by_its_hint_and_nobody_else(there: Nova,
 
 
 def test_an_administrator_lets_another_project_in(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol(N1)
+    cloud.enrol(N1, 1)
     cloud.lend("r1", "demo", [N1], 1)
     there.of("r1")["metadata"]["friend"] = "blazar:project"
     cloud.lend("r1", "demo", [N1], 2)
@@ -71,7 +71,7 @@ def test_an_administrator_lets_another_project_in(there: Nova, cloud: Cloud) -> 
 
 def test_preemptible_servers_go_before_their_host_is_lent(there: Nova, cloud: Cloud) -> None:
     for host in (N1, N2):
-        cloud.enrol(host)
+        cloud.enrol(host, 1)
     assert passes(there, "n1", "other", preemptible=True)
     there.run("spot-1", N1, flavor=SPOT)
     there.run("kept", N1)

@@ -34,20 +34,20 @@ def cloud(both: tuple[Nova, Cloud]) -> Cloud:
 
 def test_the_reservation_pool_is_made_with_the_first_host_and_is_nobodys(there: Nova, cloud: Cloud) -> None:
     assert cloud.pools() == {FREEPOOL: frozenset()}
-    cloud.enrol(N1)
+    cloud.enrol(N1, 1)
     assert (there.of(FREEPOOL)["hosts"], there.of(FREEPOOL)["metadata"]) == (["n1"], {TENANT: NOBODY})
     assert cloud.pools() == {FREEPOOL: {N1}}
 
 
 def test_a_service_of_several_hypervisors_is_not_lent_as_one(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol("m1")
+    cloud.enrol("m1", 1)
     assert there.of(FREEPOOL)["hosts"] == ["m1"]
     there.of(FREEPOOL)["hosts"] = ["metal"]
     assert cloud.pools() == {FREEPOOL: {"m1", "m2"}}
 
 
 def test_a_host_that_moves_is_in_a_pool_at_every_moment(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol(N1)
+    cloud.enrol(N1, 1)
     cloud.lend("r1", "demo", [N1], 1)
     assert there.log[-2:] == ["add_host r1 n1", "remove_host freepool n1"]
     assert {OWNER: "demo", TENANT: "demo"}.items() <= there.of("r1")["metadata"].items()
@@ -104,8 +104,8 @@ def test_a_pool_that_was_made_and_not_marked_is_marked(there: Nova, cloud: Cloud
 
 
 def test_a_closed_pool_is_nobodys_until_it_is_lent_again(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol(N1)
-    cloud.enrol(N2)
+    cloud.enrol(N1, 1)
+    cloud.enrol(N2, 1)
     cloud.lend("r1", "demo", [N1], 1)
     cloud.close("r1", 2)
     shut = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
@@ -117,7 +117,7 @@ def test_a_closed_pool_is_nobodys_until_it_is_lent_again(there: Nova, cloud: Clo
 
 
 def test_a_pool_is_closed_before_it_is_looked_for_servers(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol(N1)
+    cloud.enrol(N1, 1)
     cloud.lend("r1", "demo", [N1], 1)
     there.run("s1", N1)
     there.run("s2", N2)
@@ -130,13 +130,12 @@ def test_a_pool_is_closed_before_it_is_looked_for_servers(there: Nova, cloud: Cl
 def test_a_host_that_gets_a_server_while_it_is_enrolled_is_not_kept(there: Nova, cloud: Cloud) -> None:
     there.before = lambda verb: there.run("s1", N1) if verb == "add_host" else None
     with pytest.raises(Refused, match="has servers"):
-        cloud.enrol(N1)
+        cloud.enrol(N1, 1)
     assert cloud.pools() == {FREEPOOL: frozenset()}
 
 
 def test_a_later_claim_that_writes_at_the_same_moment_is_seen(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol(N1)
-    there.put(BOOK)
+    cloud.enrol(N1, 1)
 
     def overtake(verb: str) -> None:
         there.of(BOOK)["metadata"] |= fences.raising({}, [fences.of_host(N1)], 8)
@@ -148,7 +147,7 @@ def test_a_later_claim_that_writes_at_the_same_moment_is_seen(there: Nova, cloud
 
 
 def test_the_book_is_no_pool_of_anybodys(there: Nova, cloud: Cloud) -> None:
-    cloud.enrol(N1)
+    cloud.enrol(N1, 1)
     cloud.lend("r1", "demo", [N1], 1)
     assert there.of(BOOK)["metadata"][OWNER] == NOBODY
     assert set(cloud.pools()) == {FREEPOOL, "r1"}

@@ -33,9 +33,9 @@ def placed(here: Place, project_id: str = "demo", **wanted: Any) -> str | None:
 
 def schedulers(here: Place) -> None:
     cool = under(here, scheduler="coolest")
-    lending.enrol(here.compute, "n2")
+    lending.enrol(here.compute, "n2", 1)
     print("enrolled", placed(cool))
-    lending.withdraw(here.compute, "n2")
+    lending.withdraw(here.compute, "n2", 1)
     server = cool.boot(networks=())[0]
     (told,) = decisions.of(cool.compute, server.id)
     print("coolest", server.node, told.trail["scheduler"], told.trail["degrees"])

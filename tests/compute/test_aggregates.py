@@ -183,7 +183,7 @@ def test_the_scheduler_learns_of_a_pools_metadata_and_of_an_aggregates(cloud: Co
 
 
 def test_what_a_lease_has_lent_is_left_alone(cloud: Compute) -> None:
-    lending.enrol(cloud, "n1")
+    lending.enrol(cloud, "n1", 1)
     lending.lend(cloud, LENT, "demo", ["n1"], 7)
     lent = named(cloud, LENT)
     with pytest.raises(Conflict, match=f"n1 is in the pool {LENT}"):
@@ -202,7 +202,7 @@ def test_what_a_lease_has_lent_is_left_alone(cloud: Compute) -> None:
 
 def test_what_is_registered_for_leases_and_what_the_compute_api_keeps_are_two_things(cloud: Compute) -> None:
     free, pool = named(cloud, FREEPOOL), pool_of(cloud)
-    lending.enrol(cloud, "n1")
+    lending.enrol(cloud, "n1", 1)
     aggregates.add_host(cloud, free.id, "n2")
     for change in (
         lambda: aggregates.remove_host(cloud, free.id, "n1"),
@@ -213,15 +213,15 @@ def test_what_is_registered_for_leases_and_what_the_compute_api_keeps_are_two_th
             change()
     aggregates.set_metadata(cloud, free.id, {"note": "changes no node's owner"})
     assert lending.pools(cloud, own=True)[FREEPOOL] == {"n1"}
-    lending.withdraw(cloud, "n2")
+    lending.withdraw(cloud, "n2", 1)
     with pytest.raises(Busy, match="n2 is not in the reservation pool"):
         lending.lend(cloud, "22222222-2222-4222-8222-222222222222", "demo", ["n2"], 1)
     with pytest.raises(Conflict, match="n2 is kept in freepool by the compute API"):
-        lending.enrol(cloud, "n2")
+        lending.enrol(cloud, "n2", 1)
     assert lending.pools(cloud)[FREEPOOL] == {"n1", "n2"}
     aggregates.remove_host(cloud, free.id, "n2")
-    lending.enrol(cloud, "n2")
-    lending.withdraw(cloud, "n1")
+    lending.enrol(cloud, "n2", 1)
+    lending.withdraw(cloud, "n1", 1)
     assert lending.pools(cloud, own=True)[FREEPOOL] == {"n2"}
 
 

@@ -173,7 +173,7 @@ def test_a_service_that_was_disabled_since_is_not_used(here: Place) -> None:
 
 
 def test_a_pool_that_was_closed_since_is_not_used(here: Place) -> None:
-    lending.enrol(here.compute, "n1")
+    lending.enrol(here.compute, "n1", 1)
     lending.lend(here.compute, "r1", "demo", ["n1"], 1)
     compute, _ = disturbed(here, lambda _: lending.close(here.compute, "r1", 2))
     server = boot.boot(compute, request(hints={"reservation": "r1"}))[0]

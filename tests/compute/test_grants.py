@@ -28,7 +28,7 @@ NODES = ["n1", "n2", "n3", "n4"]
 def grant(here: Place, slots: dict[str, int], token: int = 1, **more: Any) -> Flavor:
     """Its flavor."""
     for name in slots:
-        lending.enrol(here.compute, name)
+        lending.enrol(here.compute, name, 1)
     made = Grant(
         **{"pool": POOL, "project_id": "demo", "vcpus": 1, "memory_mb": 512, "disk_gb": 1, "slots": slots} | more
     )
@@ -325,7 +325,7 @@ def test_a_shelved_server_comes_back_into_a_free_slot_alone(here: Place) -> None
 
 def test_granting_and_booting_are_few_statements_however_many_hosts(here: Place) -> None:
     for name in NODES:
-        lending.enrol(here.compute, name)
+        lending.enrol(here.compute, name, 1)
     seen: list[str] = []
 
     @event.listens_for(here.compute.engine, "before_cursor_execute")
@@ -344,7 +344,7 @@ def test_granting_and_booting_are_few_statements_however_many_hosts(here: Place)
     assert granted({"n1": 1}) == granted(dict.fromkeys(NODES, 9)) <= 5
     ordinary = Grant(POOL, "demo", 1, 512, 1, dict.fromkeys(NODES, 9))
     granting.grant(here.compute, ordinary, 1)
-    lending.withdraw(here.compute, "n4")
+    lending.withdraw(here.compute, "n4", 1)
     here.boot()
     more = counted(lambda: here.boot(ordinary.flavor, count=9)) - counted(lambda: here.boot(count=9))
     assert more == 2

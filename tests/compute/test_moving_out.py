@@ -63,7 +63,7 @@ def test_what_an_owner_is_asked_about_is_not_confirmed_for_him(here: Place) -> N
 
 def test_the_server_of_a_lease_stays_on_hosts_of_its_lease(here: Place) -> None:
     for name in ("n1", "n2"):
-        lending.enrol(here.compute, name)
+        lending.enrol(here.compute, name, 1)
     lending.lend(here.compute, "r1", "demo", ["n1", "n2"], 1)
     server = here.boot_one(hints={"reservation": "r1"})
     migrating.migrate(here.compute, server.id)

@@ -18,17 +18,17 @@ NODES = ["n1", "n2", "n3", "n4"]
 
 def lend(here: Place, *names: str, pool: str = "r1", token: int = 1) -> None:
     for name in names:
-        lending.enrol(here.compute, name)
+        lending.enrol(here.compute, name, 1)
     lending.lend(here.compute, pool, "demo", names, token)
 
 
 def test_nobody_boots_on_what_is_kept_for_leases(here: Place) -> None:
     for name in NODES:
-        lending.enrol(here.compute, name)
+        lending.enrol(here.compute, name, 1)
     refused = here.boot()[0]
     assert refused.status == ERROR
     assert "'ReservationFilter'" in str(refused.fault)
-    lending.withdraw(here.compute, "n4")
+    lending.withdraw(here.compute, "n4", 1)
     assert here.boot_one().node == "n4"
 
 
@@ -67,12 +67,12 @@ def test_a_pool_is_taken_back_when_it_is_empty(here: Place) -> None:
 def test_a_node_with_servers_or_a_lent_one_is_not_enrolled(here: Place) -> None:
     busy = here.boot_one().node or ""
     with pytest.raises(Conflict, match="has servers"):
-        lending.enrol(here.compute, busy)
+        lending.enrol(here.compute, busy, 1)
     free = next(name for name in NODES if name != busy)
     lend(here, free)
     for verb in (lending.enrol, lending.withdraw):
         with pytest.raises(Conflict, match="is lent"):
-            verb(here.compute, free)
+            verb(here.compute, free, 9)
 
 
 def test_who_was_overtaken_is_refused_everywhere(here: Place) -> None:
@@ -92,7 +92,7 @@ def test_who_was_overtaken_is_refused_everywhere(here: Place) -> None:
 
 def test_lending_is_few_statements_and_one_commit_however_many_hosts(here: Place) -> None:
     for name in NODES:
-        lending.enrol(here.compute, name)
+        lending.enrol(here.compute, name, 1)
     seen: list[str] = []
 
     @event.listens_for(here.compute.engine, "before_cursor_execute")
@@ -129,7 +129,7 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
             token += 1
             for name in NODES:
                 try:
-                    lending.enrol(here.compute, name)
+                    lending.enrol(here.compute, name, token)
                 except Conflict:
                     continue
             kept = sorted(lending.pools(here.compute)["freepool"])
@@ -138,7 +138,7 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
             lending.close(here.compute, "r1", token)
             lending.take_back(here.compute, "r1", [], token)
             for name in kept:
-                lending.withdraw(here.compute, name)
+                lending.withdraw(here.compute, name, token)
         return strangers
 
     with ThreadPoolExecutor(5) as pool:
@@ -150,7 +150,7 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
 
 def test_many_lend_in_the_same_second(here: Place) -> None:
     for name in NODES:
-        lending.enrol(here.compute, name)
+        lending.enrol(here.compute, name, 1)
 
     def one(number: int) -> bool:
         try:

@@ -46,7 +46,7 @@ def test_each_scheduler_places_and_tells_how(here: Place, name: str) -> None:
 def test_under_each_scheduler_a_lent_node_is_for_its_project_alone(here: Place, name: str) -> None:
     cloud = under(here, name)
     for node in NODES:
-        lending.enrol(cloud.compute, node)
+        lending.enrol(cloud.compute, node, 1)
     lending.lend(cloud.compute, "r1", "demo", ["n2"], 1)
     for asked in ({}, {"zone": "nova::n2", "admin": True}, {"zone": f"nova:{SERVICE}", "admin": True}):
         refused = cloud.boot(**asked)[0]
@@ -186,7 +186,7 @@ def test_a_server_without_a_zone_goes_to_the_one_of_the_settings(here: Place) ->
 
 
 def test_a_reservation_is_in_no_default_zone(here: Place) -> None:
-    lending.enrol(here.compute, "n2")
+    lending.enrol(here.compute, "n2", 1)
     lending.lend(here.compute, "r1", "demo", ["n2"], 1)
     cloud = under(here, "filter", default_schedule_zone="west")
     assert cloud.boot_one(hints={"reservation": "r1"}).node == "n2"

@@ -107,12 +107,12 @@ def test_a_node_that_grows_stays_the_same_row(here: Place) -> None:
 
 def test_a_node_with_servers_or_a_lent_one_stays_as_absent_until_it_is_free(here: Place) -> None:
     server = here.boot_one(zone="nova::n1", admin=True)
-    lending.enrol(here.compute, "n2")
+    lending.enrol(here.compute, "n2", 1)
     report(here, node("n3"))
     assert rows(here) == [("n1", False), ("n2", False), ("n3", True)]
     assert [found.name for found in lending.nodes(here.compute)] == ["n3"]
     assert {here.boot_one(HALF).node for _ in range(2)} == {"n3"}
-    lending.withdraw(here.compute, "n2")
+    lending.withdraw(here.compute, "n2", 1)
     asking.ask(here.compute, server.id, DELETE)
     here.settle()
     services.refresh(here.compute)
@@ -246,14 +246,14 @@ def test_a_node_in_maintenance_keeps_its_servers_and_gets_no_new_ones(here: Plac
 
 
 def test_two_services_may_have_nodes_of_one_name(here: Place) -> None:
-    lending.enrol(here.compute, "n1")
+    lending.enrol(here.compute, "n1", 1)
     with second(here, node("n1"), node("n2")) as other:
         assert len([found for found in lending.nodes(here.compute) if found.name == "n1"]) == 2
         with pytest.raises(Conflict, match=r"2 hosts called n1, of the services compute-1, compute-2"):
             maintenance.maintain(here.compute, "n1", "which?")
         with pytest.raises(Conflict, match="2 hosts called n2"):
-            lending.enrol(here.compute, "n2")
-        lending.enrol(here.compute, "n1")
+            lending.enrol(here.compute, "n2", 1)
+        lending.enrol(here.compute, "n1", 1)
         lending.lend(here.compute, "r1", "demo", ["n1"], 1)
         assert rows(here, "service_host, pool", "name = 'n1'") == [(SERVICE, "r1"), (OTHER, None)]
         assert here.boot(hints={"reservation": "r1"})[0].service_host == SERVICE

@@ -12,7 +12,7 @@ from tests.conformance.conftest import HOSTS, Scene
 
 def lent(scene: Scene, *hosts: str, token: int = 10) -> Cloud:
     for name in hosts:
-        scene.cloud.enrol(name)
+        scene.cloud.enrol(name, 1)
     scene.cloud.lend("r1", "demo", hosts, token)
     return scene.cloud
 
@@ -43,14 +43,45 @@ def test_enrolling_and_withdrawing_are_made_so(scene: Scene) -> None:
     cloud = scene.cloud
     assert cloud.pools() == {FREEPOOL: frozenset()}
     for _ in range(2):
-        cloud.enrol("h1")
+        cloud.enrol("h1", 1)
         assert cloud.pools() == {FREEPOOL: frozenset({"h1"})}
     for _ in range(2):
-        cloud.withdraw("h1")
+        cloud.withdraw("h1", 1)
         assert cloud.pools() == {FREEPOOL: frozenset()}
-    cloud.withdraw("h9")
+    cloud.withdraw("h9", 1)
     with pytest.raises(Refused):
-        cloud.enrol("h9")
+        cloud.enrol("h9", 1)
+
+
+def test_a_late_worker_neither_enrols_nor_withdraws(scene: Scene) -> None:
+    """Whoever was slow must not undo what a later claim did to the host."""
+    cloud = scene.cloud
+    cloud.enrol("h1", 5)
+    for verb in (cloud.enrol, cloud.withdraw):
+        with pytest.raises(Fenced):
+            verb("h1", 4)
+    assert cloud.pools() == {FREEPOOL: frozenset({"h1"})}
+    cloud.withdraw("h1", 6)
+    for verb in (cloud.enrol, cloud.withdraw):
+        with pytest.raises(Fenced):
+            verb("h1", 5)
+    assert cloud.pools() == {FREEPOOL: frozenset()}
+    cloud.place("h2", FREEPOOL, 8)
+    with pytest.raises(Fenced):
+        cloud.withdraw("h2", 7)
+    assert cloud.pools() == {FREEPOOL: frozenset({"h2"})}
+
+
+def test_enrolling_and_withdrawing_close_a_host_to_lower_tokens(scene: Scene) -> None:
+    cloud = scene.cloud
+    for number in (5, 6):  # the second time nothing is left to do but to remember the token
+        cloud.enrol("h1", number)
+    with pytest.raises(Fenced):
+        cloud.lend("r1", "demo", ["h1"], 5)
+    cloud.withdraw("h2", 7)
+    with pytest.raises(Fenced):
+        cloud.place("h2", FREEPOOL, 6)
+    assert cloud.pools() == {FREEPOOL: frozenset({"h1"})}
 
 
 def test_a_host_with_servers_is_not_enrolled(scene: Scene) -> None:
@@ -60,24 +91,24 @@ def test_a_host_with_servers_is_not_enrolled(scene: Scene) -> None:
     assert server.host in HOSTS
     assert scene.cloud.find_hosts(server.host or "")[0].servers == 1
     with pytest.raises(Refused):
-        scene.cloud.enrol(server.host or "")
+        scene.cloud.enrol(server.host or "", 1)
 
 
 def test_lending_is_made_so(scene: Scene) -> None:
     cloud = lent(scene, "h1", "h2")
-    scene.cloud.enrol("h3")
+    scene.cloud.enrol("h3", 1)
     assert cloud.pools() == {FREEPOOL: frozenset({"h3"}), "r1": frozenset({"h1", "h2"})}
     cloud.lend("r1", "demo", ["h1", "h2"], 10)
     cloud.lend("r1", "demo", ["h3"], 11)
     assert cloud.pools() == {FREEPOOL: frozenset(), "r1": frozenset(HOSTS)}
     for verb in (cloud.enrol, cloud.withdraw):
         with pytest.raises(Refused):
-            verb("h1")
+            verb("h1", 12)
 
 
 def test_only_hosts_of_the_reservation_pool_are_lent(scene: Scene) -> None:
     cloud = lent(scene, "h1")
-    cloud.enrol("h3")
+    cloud.enrol("h3", 1)
     for wrong, error in (("h1", NotYet), ("h2", NotYet), ("h9", Refused)):
         with pytest.raises(error):
             cloud.lend("r2", "other", ["h3", wrong], 11)
@@ -150,7 +181,7 @@ def test_the_token_outlives_the_pool(scene: Scene) -> None:
 def test_hosts_of_a_pool_that_never_was_are_closed_to_lower_tokens(scene: Scene) -> None:
     """Whoever was slow to lend them must not do so after they were given up."""
     cloud = scene.cloud
-    cloud.enrol("h1")
+    cloud.enrol("h1", 1)
     cloud.take_back("r1", ["h1"], 11)
     with pytest.raises(Fenced):
         cloud.lend("r1", "demo", ["h1"], 10)

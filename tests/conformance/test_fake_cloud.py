@@ -9,7 +9,7 @@ from climate.cloud.fake import FakeCloud, host
 @pytest.fixture
 def cloud() -> FakeCloud:
     made = FakeCloud({name: host(name) for name in ("h1", "h2")})
-    made.enrol("h1")
+    made.enrol("h1", 1)
     return made
 
 

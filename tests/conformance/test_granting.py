@@ -30,7 +30,7 @@ def slotted(request: pytest.FixtureRequest) -> Scene:
 
 def granted(scene: Scene, slots: dict[str, int], token: int = 10, **more: Any) -> Cloud:
     for name in slots:
-        scene.cloud.enrol(name)
+        scene.cloud.enrol(name, 1)
     scene.cloud.grant(wanted(slots, **more), token)
     return scene.cloud
 
@@ -51,7 +51,7 @@ def test_servers_of_the_flavor_find_room_on_hosts_that_stay_in_the_reservation_p
 def test_slots_are_counted_and_change(slotted: Scene) -> None:
     scene, cloud = slotted, granted(slotted, {"h1": 2, "h2": 1})
     assert sorted(str(scene.granted(POOL)) for _ in range(4)) == ["None", "h1", "h1", "h2"]
-    cloud.enrol("h3")
+    cloud.enrol("h3", 1)
     cloud.grant(wanted({"h1": 2, "h2": 1, "h3": 1}), 11)
     assert [scene.granted(POOL) for _ in range(2)] == ["h3", None]
 
@@ -123,7 +123,7 @@ def test_a_lower_token_is_refused_and_changes_nothing(scene: Scene, verb: Verb) 
 @pytest.mark.parametrize("ever", [True, False], ids=["once granted", "never granted"])
 def test_the_token_outlives_what_was_granted(scene: Scene, ever: bool) -> None:
     cloud = scene.cloud
-    cloud.enrol("h1")
+    cloud.enrol("h1", 1)
     if ever:
         cloud.grant(wanted({"h1": 1}), 10)
     cloud.revoke(POOL, ["h1"], 12)

@@ -33,7 +33,7 @@ OUT_OF_USE = sorted(KEPT - {FREEPOOL})
 def lent(scene: Scene, *hosts: str, token: int = 10) -> str:
     """A server of the owner on one of the hosts."""
     for name in hosts:
-        scene.cloud.enrol(name)
+        scene.cloud.enrol(name, 1)
     scene.cloud.lend("r1", "demo", hosts, token)
     server_id = scene.server("r1")
     assert server_id is not None
@@ -52,7 +52,7 @@ def used(scene: Scene) -> tuple[str, str]:
 @pytest.mark.parametrize("to", OUT_OF_USE)
 def test_servers_go_along_with_a_pool_that_is_taken_back(scene: Scene, to: str) -> None:
     cloud, server_id = scene.cloud, lent(scene, "h1", "h2")
-    cloud.enrol("h3")
+    cloud.enrol("h3", 1)
     for _ in range(2):
         cloud.take_back("r1", ["h1", "h2", "h3"], 11, to)
         assert cloud.pools() == {FREEPOOL: {"h3"}, to: {"h1", "h2"}}
@@ -122,14 +122,14 @@ def test_what_is_out_of_use_is_neither_enrolled_nor_withdrawn_nor_lent(scene: Sc
     cloud.place("h1", MAINTENANCE, 11)
     for verb in (cloud.enrol, cloud.withdraw):
         with pytest.raises(Refused, match=MAINTENANCE if verb == cloud.enrol else "h1"):
-            verb("h1")
+            verb("h1", 12)
     with pytest.raises(NotYet):
         cloud.lend("r1", "demo", ["h1"], 12)
     assert cloud.pools()[MAINTENANCE] == {"h1"}
 
 
 def test_there_is_no_placing_of_what_is_not_there(scene: Scene) -> None:
-    scene.cloud.enrol("h1")
+    scene.cloud.enrol("h1", 1)
     for host, to in (("h9", RECYCLING), ("h9", None), ("h1", "r9"), ("h1", "climate:fences")):
         with pytest.raises(Refused):
             scene.cloud.place(host, to, 11)
@@ -142,7 +142,7 @@ def test_ordinary_hosts_are_those_in_no_pool_with_their_servers(scene: Scene) ->
     assert [(one.name, one.servers) for one in cloud.ordinary_hosts()] == [(name, int(name == host)) for name in HOSTS]
     assert cloud.ordinary_hosts() == [cloud.find_hosts(name)[0] for name in HOSTS]
     rest = [name for name in HOSTS if name != host]
-    cloud.enrol(rest[0])
+    cloud.enrol(rest[0], 1)
     cloud.place(rest[1], FAILED, 11)
     assert [one.name for one in cloud.ordinary_hosts()] == [host]
     cloud.lend("r1", "demo", [rest[0]], 12)

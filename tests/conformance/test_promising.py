@@ -26,7 +26,7 @@ def test_a_promised_pool_is_there_and_empty_and_says_what_is_wanted(scene: Scene
 def test_it_is_the_same_pool_when_hosts_move_in_and_is_gone_at_the_end(scene: Scene) -> None:
     cloud = scene.cloud
     number = cloud.promise_pool("r1", WANTED)
-    cloud.enrol("h1")
+    cloud.enrol("h1", 1)
     cloud.lend("r1", "demo", ["h1"], 10)
     assert cloud.pools() == {FREEPOOL: frozenset(), "r1": {"h1"}}
     for _ in range(2):
@@ -46,7 +46,7 @@ def test_one_that_was_never_lent_is_forgotten_or_taken_back(scene: Scene) -> Non
         cloud.forget_pool("r1")
         cloud.take_back("r2", ["h1"], 11)
         assert cloud.lease_pools() == {}
-    cloud.enrol("h1")
+    cloud.enrol("h1", 1)
     cloud.lend("r1", "demo", ["h1"], 12)
     assert cloud.pools()["r1"] == {"h1"}
 

@@ -18,6 +18,7 @@ from climate.context import Climate
 from climate.identity import Identity, build, first_start
 from climate.identity.store.tables import metadata
 from climate.settings import Settings
+from climate.store.tables import metadata as engine_tables
 from tests import apps
 from tests.databases import connected, create_tables, empty
 
@@ -44,6 +45,7 @@ def place(database: str, home: Path, settings: Settings | None = None) -> Iterat
     settings = settings or Settings(home=home)
     with connected(database) as engine:
         create_tables(engine.url, metadata)
+        create_tables(engine.url, engine_tables)
         with engine.begin() as conn:
             empty(conn, metadata.sorted_tables)
         climate = Climate(engine, cast("Any", None), {}, settings)

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from climate.identity import directory
+from climate.identity.changes import SETUP
 from climate.identity.directory import NewUser
 from climate.identity.passwords import Passwords
 from climate.identity.sign_in import GUESSED, network_of
@@ -276,9 +277,9 @@ def test_a_credential_gives_no_more_than_its_maker_has(here: Place, demo: Asker)
 
 def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here: Place, admin: Asker) -> None:
     me = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]["user"]["id"]
-    made = directory.create_project(here.identity, "lab")
+    made = directory.create_project(here.identity, SETUP, "lab")
     for role in ("member", "reader"):
-        directory.give_role(here.identity, me, made.id, role)
+        directory.give_role(here.identity, SETUP, me, made.id, role)
     maker = Asker(app_of(here))
     maker.sign_in("admin", here.password("admin"), "lab")
     path = f"/identity/v3/users/{me}/application_credentials"
@@ -295,7 +296,7 @@ def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here:
 
     reads, writes, both = credential("reader"), credential("member"), credential("member", "reader")
     assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], ["member"], ["member", "reader"]]
-    directory.take_role(here.identity, me, made.id, "member")
+    directory.take_role(here.identity, SETUP, me, made.id, "member")
     assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], [], ["reader"]]
 
 
@@ -371,7 +372,7 @@ def test_a_user_that_cannot_be_is_refused_by_name_of_the_field(admin: Asker, bod
 
 
 def test_names_of_any_script_are_kept_and_given_once(here: Place, admin: Asker) -> None:
-    made = directory.create_user(here.identity, NewUser(name="مريم \u200f👩‍🔬"))
+    made = directory.create_user(here.identity, SETUP, NewUser(name="مريم \u200f👩‍🔬"))
     shown = admin.ask("GET", f"/identity/v3/users/{made.id}").json["user"]
     assert shown["name"] == "مريم \u200f👩‍🔬"
     again = admin.ask("POST", "/identity/v3/users", json={"user": {"name": "demo"}})

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
 from climate.identity import directory, sign_in
+from climate.identity.changes import SETUP
 from climate.identity.keys import KEPT, KeyRing
 from climate.identity.people import Who
 from climate.identity.store import revocations
@@ -212,7 +213,7 @@ def test_a_token_is_not_exchanged_past_a_change_that_this_process_has_not_looked
     behind = replace(other, watch=Watch(other.engine, clock=lambda: now[0]))
     old = sign_in.by_password(other, Who(name="demo"), here.password("demo"), None, "192.0.2.1")
     behind.watch.check(old)
-    directory.change_user(other, old.user_id, {"password": "another-password"})
+    directory.change_user(other, SETUP, old.user_id, {"password": "another-password"})
     behind.watch.check(old)
     with pytest.raises(NotAuthenticated):
         sign_in.by_token(behind, old, None)

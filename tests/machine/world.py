@@ -55,7 +55,7 @@ class World:
             self.engine, self.cloud, installed_plugins(), self.settings, self.clock, lambda: 0.5, power=self.power
         )
         for name in HOSTS:
-            self.cloud.enrol(name)
+            self.cloud.enrol(name, 1)
 
     def _watched(self, _: str) -> None:
         assert self.engine.pool.checkedout() == 0, "a transaction is open while the cloud works"  # type: ignore[attr-defined]
@@ -204,8 +204,8 @@ class World:
 
 BEGIN_AGAIN = """
     WITH emptied AS (UPDATE hosts SET version = 1, pool = 'reservation', pool_since = created_at, pool_reason = '',
-        pool_token = 0, pool_reservation = NULL, pool_until = NULL, home = 'reservation', reservable = true,
-        switched_on = true, tended_until = NULL, drift = '', doubted_since = NULL)
+        pool_cause = '', pool_token = 0, pool_reservation = NULL, pool_until = NULL, home = 'reservation',
+        reservable = true, switched_on = true, tended_until = NULL, drift = '', doubted_since = NULL)
     INSERT INTO journal (stream, version, kind, body, actor, request_id)
     SELECT stream, 1, 'HostEnrolled',
         jsonb_build_object('host', id, 'at', created_at, 'name', hypervisor_hostname, 'pool', 'reservation',

@@ -83,7 +83,7 @@ def lent(
 def in_pool(here: Place, pool: UUID) -> str:
     """A server on a host that is lent, and nothing under way."""
     cloud = BundledCloud(here.compute)
-    cloud.enrol("h1")
+    cloud.enrol("h1", 1)
     cloud.lend(str(pool), "demo", ["h1"], 1)
     return here.boot_one(hints={"reservation": str(pool)}).id
 
@@ -137,7 +137,7 @@ def test_a_shelved_server_outlives_the_lease_of_its_host_and_comes_back_nowhere(
     ended(here, lambda: PhysicalHost().on_end(BundledCloud(here.compute), lent(pool, ("h1",))))
     shelved = here.look(server_id)
     assert (shelved.status, shelved.node) == (SHELVED_OFFLOADED, None)
-    BundledCloud(here.compute).withdraw("h1")  # there would be room for anybody
+    BundledCloud(here.compute).withdraw("h1", 999)  # there would be room for anybody
     with pytest.raises(NoValidHost):
         unshelving.unshelve(here.compute, server_id)
     assert here.look(server_id) == shelved

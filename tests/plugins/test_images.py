@@ -51,7 +51,7 @@ def test_a_server_is_deleted_only_when_its_image_is_made() -> None:
 def test_the_snapshots_before_the_end_are_waited_for() -> None:
     cloud = SlowImages({"h1": host("h1")}, asks_until_imaged=2)
     work = lent({"before_end": "snapshot"}, "physical:host")
-    cloud.enrol("h1")
+    cloud.enrol("h1", 1)
     cloud.lend(str(work.reservation.id), "project", ["h1"], 1)
     servers = [cloud.boot("project", "h1") for _ in range(2)]
     cloud.boot("project", "h1", status=ERROR)

@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
+from climate.power import OFF, ON, UNKNOWN, PowerError, PowerFenced, PowerRefused, Target
 from climate.power.memory import MemoryDriver, Trouble
 from tests.power.subjects import Clock
 
@@ -134,3 +135,23 @@ def test_a_file_that_cannot_be_read_is_an_error(driver: MemoryDriver, kept: str)
     (driver.folder / "n1.json").write_text(kept)
     with pytest.raises(PowerError, match="cannot be read"):
         driver.state(HOST)
+
+
+@pytest.mark.parametrize("verb", ["on", "off", "hard off"])
+def test_a_command_under_a_lower_token_is_refused(driver: MemoryDriver, clock: Clock, verb: str) -> None:
+    def ask(token: int) -> None:
+        target = replace(HOST, token=token)
+        if verb == "on":
+            driver.on(target)
+        else:
+            driver.off(target, hard=verb == "hard off")
+
+    driver.off(replace(HOST, token=7), hard=True)
+    driver.on(replace(HOST, token=8))
+    clock.moment += 60
+    before = driver.machine("n1")
+    with pytest.raises(PowerFenced):
+        ask(7)
+    assert driver.machine("n1") == before
+    ask(8)
+    ask(9)

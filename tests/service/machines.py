@@ -64,7 +64,8 @@ class Machines:
 
     def by_itself(self, number: int, state: str) -> None:
         """Let a machine be on or off as if somebody had pressed its button."""
-        target = Target(f"h{number}", {"boot_seconds": 0})
+        host = f"h{number}"
+        target = Target(host, {"boot_seconds": 0}, token=self.driver.machine(host).token)
         self.driver.on(target) if state == ON else self.driver.off(target, hard=True)
 
     def pass_(self, seconds: float = 0, step: float = 60) -> None:

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from climate.cloud import FREEPOOL, Refused
+from climate.cloud import FREEPOOL, Fenced, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.pools import Pool
 from climate.domain.status import LeaseStatus
 from climate.service import drift, hosts, maintenance, replay
+from climate.store import claims, places
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.service.acts import get, held, hosts_wanted, make, run_due
 from tests.service.test_drift import put
@@ -58,7 +59,7 @@ def test_a_lease_waits_for_a_host_that_the_cloud_was_not_told_of(
 ) -> None:
     """Whoever registered it died between the books and the cloud."""
     lease = make(climate, clock, hosts_wanted(8), start=0)
-    cloud.withdraw("h1")
+    cloud.withdraw("h1", 1)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.STARTING
     drift.mend(climate)
@@ -88,3 +89,23 @@ def test_the_maintenance_of_a_removed_host_is_off(climate: Climate, clock: Clock
     assert maintenance.get(climate, ADMIN, planned.window.id).state == "cancelled"
     clock.forward(hours=2)
     maintenance.tend(climate)
+
+
+def test_a_host_is_registered_under_a_token_that_later_claims_are_above(climate: Climate, cloud: FakeCloud) -> None:
+    cloud.set_hosts([*cloud.hosts.values(), cloud_host("h9")])
+    made = hosts.register(climate, ADMIN, "h9", {})
+    with climate.engine.begin() as conn:
+        place, later = places.get(conn, made.id), claims.tokens(conn, 1)[0]
+    assert 0 < place.token < later
+    assert cloud.effects["enrol", "h9", place.token] == 1
+    cloud.place("h9", None, later)
+    with pytest.raises(Fenced):
+        cloud.enrol("h9", place.token)
+    assert replay.differences(climate) == []
+
+
+def test_a_host_that_was_removed_can_be_registered_again(climate: Climate, cloud: FakeCloud) -> None:
+    hosts.remove(climate, ADMIN, "1")
+    assert "h1" not in cloud.pools()[FREEPOOL]
+    hosts.register(climate, ADMIN, "h1", {})
+    assert "h1" in cloud.pools()[FREEPOOL]

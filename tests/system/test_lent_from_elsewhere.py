@@ -12,6 +12,7 @@ import yaml
 
 from climate import bootstrap
 from climate.identity import directory
+from climate.identity.changes import SETUP
 from climate.identity.directory import NewUser
 from climate.identity.people import Project
 from climate.identity.store import projects
@@ -120,8 +121,8 @@ def boots(there: Served, leases: Api, tmp_path_factory: pytest.TempPathFactory) 
     name = f"tenant-{leases.project_id[:8]}"
     with there.identity.engine.begin() as conn:
         projects.add(conn, Project(leases.project_id, name, "", enabled=True))
-    user = directory.create_user(there.identity, NewUser(name, "open-sesame"))
-    directory.give_role(there.identity, user.id, leases.project_id, "member")
+    user = directory.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
+    directory.give_role(there.identity, SETUP, user.id, leases.project_id, "member")
     folder = tmp_path_factory.mktemp("tenant")
     entry = yaml.safe_load((there.home / "clouds.yaml").read_text())["clouds"]["climate-demo"]
     entry["auth"] |= {"username": name, "password": "open-sesame", "project_name": name}

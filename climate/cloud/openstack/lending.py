@@ -25,17 +25,24 @@ def members(seen: Look) -> Mapping[str, frozenset[str]]:
     }
 
 
-def enrol(remote: Remote, host: str) -> None:
+def enrol(remote: Remote, host: str, token: int) -> None:
     """Put a host into the reservation pool; looks for servers again afterwards, as they may come meanwhile."""
     seen = pools.look(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
+    subject = [fences.of_host(host)]
+    fences.check(seen.book, subject, token)
     pool = seen.of(host)
-    if pool == FREEPOOL:
-        return
-    if pool is not None:
+    if pool not in (None, FREEPOOL):
         raise Refused(f"host {host} is in the pool {pool}")
-    _refuse_used(remote, host)
+    if pool is None:
+        _refuse_used(remote, host)
+    book.fence(remote, seen, subject, token)
+    if pool is None:
+        _join_free(remote, seen, host)
+
+
+def _join_free(remote: Remote, seen: Look, host: str) -> None:
     free = pools.kept(remote, seen, FREEPOOL)
     pools.join(remote, seen.names, host, free)
     try:
@@ -45,14 +52,18 @@ def enrol(remote: Remote, host: str) -> None:
         raise
 
 
-def withdraw(remote: Remote, host: str) -> None:
+def withdraw(remote: Remote, host: str, token: int) -> None:
     """Give a host of the reservation pool back to everybody."""
     seen = pools.look(remote)
+    subject = [fences.of_host(host)]
+    fences.check(seen.book, subject, token)
     pool = seen.of(host)
+    if pool not in (None, FREEPOOL):
+        raise Refused(f"host {host} is lent")
+    if host in seen.names.services:
+        book.fence(remote, seen, subject, token)
     if pool == FREEPOOL:
         pools.leave(remote, seen.names, host, seen.pools[FREEPOOL])
-    elif pool is not None:
-        raise Refused(f"host {host} is lent")
 
 
 def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token: int, marks: Metadata) -> None:

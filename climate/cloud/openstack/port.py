@@ -36,11 +36,11 @@ class OpenStackCloud:
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         return hosts.others(self.remote, pools.look(self.remote).inside)
 
-    def enrol(self, host: str) -> None:
-        lending.enrol(self.remote, host)
+    def enrol(self, host: str, token: int) -> None:
+        lending.enrol(self.remote, host, token)
 
-    def withdraw(self, host: str) -> None:
-        lending.withdraw(self.remote, host)
+    def withdraw(self, host: str, token: int) -> None:
+        lending.withdraw(self.remote, host, token)
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         return promising.promise(self.remote, pool, wanted)

@@ -43,10 +43,11 @@ def listing(conn: Connection, wanted: Filter) -> list[Assignment]:
     return [Assignment(**row._mapping) for row in conn.execute(question)]
 
 
-def add(conn: Connection, user_id: str, project_id: str, role: str) -> None:
-    """Nothing to do when the user has the role already."""
+def add(conn: Connection, user_id: str, project_id: str, role: str) -> bool:
+    """Return whether the role is new; nothing is done when the user has it already."""
     row = {"user_id": user_id, "project_id": project_id, "role": role}
-    conn.execute(insert(role_assignments).values(row).on_conflict_do_nothing())
+    added = insert(role_assignments).values(row).on_conflict_do_nothing().returning(role_assignments.c.role)
+    return conn.execute(added).one_or_none() is not None
 
 
 def remove(conn: Connection, user_id: str, project_id: str, role: str) -> bool:

@@ -18,6 +18,12 @@ def find(conn: Connection, who: Who, *, share: bool = False) -> Project | None:
     return row and _project(row)
 
 
+def lock(conn: Connection, project_id: str) -> Project | None:
+    """The project of that id, or None; no one else changes it until this transaction ends."""
+    row = conn.execute(select(*COLUMNS).where(projects.c.id == project_id).with_for_update()).one_or_none()
+    return row and _project(row)
+
+
 def listing(
     conn: Connection, name: str | None = None, user_id: str | None = None, project_id: str | None = None
 ) -> list[Project]:

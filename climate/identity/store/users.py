@@ -32,10 +32,10 @@ def for_sign_in(conn: Connection, who: Who) -> tuple[User, str | None] | None:
     return found and (_user(found), found.password_hash)
 
 
-def lock(conn: Connection, user_id: str) -> bool:
-    """Whether there is such a user; no one signs in as it until this transaction ends."""
-    question = select(users.c.id).where(users.c.id == user_id).with_for_update()
-    return conn.execute(question).one_or_none() is not None
+def lock(conn: Connection, user_id: str) -> User | None:
+    """The user of that id, or None; no one signs in as it until this transaction ends."""
+    row = conn.execute(select(*COLUMNS).where(users.c.id == user_id).with_for_update()).one_or_none()
+    return row and _user(row)
 
 
 def listing(conn: Connection, name: str | None = None) -> list[User]:

@@ -92,6 +92,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{V1}/limits/<limited_project>/history"): (*FOR_ADMINS, 200),
     ("PUT", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 200),
     ("DELETE", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 204),
+    ("GET", f"{V1}/audit"): (*FOR_ADMINS, 200),
 }
 """Route -> the answer to each of ASKERS, about a lease of the project of `reader` and `member`."""
 

@@ -16,7 +16,7 @@ def flavor(cloud: Served, boss: Person) -> str:
     """The name of the flavor of two slots on one node, and one on the other, for the project demo."""
     project, there = boss.read("project show demo")["id"], BundledCloud(cloud.here.compute)
     for name in NODES:
-        there.enrol(name)
+        there.enrol(name, 1)
     there.grant(Capacity(POOL, project, 1, 256, 1, {"n1": 2, "n2": 1}, False, GROUP), 1)
     return f"reservation:{POOL}"
 
@@ -47,4 +47,4 @@ def test_they_boot_by_the_flavor_and_the_group_until_the_slots_are_used_up(
     there.revoke(POOL, NODES, 2)
     assert flavor not in boss.names("flavor list --all")
     for name in NODES:
-        there.withdraw(name)
+        there.withdraw(name, 9)

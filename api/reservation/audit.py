@@ -1,0 +1,111 @@
+"""The audit trail: who changed limits, pools, hosts, users and so on, for administrators."""
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+from marshmallow import RAISE, Schema, fields, validate
+
+from api.current import caller, climate
+from api.document import Blueprint
+from api.paging import unknown_marker
+from api.reservation import pages
+from api.reservation.lease_schema import LinkOut
+from api.reservation.moments import Moment, date, out_date
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.domain.audit import Action, AuditKind
+from climate.service import audit
+from climate.service.audit import AuditEntry, AuditQuery
+
+Read = dict[str, Any]
+
+LONGEST_NUMBER = 18
+"""Digits of the id of an entry."""
+
+LONGEST = 255
+KINDS = [str(kind) for kind in AuditKind]
+
+blueprint = Blueprint("audit", __name__, url_prefix=PREFIX, description="Who changed what.")
+
+
+def _text(description: str) -> fields.String:
+    return fields.String(validate=validate.Length(1, LONGEST), metadata={"description": description})
+
+
+class AuditListQuery(pages.Paged):
+    """Which changes to list: all conditions must hold."""
+
+    kind = fields.String(validate=validate.OneOf(KINDS), metadata={"description": "Kind of the object."})
+    object = _text("Id of the object; of hosts also the name.")
+    author = _text("User id of the author.")
+    project = _text("Id of the project that the object belongs to.")
+    since = Moment()
+    until = Moment()
+
+
+class AuditEntryOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.String(required=True)
+    at = out_date()
+    author = fields.String(required=True, metadata={"description": "A user id, or `climate:…` for climate itself."})
+    author_project_id = fields.String(required=True)
+    request_id = fields.String(required=True)
+    kind = fields.String(required=True, validate=validate.OneOf(KINDS))
+    object_id = fields.String(required=True)
+    name = fields.String(required=True)
+    project_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "The project that the object belongs to."}
+    )
+    action = fields.String(required=True, validate=validate.OneOf([str(action) for action in Action]))
+    before = fields.Dict(required=True, allow_none=True, metadata={"description": "null: the object is new."})
+    after = fields.Dict(required=True, allow_none=True, metadata={"description": "null: the object was deleted."})
+
+
+class AuditAnswer(Schema):
+    audit = fields.List(fields.Nested(AuditEntryOut), required=True)
+    audit_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+
+
+@serve(blueprint, "GET", "/audit", Operation("audit:get", {200: AuditAnswer}, query=AuditListQuery))
+def list_audit(query: Read) -> ResponseReturnValue:
+    """List changes with their authors, before and after, newest first."""
+    part = pages.wanted()
+    kind = query.get("kind")
+    wanted = AuditQuery(
+        kind=AuditKind(kind) if kind else None,
+        object_id=query.get("object"),
+        author=query.get("author"),
+        project_id=query.get("project"),
+        since=query.get("since"),
+        until=query.get("until"),
+        marker=_marker(part.marker),
+        limit=part.fetch,
+    )
+    return pages.listing("audit", audit.listed(climate(), caller(), wanted), part, _body)
+
+
+def _marker(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_NUMBER:
+        raise unknown_marker(text)
+    return int(text)
+
+
+def _body(entry: AuditEntry) -> dict[str, Any]:
+    change = entry.change
+    return {
+        "id": str(entry.position),
+        "at": date(entry.recorded_at),
+        "author": entry.author,
+        "author_project_id": entry.author_project,
+        "request_id": entry.request_id,
+        "kind": str(change.kind),
+        "object_id": change.object_id,
+        "name": change.name,
+        "project_id": change.project_id,
+        "action": str(change.action),
+        "before": change.before,
+        "after": change.after,
+    }

@@ -1,0 +1,88 @@
+"""The engine acts on the typed cause of a host's pool, never on the words of its reason."""
+
+import pytest
+
+from climate.context import Climate
+from climate.domain.facts import HostMoved
+from climate.domain.pools import Pool
+from climate.service import failing, replay
+from climate.service.placing import Order, move
+from climate.store import codec, places
+from tests.conftest import ADMIN, Clock
+from tests.service.rounds import cloud as fake
+from tests.service.rounds import pass_time, place, recover, told
+
+WORDS = ("declared well", "not cleaned: by hand", "worked on: fans")
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_host_that_an_admin_takes_out_stays_out_whatever_the_reason_says(
+    climate: Climate, clock: Clock, words: str
+) -> None:
+    failing.fail(climate, ADMIN, "1", words)
+    pass_time(climate, clock, hours=1)
+    assert (place(climate, 1).pool, place(climate, 1).reason) == (Pool.FAILED, words)
+    move(climate, ADMIN, Order(["2"], Pool.FAILED, words))
+    pass_time(climate, clock, hours=1)
+    assert place(climate, 2).pool is Pool.FAILED
+    assert failing.heal(climate, ADMIN, "1").pool is Pool.RESERVATION
+    assert replay.differences(climate) == []
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_host_that_is_well_again_comes_back_whatever_the_cloud_had_said(
+    climate: Climate, clock: Clock, words: str
+) -> None:
+    """A cloud hands on what its operators wrote, such as the reason why a service is disabled."""
+    fake(climate).unwell["h1"] = words
+    pass_time(climate, clock, seconds=climate.settings.failed_after)
+    assert (place(climate, 1).pool, place(climate, 1).reason) == (Pool.FAILED, words)
+    recover(climate, clock, 1)
+    assert place(climate, 1).pool is Pool.RESERVATION
+    assert len(told(climate, "host.recovered")) == 1
+
+
+def test_a_host_taken_out_by_the_same_words_and_switched_off_stays_out(climate: Climate, clock: Clock) -> None:
+    failing.fail(climate, ADMIN, "1", "declared well")
+    fake(climate).unwell["h1"] = "it is off"
+    pass_time(climate, clock, hours=1)
+    assert place(climate, 1).pool is Pool.FAILED
+
+
+@pytest.mark.parametrize(
+    ("pool", "reason", "cause"),
+    [
+        ("failed", "declared well", "declared_well"),
+        ("failed", "not cleaned: exit code 3", "not_cleaned"),
+        ("maintenance", "worked on: fans", "maintenance_window"),
+        ("failed", "its service is down", ""),
+        ("reservation", "declared well", ""),
+        ("maintenance", "not cleaned: x", ""),
+    ],
+)
+def test_a_fact_of_an_older_release_takes_its_cause_from_its_words(pool: str, reason: str, cause: str) -> None:
+    body = {"at": "2030-01-31T09:00:00+00:00", "pool": pool, "reason": reason, "token": 7}
+    fact = codec.decode("HostMoved", body)
+    assert isinstance(fact, HostMoved)
+    assert fact.cause == cause
+    again = codec.decode("HostMoved", {**body, "cause": ""})
+    assert isinstance(again, HostMoved)
+    assert again.cause == ""
+
+
+def test_the_cause_is_kept_in_the_fact_and_the_row(climate: Climate, clock: Clock) -> None:
+    failing.fail(climate, ADMIN, "1", "smells of smoke")
+    with climate.engine.begin() as conn:
+        there = places.get(conn, 1, lock=True)
+        fact = HostMoved(clock.time, Pool.FAILED, "other words", there.token, cause="declared_well")
+        places.record(conn, ADMIN, [(there, [fact])])
+    assert place(climate, 1).cause == "declared_well"
+    assert replay.differences(climate) == []
+    with climate.engine.begin() as conn:
+        conn.exec_driver_sql("UPDATE hosts SET pool_cause = 'not_cleaned' WHERE id = 1")
+    assert ["cause" in one.what for one in replay.differences(climate)] == [True]
+    replay.rebuild(climate)
+    assert place(climate, 1).cause == "declared_well"
+    pass_time(climate, clock, seconds=climate.settings.failed_after)
+    assert place(climate, 1).pool is Pool.RESERVATION
+    assert place(climate, 1).cause == ""
