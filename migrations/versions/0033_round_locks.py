@@ -5,7 +5,7 @@ from alembic import op
 from migrations.scripts import statements
 
 revision = "0033"
-down_revision = "0031"
+down_revision = "0032"
 
 
 def upgrade() -> None:

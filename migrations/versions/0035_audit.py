@@ -5,7 +5,7 @@ from alembic import op
 from migrations.scripts import statements
 
 revision = "0035"
-down_revision = "0031"
+down_revision = "0034"
 
 
 def upgrade() -> None:

@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0039"
-down_revision = "0031"
+revision = "0037"
+down_revision = "0036"
 
 
 def upgrade() -> None:
-    for statement in statements("0039_move_servers.sql"):
+    for statement in statements("0037_move_servers.sql"):
         op.execute(statement)

@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0040"
+revision = "0038"
 down_revision = "0037"
 
 
 def upgrade() -> None:
-    for statement in statements("0040_archives.sql"):
+    for statement in statements("0038_archives.sql"):
         op.execute(statement)

@@ -4,10 +4,10 @@ from alembic import op
 
 from migrations.scripts import statements
 
-revision = "0037"
-down_revision = "0031"
+revision = "0036"
+down_revision = "0035"
 
 
 def upgrade() -> None:
-    for statement in statements("0037_history.sql"):
+    for statement in statements("0036_history.sql"):
         op.execute(statement)
