@@ -20,7 +20,7 @@ from climate.cloud import CloudHost
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.policy import Caller
-from climate.service import boot, changes, chores, events, hosts, lease_pools, leases
+from climate.service import boot, changes, chores, event_claims, events, hosts, lease_pools, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from workers import rounds
@@ -153,8 +153,8 @@ def make(climate: Climate, name: str, days: float | None = None, host: int | Non
 
 def run_due(climate: Climate) -> None:
     """Claim and run all that is due."""
-    while events.claim_due(climate, "poller"):
-        for message in events.to_send(climate):
+    while event_claims.claim_due(climate, "poller"):
+        for message in event_claims.to_send(climate):
             events.run(climate, message.event_id, message.token, "worker")
 
 
@@ -171,9 +171,9 @@ _ROUNDS: Sequence[Callable[[Climate], object]] = (
     boot.sweep,
     lease_pools.tend,
     chores.tidy,
-    events.to_send,
-    events.next_due,
-    events.unbegun,
+    event_claims.to_send,
+    event_claims.next_due,
+    event_claims.unbegun,
 )
 
 
@@ -192,8 +192,8 @@ def _lease_life(climate: Climate) -> dict[str, Act]:
         run_due(climate)
 
     return {"a lease that is made and deleted": whole, "a lease that is made, started and ended": begun} | {
-        "claim of nothing": lambda: events.claim_due(climate, "poller"),
-        "rescue of nothing": lambda: events.rescue(climate, "poller"),
+        "claim of nothing": lambda: event_claims.claim_due(climate, "poller"),
+        "rescue of nothing": lambda: event_claims.rescue(climate, "poller"),
     }
 
 

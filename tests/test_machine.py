@@ -26,7 +26,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.schedule import AdditionalEvent
 from climate.domain.status import HoldState, LeaseStatus
-from climate.service import boot, changes, events, holds, hosts, leases
+from climate.service import boot, changes, event_claims, events, holds, hosts, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.settings import Settings
@@ -175,7 +175,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(work=st.booleans())
     def time_passes_to_the_next_event(self, work: bool) -> None:
-        self.clock.time += events.next_due(self.climate) or timedelta(0)
+        self.clock.time += event_claims.next_due(self.climate) or timedelta(0)
         self.world.queue += self.world.send()
         while work and self.world.queue:
             self.world.run(self.world.queue.pop(0))
@@ -186,7 +186,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def rescue(self) -> None:
-        events.rescue(self.climate, "other poller")
+        event_claims.rescue(self.climate, "other poller")
 
     # Workers.
 
@@ -214,7 +214,7 @@ class Machine(RuleBasedStateMachine):
 
         def pause() -> None:
             self.clock.forward(seconds=60)
-            events.rescue(self.climate, "poller")
+            event_claims.rescue(self.climate, "poller")
             if forget and message:
                 lease, _ = next(
                     pair for pair in events.listed(self.climate, ADMIN, None, 1000) if pair[1].id == message.event_id

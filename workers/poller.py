@@ -30,7 +30,7 @@ from climate.compute.network import calls
 from climate.compute.store import zone_news
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, events, lease_pools, process_health
+from climate.service import boot, chores, event_claims, lease_pools, process_health
 from climate.service.disk_space import DiskWatch
 from climate.service.event_shares import QUEUE
 from climate.settings import Settings
@@ -136,7 +136,7 @@ class Poller:
 
     def _look(self) -> None:
         climate, begun = self.deployment.climate, time.monotonic()
-        rest = events.rest(climate)
+        rest = event_claims.rest(climate)
         is_quiet = rest.is_quiet and not self.rings.is_cut_off
         if is_quiet:  # as if it had claimed nothing, for one statement instead of a dozen
             self._show_life(caught_up=True)
@@ -145,18 +145,18 @@ class Poller:
         self._ring_for_servers()
         self._ring_for_networks()
         self._ring_for_builds()
-        wait = rest.wait if is_quiet else events.next_due(climate)
+        wait = rest.wait if is_quiet else event_claims.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait - timedelta(seconds=time.monotonic() - begun) if is_quiet else wait)
 
     def _claim_all(self) -> None:
         climate = self.deployment.climate
-        while events.rescue(climate, self.name):
+        while event_claims.rescue(climate, self.name):
             self._live()
         in_vain = 0
         while in_vain < (FULL_PORTIONS if self.cursor.full else PORTIONS):
             ahead = climate.settings.claims_ahead
-            claimed = events.claim(climate, self.name, self.cursor, alive=self._live, ahead=ahead)
+            claimed = event_claims.claim(climate, self.name, self.cursor, alive=self._live, ahead=ahead)
             self._live()
             self._show_life(caught_up=not claimed.more)  # before it rings: a broker that is away is another's trouble
             self.rings.ring(self._live)
@@ -175,7 +175,7 @@ class Poller:
         if not self.cursor.full:
             return
         try:
-            is_due = events.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
+            is_due = event_claims.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
         except DATABASE_IS_AWAY as error:
             log.warning("queues are not filled: the database is away", error=type(error).__name__)
             return

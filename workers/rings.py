@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from climate.context import Climate
-from climate.service import events
+from climate.service import event_claims
 from climate.service.event_shares import QUEUE
 from climate.store.claims import Message
 from workers import doorbell
@@ -39,9 +39,9 @@ class Rings:
         """
         if self.is_cut_off:
             self.waiting(QUEUE)
-            events.ring_again(self.climate)
+            event_claims.ring_again(self.climate)
             self.is_cut_off = False
-        messages: Sequence[Message] = events.to_send(self.climate)
+        messages: Sequence[Message] = event_claims.to_send(self.climate)
         try:
             messages = self._missing(messages)
             while messages:
@@ -52,7 +52,7 @@ class Rings:
                 alive()
         except BROKER_IS_AWAY:
             self.is_cut_off = True
-            events.take_back(self.climate, messages)
+            event_claims.take_back(self.climate, messages)
             raise
 
     def _missing(self, messages: Sequence[Message]) -> Sequence[Message]:
@@ -60,6 +60,6 @@ class Rings:
         again = {message.queue for message in messages if message.sent > 1}
         if not again:
             return messages
-        unbegun = Counter(events.unbegun(self.climate))
+        unbegun = Counter(event_claims.unbegun(self.climate))
         full = {queue for queue in again if self.waiting(queue) >= unbegun[queue]}
         return [message for message in messages if message.sent <= 1 or message.queue not in full]

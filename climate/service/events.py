@@ -1,10 +1,8 @@
-"""Move due events from UNDONE through IN_PROGRESS to DONE.  The protocol of engine.md 2."""
+"""Run claimed events: IN_PROGRESS to DONE, or to ERROR."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import accumulate
 from uuid import UUID
 
 import structlog
@@ -15,34 +13,24 @@ from climate.cloud import CloudError, Fenced, NotYet, Refused
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain import pools, schedule, shares
-from climate.domain.facts import ClaimedShare, Fact
-from climate.domain.lease import Event, Lease, Reservation, fold
+from climate.domain.facts import Fact
+from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.policy import Caller, require
 from climate.domain.pools import LENT, HostPlace, Pool, Turn
 from climate.domain.schedule import AdditionalEvent, Verdict
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent, ResourcePlugin, not_loaded
-from climate.service import lease_parts, lifecycle, mending, moves, notices, preparing, readiness, telling
-from climate.service.event_shares import QUEUE, Outcome, facts_of, queue_of
+from climate.service import lease_parts, lifecycle, moves, notices, preparing, readiness, telling
+from climate.service.event_claims import system
+from climate.service.event_shares import Outcome, facts_of
 from climate.service.leases import wake_if_soon
 from climate.service.pulse import Pulse
 from climate.service.steps import Steps
 from climate.service.unit import work
-from climate.store import claims, due, inventory_pools, leases, places, queue_room
-from climate.store.claims import Limits, Message, Rest
-from climate.store.due import BEGINNING, Cursor, Due
-from climate.store.leases import Change
-from climate.store.queue_room import ANY_NUMBER
+from climate.store import claims, inventory_pools, leases, places
+from climate.store.claims import Limits, Message
 
 log = structlog.get_logger(__name__)
-
-BATCH = 200
-RESCUED = 100
-"""Events that are put back at once."""
-
-HOLDS = 20_000
-"""Hosts that the leases of one claim have together: each is read, and compared with what it was."""
-
 
 HANDS_OVER = (EventKind.START, EventKind.ADJUST)
 HOOKS: Mapping[str, str] = {
@@ -51,235 +39,6 @@ HOOKS: Mapping[str, str] = {
     EventKind.CLOSE: "close",
     EventKind.END: "on_end",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """The outcome of one claim."""
-
-    count: int
-    """Events that were claimed."""
-    more: bool
-    """Whether there is more that is due and was not looked at."""
-    full: frozenset[str] = frozenset()
-    """Queues for which no more may be claimed before workers have begun some of what they have."""
-
-
-def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
-    """Mark the first of what is due IN_PROGRESS, each with a new token; how many that were."""
-    return claim(climate, by, cursor or Cursor(), limit).count
-
-
-def claim(
-    climate: Climate,
-    by: str,
-    cursor: Cursor,
-    limit: int = BATCH,
-    alive: Callable[[], None] = lambda: None,
-    ahead: int = ANY_NUMBER,
-) -> Claimed:
-    """Mark what is due from the cursor on IN_PROGRESS, each with a new token, and move the cursor.
-
-    No queue gets more than `ahead` events that no worker has begun.  A constant
-    number of statements for any number of events; no more of them than have
-    `HOLDS` hosts together, or one.  Where the rows of one lease cannot be read or written, all
-    are claimed one by one, and that lease is set aside; `alive` is called after each of them.
-    """
-    try:
-        return _claim(climate, by, cursor, limit, ahead)
-    except Exception as error:
-        if not mending.is_its_own(error):
-            raise
-        log.warning("claiming one by one", error=type(error).__name__)
-    return _claim_singly(climate, by, cursor, min(limit, ahead), alive)
-
-
-def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: Callable[[], None]) -> Claimed:
-    with climate.engine.begin() as conn:
-        now = climate.now(conn)
-        found = due.lock(conn, now, due.look(conn, now, cursor).ids, limit)
-    count = 0
-    for one in found:
-        try:
-            with climate.engine.begin() as conn:
-                now = climate.now(conn)
-                count += _mark(climate, conn, by, due.lock(conn, now, [one.event_id], 1), now)
-        except Exception as error:
-            if not mending.is_its_own(error):
-                raise
-            mending.put_aside(climate, one.lease_id, error)
-        alive()
-    return Claimed(count, more=True)
-
-
-def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) -> Claimed:
-    with climate.engine.begin() as conn:
-        now = climate.now(conn)
-        room = queue_room.rooms(conn, ahead, cursor.full, cursor.turns)
-        if cursor.full - room.closed:  # what has waited longest comes first again
-            cursor.after = BEGINNING
-        look = due.look(conn, now, cursor)
-        locked = due.lock(conn, now, look.ids, limit, room) if look.ids else []
-        chosen = _no_more_than(locked, HOLDS)
-        count = _mark(climate, conn, by, chosen, now) if chosen else 0
-    cursor.full = room.full(queue for one in chosen for queue in one.queues)
-    queue_room.take_turns(cursor.turns, ((queue, o.is_end, o.project_id) for o in chosen for queue in o.queues))
-    left = bool(count) and (len(locked) == limit or len(chosen) < len(locked) or bool(cursor.full))
-    if not left:
-        cursor.after = look.end or BEGINNING
-    return Claimed(count, more=left or look.end is not None, full=cursor.full)
-
-
-def has_room(climate: Climate, cursor: Cursor, ahead: int) -> bool:
-    """Return whether more may be claimed for a queue that was full at the last claim."""
-    with reading(climate.engine) as conn:
-        return bool(cursor.full - queue_room.rooms(conn, ahead, cursor.full, {}).closed)
-
-
-def _no_more_than(locked: Sequence[Due], holds: int) -> Sequence[Due]:
-    """The first ones that have so many hosts together; the first one in any case."""
-    sums = list(accumulate(one.holds for one in locked))
-    return locked[: max(1, bisect_right(sums, holds))]
-
-
-def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], now: datetime) -> int:
-    found = leases.get_many(conn, {one.lease_id for one in chosen})
-    in_turn = [found[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in found]
-    ready = list(_most_urgent(in_turn, {one.event_id for one in chosen}, now))
-    # Of what is UNDONE in the locked rows only: what a rival has claimed since the look has a claim rightly.
-    for event_id in {one.event_id for one in chosen if one.is_claimed} & {event_id for _, event_id in ready}:
-        raise ValueError(f"event {event_id} is UNDONE, and is claimed: its row was changed by hand")
-    types = [shares.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
-    tokens = iter(claims.tokens(conn, sum(max(1, len(apart)) for apart in types)))
-    changes: list[Change] = []
-    rung: list[Message] = []
-    for (lease, event_id), apart in zip(ready, types, strict=True):
-        claimed = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in apart)
-        fact = schedule.claim(lease, event_id, claimed[0].token if claimed else next(tokens), now)
-        changes.append((lease, [replace(fact, shares=claimed)]))
-        rung += [Message(event_id, one.token, queue_of(one.resource_type)) for one in claimed]
-        rung += [] if claimed else [Message(event_id, fact.token, _queue(lease))]
-    leases.record_many(conn, system(by), changes)
-    claims.open_many(conn, rung, by, now)
-    return len(ready)
-
-
-def _most_urgent(found: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[tuple[Lease, UUID]]:
-    """Of each lease the most urgent event among those that may run: one at a time."""
-    for lease in found:
-        event = next((event for event in schedule.due(lease, now) if event.id in may_run), None)
-        if event is not None:
-            yield lease, event.id
-
-
-def _queue(lease: Lease) -> str:
-    """The queue of an event that is run as a whole: that of the lease's only type."""
-    types = lease.resource_types
-    return queue_of(types[0]) if len(types) == 1 else QUEUE
-
-
-def to_send(climate: Climate) -> list[Message]:
-    """What to ring for: new claims, and claims whose message seems to be lost."""
-    with climate.engine.begin() as conn:
-        return claims.to_send(conn, climate.now(conn))
-
-
-def take_back(climate: Climate, messages: Sequence[Message]) -> None:
-    """Note that these messages were not sent after all."""
-    with climate.engine.begin() as conn:
-        claims.take_back(conn, messages)
-
-
-def ring_again(climate: Climate) -> None:
-    """Have every event that was rung for and not begun rung for again: the broker may have lost the messages."""
-    with climate.engine.begin() as conn:
-        claims.ring_again(conn)
-
-
-def unbegun(climate: Climate) -> dict[str, int]:
-    """Return for each queue how many events were rung for and not begun."""
-    with reading(climate.engine) as conn:
-        return claims.unbegun(conn)
-
-
-def rescue(climate: Climate, by: str) -> int:
-    """Put back what a worker began and did not finish in its time; how many that were.
-
-    A share that no worker of its type has begun when its lease is over is given up: the end must not wait for it.
-    """
-    try:
-        return _rescue(climate, by, RESCUED)
-    except Exception as error:
-        if not mending.is_its_own(error):
-            raise
-        log.warning("rescuing one by one", error=type(error).__name__)
-    return _rescue_singly(climate, by)
-
-
-def _rescue_singly(climate: Climate, by: str) -> int:
-    """Each by itself; a lease that is not to be rescued is set aside."""
-    with climate.engine.begin() as conn:
-        stranded = claims.stranded(conn, climate.now(conn), RESCUED)
-    count = 0
-    for one in stranded:
-        try:
-            count += _rescue(climate, by, 1, one.event_id)
-        except Exception as error:
-            if not mending.is_its_own(error):
-                raise
-            mending.put_aside(climate, one.lease_id, error)
-    return count
-
-
-def _rescue(climate: Climate, by: str, limit: int, event_id: UUID | None = None) -> int:
-    with climate.engine.begin() as conn:
-        now = climate.now(conn)
-        stranded = claims.stranded(conn, now, limit, event_id)
-        if not stranded:
-            return 0
-        found = leases.get_many(conn, [one.lease_id for one in stranded])
-        happened: dict[UUID, list[Fact]] = {}
-        count = 0
-        for one in stranded:
-            lease = fold(happened.get(one.lease_id, []), found[one.lease_id])
-            outcome = _lost(climate, one.event_id) if one.is_begun else _not_begun(lease, one.event_id, now)
-            if outcome is not None and claims.settle(conn, one.event_id, one.token):
-                facts = facts_of(conn, lease, Message(one.event_id, one.token), by, outcome, now)
-                happened.setdefault(one.lease_id, []).extend(facts)
-                count += 1
-        changes = [(found[lease_id], facts) for lease_id, facts in happened.items()]
-        settled = leases.record_many(conn, system(by), changes)
-        turns = [Turn(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
-        notices.tell(conn, now, *(notice for turn in turns for notice in telling.of_start(turn)))
-        if count:
-            claims.wake_poller(conn)
-            log.warning("events rescued from lost workers", count=count)
-    return count
-
-
-def _lost(climate: Climate, event_id: UUID) -> Outcome:
-    return lambda lease, now: [schedule.fall_short(lease, event_id, now, "worker lost", climate.chance())]
-
-
-def _not_begun(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
-    """The outcome of a share that nobody has begun; None where it makes sense still."""
-    event = lease.event(event_id)
-    why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else schedule.verdict(lease, event, now)
-    return None if why is Verdict.RUN else lambda lease, now: [schedule.pass_over(lease, event_id, why, now)]
-
-
-def next_due(climate: Climate) -> timedelta | None:
-    """How long until something becomes due that is not due already."""
-    with reading(climate.engine) as conn:
-        now = climate.now(conn)
-        due_at = claims.next_due(conn, now)
-    return None if due_at is None else due_at - now
-
-
-def rest(climate: Climate) -> Rest:
-    """Look whether there is anything to claim, to ring for or to rescue; one statement."""
-    with reading(climate.engine) as conn:
-        return claims.rest(conn, climate.other_time(conn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,8 +255,3 @@ def listed(
     require(caller, "events:get")
     with reading(climate.engine) as conn:
         return leases.events_with(conn, status, limit, marker)
-
-
-def system(name: str) -> Caller:
-    """The engine itself as the author of facts: its part in it, not the machine, for owners read the history."""
-    return Caller(user_id=f"climate:{name.partition(':')[0]}", project_id="")

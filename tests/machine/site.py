@@ -18,7 +18,7 @@ from climate.domain.pools import HostPlace, Pool
 from climate.domain.status import EventKind
 from climate.power import OFF, ON, Target
 from climate.power.memory import Machine, MemoryDriver, Trouble
-from climate.service import events, failing, maintenance
+from climate.service import event_claims, events, failing, maintenance
 from climate.service import power as power_service
 from climate.service.power import Wiring
 from climate.store import places, windows
@@ -230,7 +230,7 @@ class Site(World):
     def settle(self, steps: int = 4) -> None:
         """A little time passes with rounds and workers as they should be."""
         for _ in range(steps):
-            events.rescue(self.climate, "poller")
+            event_claims.rescue(self.climate, "poller")
             self.rounds()
             self.run_all()
             self.clock.forward(seconds=61)
@@ -239,12 +239,12 @@ class Site(World):
         """Let time pass until every lease is over and the rounds find nothing more to do."""
         quiet = 0
         for _ in range(500):
-            events.rescue(self.climate, "poller")
+            event_claims.rescue(self.climate, "poller")
             self.rounds()
             ran = self.run_all()
             for lease in self.failed_ends():
                 events.requeue(self.climate, ADMIN, lease.event("end_lease").id)
-            wait = events.next_due(self.climate)
+            wait = event_claims.next_due(self.climate)
             quiet = 0 if ran or wait is not None or self._claimed() else quiet + 1
             if quiet == 4:
                 return

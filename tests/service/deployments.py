@@ -12,7 +12,7 @@ from climate.compute import Compute, services
 from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
-from climate.service import events, leases, replay, tree_leases
+from climate.service import event_claims, events, leases, replay, tree_leases
 from climate.service.leases import Order
 from climate.store.engine import database_time
 from climate.store.leases import Listing
@@ -210,9 +210,9 @@ def hosts_wanted(least: int, most: int | None = None, **more: Any) -> dict[str, 
 def run_due(climate: Climate) -> int:
     count = 0
     while True:
-        events.rescue(climate, "poller")
-        events.claim_due(climate, "poller")
-        messages = events.to_send(climate)
+        event_claims.rescue(climate, "poller")
+        event_claims.claim_due(climate, "poller")
+        messages = event_claims.to_send(climate)
         if not messages:
             return count
         for message in messages:

@@ -24,6 +24,7 @@ from climate.domain.pools import Pool
 from climate.power import PowerDriver
 from climate.service import (
     changes,
+    event_claims,
     events,
     failing,
     healing,
@@ -193,9 +194,9 @@ def _delete(load: Load, chance: Random) -> None:
 
 def _work(load: Load, chance: Random) -> None:
     """One beat of a poller, and the workers that it rings for."""
-    events.rescue(load.climate, "poller")
-    events.claim(load.climate, "poller", Cursor(), limit=10)
-    for message in events.to_send(load.climate):
+    event_claims.rescue(load.climate, "poller")
+    event_claims.claim(load.climate, "poller", Cursor(), limit=10)
+    for message in event_claims.to_send(load.climate):
         events.run(load.climate, message.event_id, message.token, f"worker-{chance.random()}")
 
 

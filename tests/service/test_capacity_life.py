@@ -16,7 +16,7 @@ from climate.domain.lease import Lease
 from climate.domain.pools import Pool
 from climate.domain.status import LeaseStatus
 from climate.plugin import Ask
-from climate.service import changes, events, healing, hosts, leases, replay
+from climate.service import changes, event_claims, healing, hosts, leases, replay
 from climate.service.changes import Changes
 from climate.service.rebuild import rebuild
 from climate.store import places
@@ -127,7 +127,7 @@ def test_a_late_start_grants_nothing_after_the_end(climate: Climate, clock: Cloc
     lease = make(climate, clock, servers(2, **ON_5), start=0, hours=1)
     (late,) = claim(climate)
     clock.forward(hours=2)
-    events.rescue(climate, "poller")
+    event_claims.rescue(climate, "poller")
     settle(climate, clock, hours=0.1)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
     run(climate, late)

@@ -13,7 +13,7 @@ from climate.context import Climate
 from climate.domain.errors import Forbidden, IllegalMove, NotFound
 from climate.domain.lease import Lease
 from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, EventStatus, LeaseStatus
-from climate.service import events, failing, replay
+from climate.service import event_claims, events, failing, replay
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
 from tests.service.acts import END, START, claim, get, held, hosts_wanted, lost, make, reservation, run, run_due
@@ -63,11 +63,11 @@ def test_a_lost_message_is_sent_again_with_its_token_and_ever_less_often(
     climate: Climate, clock: Clock, lease: Lease
 ) -> None:
     (message,) = claim(climate)
-    assert events.to_send(climate) == []
+    assert event_claims.to_send(climate) == []
     pauses = []
     for _ in range(9):
         waited = 0.0
-        while not (again := events.to_send(climate)):
+        while not (again := event_claims.to_send(climate)):
             clock.forward(seconds=0.5)
             waited += 0.5
         assert again == [message]
@@ -78,8 +78,8 @@ def test_a_lost_message_is_sent_again_with_its_token_and_ever_less_often(
 
 
 def test_a_poller_that_dies_before_sending_costs_no_attempt(climate: Climate, lease: Lease) -> None:
-    events.claim_due(climate, "poller")
-    (message,) = events.to_send(climate)
+    event_claims.claim_due(climate, "poller")
+    (message,) = event_claims.to_send(climate)
     run(climate, message)
     assert acts.event(climate, lease, START).attempts == 1
 
@@ -255,8 +255,8 @@ def test_an_unforeseen_error_leaves_the_event_to_the_rescue(
 def test_a_worker_is_not_given_up_while_it_is_heard_of(climate: Climate, clock: Clock, lease: Lease) -> None:
     (message,) = claim(climate)
     clock.forward(hours=1)
-    assert events.rescue(climate, "poller") == 0, "never started: it is sent again instead"
-    assert events.to_send(climate) == [message]
+    assert event_claims.rescue(climate, "poller") == 0, "never started: it is sent again instead"
+    assert event_claims.to_send(climate) == [message]
 
 
 def test_tokens_rise_and_those_of_a_later_epoch_are_above_all(climate: Climate, clock: Clock, engine: Engine) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from climate import embedded
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.service import broker, events, health
+from climate.service import broker, event_claims, health
 from climate.settings import Settings
 from climate.store import figures
 from climate.store.figures import Figures
@@ -54,7 +54,7 @@ def test_retries_and_dead_letters(climate: Climate, clock: Clock, cloud: FakeClo
     (message,) = acts.claim(climate)
     assert (read(climate).in_progress, read(climate).retrying) == (1, 1)
     acts.run(climate, message)
-    while events.next_due(climate) is not None and read(climate).failed == 0:
+    while event_claims.next_due(climate) is not None and read(climate).failed == 0:
         clock.forward(minutes=10)
         acts.run_due(climate)
     assert (read(climate).retrying, read(climate).failed) == (0, 1)

@@ -16,7 +16,7 @@ from climate.domain.facts import ReservationChanged
 from climate.domain.lease import Lease, fold
 from climate.domain.limits import Limit
 from climate.domain.status import LeaseStatus
-from climate.service import changes, events, floatingips, leases, limits, replay
+from climate.service import changes, event_claims, floatingips, leases, limits, replay
 from climate.service.changes import Changes
 from climate.service.rebuild import rebuild
 from climate.store.claims import CHANNEL
@@ -326,7 +326,7 @@ def test_a_late_worker_lends_nothing_any_more(climate: Climate, clock: Clock, cl
         if verb == "lend_address" and not stalled:
             stalled.append(verb)
             clock.forward(seconds=climate.settings.claim_seconds + 1)
-            assert events.rescue(climate, "poller") == 1
+            assert event_claims.rescue(climate, "poller") == 1
             leases.delete(climate, MEMBER, lease.id)
             settle(climate, clock, hours=0.1)
 

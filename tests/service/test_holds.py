@@ -15,7 +15,7 @@ from climate.domain.errors import Conflict, InvalidInput, LimitExceeded, NotEnou
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
 from climate.domain.status import HoldState, LeaseStatus
-from climate.service import boot, changes, events, failing, healing, holds, leases, limits, replay
+from climate.service import boot, changes, event_claims, failing, healing, holds, leases, limits, replay
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.service.rebuild import rebuild
@@ -288,7 +288,7 @@ def test_the_confirmation_against_the_expiry_has_one_winner(climate: Climate, cl
     clock.time = until
     acts: list[Callable[[], Any]] = [
         lambda: holds.confirm(early, MEMBER, lease.id, "k"),
-        lambda: events.claim_due(climate, "poller"),
+        lambda: event_claims.claim_due(climate, "poller"),
         lambda: holds.confirm(early, MEMBER, lease.id, "k"),
     ]
     results = at_once(*(acts if turn % 2 else acts[::-1]))
@@ -332,7 +332,7 @@ def test_a_poller_passes_over_a_hold_that_is_being_confirmed(climate: Climate, c
     def poll() -> int:
         assert entered.wait(30)
         try:
-            return events.claim_due(climate, "poller")
+            return event_claims.claim_due(climate, "poller")
         finally:
             go.set()
 
@@ -362,7 +362,7 @@ def test_a_confirmation_waits_for_a_claim_and_is_refused(climate: Climate, clock
                 probe.rollback()
         go.set()
 
-    claimed, refused, _ = at_once(lambda: events.claim_due(climate, "poller"), confirm, look)
+    claimed, refused, _ = at_once(lambda: event_claims.claim_due(climate, "poller"), confirm, look)
     assert (claimed, type(refused)) == (1, Conflict)
     assert "expired at" in str(refused), "refused by the journal's key only"
     run_due(climate)
@@ -386,7 +386,7 @@ def test_the_release_against_the_expiry(climate: Climate, clock: Clock) -> None:
     lease = hold(climate, clock)
     clock.forward(minutes=10)
     claimed, released = at_once(
-        lambda: events.claim_due(climate, "poller"), lambda: leases.delete(climate, MEMBER, lease.id)
+        lambda: event_claims.claim_due(climate, "poller"), lambda: leases.delete(climate, MEMBER, lease.id)
     )
     assert claimed in (0, 1)
     assert isinstance(released, Lease), "no worker has begun to end the hold"

@@ -5,7 +5,7 @@ from datetime import timedelta
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import LeaseStatus
-from climate.service import events, leases, replay
+from climate.service import event_claims, events, leases, replay
 from climate.service.leases import Order
 from tests.conftest import MEMBER, Clock
 
@@ -19,8 +19,8 @@ TWO_GPU_HOSTS = {
 
 
 def run_due(climate: Climate) -> None:
-    while events.claim_due(climate, "poller"):
-        for message in events.to_send(climate):
+    while event_claims.claim_due(climate, "poller"):
+        for message in event_claims.to_send(climate):
             events.run(climate, message.event_id, message.token, "worker")
 
 

@@ -14,7 +14,7 @@ from climate.domain.errors import Busy, Conflict, NotEnoughStorage
 from climate.domain.lease import Lease
 from climate.domain.schedule import AdditionalEvent
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, LeaseStatus, ReservationStatus
-from climate.service import boot, events, leases, reallocating, replay
+from climate.service import boot, event_claims, events, leases, reallocating, replay
 from climate.service.leases import Order
 from climate.store import claims
 from climate.store.claims import Message
@@ -253,7 +253,7 @@ def test_the_end_comes_though_nobody_has_begun_a_share_of_the_start(
     run(climate, hosts)
     assert str(lease.reservations[0].id) in cloud.pools()
     clock.time = lease.period.end
-    assert events.rescue(climate, "poller") == 1
+    assert event_claims.rescue(climate, "poller") == 1
     start = acts.event(climate, lease, START)
     assert (start.status, start.outcome) == (ERROR, "MISSED")
     work(climate, HOSTS)
@@ -277,7 +277,7 @@ def test_an_additional_event_that_nobody_has_begun_does_not_hold_up_the_end(clim
     clock.forward(minutes=30)
     assert len(claim(climate)) == 2
     clock.time = lease.period.end
-    assert events.rescue(climate, "poller") == 2
+    assert event_claims.rescue(climate, "poller") == 2
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
 
@@ -293,9 +293,9 @@ def test_the_start_comes_though_nobody_has_begun_a_share_of_the_preparation(
     hosts, _ = claim(room.climate)
     assert hosts.queue == HOSTS
     run(room.climate, hosts)
-    assert events.rescue(room.climate, "poller") == 0, "there is time still"
+    assert event_claims.rescue(room.climate, "poller") == 0, "there is time still"
     clock.time = lease.period.start
-    assert events.rescue(room.climate, "poller") == 1
+    assert event_claims.rescue(room.climate, "poller") == 1
     assert acts.event(room.climate, lease, PREPARE).status in (DONE, ERROR)
     work(room.climate, HOSTS)
     assert statuses(get(room.climate, lease))[0] is ReservationStatus.ACTIVE
@@ -369,7 +369,7 @@ def _live_through(climate: Climate, clock: Clock, lease: Lease, cloud: FakeCloud
             except Died:
                 assert get(climate, lease).status in (LeaseStatus.STARTING, LeaseStatus.TERMINATING)
         clock.forward(seconds=climate.settings.claim_seconds + 1)
-        events.rescue(climate, "poller")
+        event_claims.rescue(climate, "poller")
         clock.forward(seconds=5)
         run_due(climate)
         assert get(climate, lease).status is target

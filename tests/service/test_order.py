@@ -10,7 +10,7 @@ from climate.cloud import Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import DONE, ERROR, UNDONE, LeaseStatus
-from climate.service import changes, events, leases
+from climate.service import changes, event_claims, events, leases
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.store.claims import CHANNEL
@@ -138,11 +138,13 @@ def test_ends_come_before_starts(climate: Climate, clock: Clock) -> None:
     run_due(climate)
     starting = [make(climate, clock, start=0.5, hours=2) for _ in range(3)]
     clock.forward(hours=1)
-    events.claim_due(climate, "poller", limit=3)
-    claimed = {message.event_id for message in events.to_send(climate)}
+    event_claims.claim_due(climate, "poller", limit=3)
+    claimed = {message.event_id for message in event_claims.to_send(climate)}
     assert claimed == {lease.event(END).id for lease in ending}
-    events.claim_due(climate, "poller", limit=3)
-    assert {message.event_id for message in events.to_send(climate)} == {lease.event(START).id for lease in starting}
+    event_claims.claim_due(climate, "poller", limit=3)
+    assert {message.event_id for message in event_claims.to_send(climate)} == {
+        lease.event(START).id for lease in starting
+    }
 
 
 def test_projects_take_turns(climate: Climate, clock: Clock) -> None:
@@ -150,8 +152,8 @@ def test_projects_take_turns(climate: Climate, clock: Clock) -> None:
     order = Order("l", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), None, [hosts_wanted()])
     one = leases.create(climate, STRANGER, order)
     clock.forward(hours=1)
-    events.claim_due(climate, "poller", limit=2)
-    claimed = {message.event_id for message in events.to_send(climate)}
+    event_claims.claim_due(climate, "poller", limit=2)
+    claimed = {message.event_id for message in event_claims.to_send(climate)}
     assert one.event(START).id in claimed
     assert len(claimed & {lease.event(START).id for lease in many}) == 1
 
@@ -175,15 +177,15 @@ def test_nothing_is_claimed_of_a_lease_that_is_gone(climate: Climate, clock: Clo
     leases.delete(climate, MEMBER, lease.id)
     clock.forward(hours=9)
     assert claim(climate) == []
-    assert events.next_due(climate) is None
+    assert event_claims.next_due(climate) is None
     assert events.listed(climate, ADMIN, "UNDONE", 10) == []
 
 
 def test_the_poller_is_told_when_to_wake(climate: Climate, clock: Clock) -> None:
-    assert events.next_due(climate) is None
+    assert event_claims.next_due(climate) is None
     make(climate, clock, start=2)
     make(climate, clock, start=1)
-    assert events.next_due(climate) == timedelta(hours=1)
+    assert event_claims.next_due(climate) == timedelta(hours=1)
 
 
 def test_who_waits_for_a_host_is_told_when_it_comes_back(climate: Climate, clock: Clock, database_url: str) -> None:

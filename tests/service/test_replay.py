@@ -11,7 +11,7 @@ from climate.context import Climate
 from climate.domain.errors import KeyReused, NotFound
 from climate.domain.facts import EventClaimed
 from climate.domain.status import EventKind, LeaseStatus
-from climate.service import changes, chores, events, leases, mending, replay
+from climate.service import changes, chores, event_claims, leases, mending, replay
 from climate.service.changes import Changes
 from climate.service.leases import Order
 from climate.service.rebuild import rebuild
@@ -76,7 +76,7 @@ def test_leases_that_are_set_aside_run_again_when_the_rows_are_made_anew(
     lease = make(climate, clock, start=0)
     with engine.begin() as conn:
         conn.execute(text("UPDATE leases SET version = 0"))
-    assert events.claim(climate, "poller", Cursor()).count == 0
+    assert event_claims.claim(climate, "poller", Cursor()).count == 0
     assert [one.lease_id for one in mending.listed(climate)] == [lease.id]
     rebuild(climate)
     assert mending.listed(climate) == []

@@ -15,7 +15,19 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.limits import Limit
 from climate.domain.pools import Pool
-from climate.service import changes, events, hosts, leases, limits, maintenance, opening, placing, pools, power, replay
+from climate.service import (
+    changes,
+    event_claims,
+    hosts,
+    leases,
+    limits,
+    maintenance,
+    opening,
+    placing,
+    pools,
+    power,
+    replay,
+)
 from climate.service.changes import Changes
 from climate.service.power import Wiring
 from climate.store import journal, row_differences
@@ -72,7 +84,7 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
         lambda: make(climate, clock, hosts_wanted(1), storage_wanted(5), start=chance.choice([0, 1])),
         lambda: make(climate, clock, storage_wanted(5, on_end="keep"), start=0, hours=1),
         lambda: make(climate, clock, SHARED, start=chance.choice([0, 1])),
-        lambda: events.claim_due(climate, "poller"),
+        lambda: event_claims.claim_due(climate, "poller"),
         lambda: run_due(climate),
         lambda: clock.forward(minutes=chance.choice([5, 30, 61])),
         lambda: changes.update(climate, MEMBER, chance.choice(known()), Changes(name="ü")),
@@ -96,7 +108,7 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
 
     def claimed() -> None:
         make(climate, clock, hosts_wanted(1), storage_wanted(1), start=0)
-        events.claim_due(climate, "poller")
+        event_claims.claim_due(climate, "poller")
 
     for act in (*acts, *chance.choices(acts, k=20), *acts, claimed):
         with suppress(ClimateError):  # refused: nothing has changed

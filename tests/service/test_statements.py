@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 
 from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts
-from climate.service import events, hosts, lease_pools, leases
+from climate.service import event_claims, events, hosts, lease_pools, leases
 from climate.service.leases import Order
 from climate.store.leases import Listing
 from tests.api.compute.world import World, world
@@ -88,24 +88,24 @@ def test_no_pool_is_left_of_a_create_that_comes_to_nothing(there: World) -> None
 
 def test_claiming_and_sending(climate: Climate, clock: Clock, engine: Engine) -> None:
     make(climate, clock, start=0, hours=1)
-    one = cost(engine, lambda: (events.claim_due(climate, "poller"), events.to_send(climate)))
+    one = cost(engine, lambda: (event_claims.claim_due(climate, "poller"), event_claims.to_send(climate)))
     for place in range(12):
         make(climate, clock, hosts_wanted(2), start=2 + place, hours=0.5)
     clock.forward(hours=40)
-    assert cost(engine, lambda: (events.claim_due(climate, "poller"), events.to_send(climate))) == one
+    assert cost(engine, lambda: (event_claims.claim_due(climate, "poller"), event_claims.to_send(climate))) == one
 
 
 def test_rescuing(climate: Climate, clock: Clock, engine: Engine) -> None:
     def lose(count: int) -> int:
         for _ in range(count):
             make(climate, clock, start=0, hours=1)
-        events.claim_due(climate, "poller")
+        event_claims.claim_due(climate, "poller")
         climate.cloud.failures["lend"] = ZeroDivisionError()  # type: ignore[attr-defined]
-        for message in events.to_send(climate):
+        for message in event_claims.to_send(climate):
             with pytest.raises(ZeroDivisionError):
                 events.run(climate, message.event_id, message.token, "worker")
         clock.forward(seconds=30)
-        return cost(engine, lambda: events.rescue(climate, "poller"))
+        return cost(engine, lambda: event_claims.rescue(climate, "poller"))
 
     assert lose(5) - lose(1) == 4, "one for each claim that is settled, all else together"
 

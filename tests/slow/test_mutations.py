@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            ("climate/service/events.py", "in schedule.due(lease, now) if", "in lease.events if"),
+            ("climate/service/event_claims.py", "in schedule.due(lease, now) if", "in lease.events if"),
             (
                 "climate/store/due.py",
                 "key_share=True, skip_locked=True)",

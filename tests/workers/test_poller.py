@@ -15,7 +15,7 @@ from sqlalchemy import Engine, text
 from climate import bootstrap
 from climate.domain.errors import Unavailable
 from climate.domain.status import EventKind, EventStatus
-from climate.service import events, leases
+from climate.service import event_claims, leases
 from climate.service.leases import Order
 from climate.settings import Settings
 from climate.store import claims
@@ -255,16 +255,16 @@ def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
     with suppress(*BROKER_IS_AWAY):
         idle._look()
     assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
-    assert not events.rest(climate).is_quiet, "an event that is claimed is not left alone"
+    assert not event_claims.rest(climate).is_quiet, "an event that is claimed is not left alone"
 
 
 def test_a_poller_at_rest_wakes_for_what_is_due_before_it_would_look(idle: Poller) -> None:
     climate = idle.deployment.climate
     start = datetime.now(UTC) + timedelta(hours=1)
     leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=1), None, [hosts_wanted()]))
-    rest = events.rest(climate)
+    rest = event_claims.rest(climate)
     assert rest.is_quiet
     assert rest.wait is not None
     assert timedelta(minutes=30) < rest.wait <= timedelta(hours=1)
-    later = events.rest(replace(climate, now=lambda conn: start))
+    later = event_claims.rest(replace(climate, now=lambda conn: start))
     assert (later.is_quiet, later.wait) == (False, timedelta(hours=1))

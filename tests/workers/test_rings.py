@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.context import Climate
 from climate.domain.status import EventKind
-from climate.service import events
+from climate.service import event_claims
 from climate.store import claims
 from tests.conftest import Clock
 from tests.service.acts import make
@@ -54,7 +54,7 @@ def claimed(climate: Climate, clock: Clock) -> int:
     for _ in range(6):
         make(climate, clock, start=1)
     clock.forward(hours=1)
-    return events.claim_due(climate, "poller")
+    return event_claims.claim_due(climate, "poller")
 
 
 def test_while_no_worker_comes_each_event_has_one_message(clock: Clock, bell: Bell, rings: Rings, claimed: int) -> None:
@@ -113,10 +113,10 @@ def test_only_what_was_not_sent_is_taken_back(climate: Climate, bell: Bell, ring
 
 def test_what_was_never_sent_comes_before_what_nobody_answers(climate: Climate, clock: Clock, claimed: int) -> None:
     for _ in range(10):
-        events.to_send(climate)
+        event_claims.to_send(climate)
         clock.forward(seconds=40)
     new = make(climate, clock, start=0)
-    assert events.claim_due(climate, "poller") == 1
+    assert event_claims.claim_due(climate, "poller") == 1
     with climate.engine.begin() as conn:
         (first,) = claims.to_send(conn, clock.time, limit=1)
         rest = claims.to_send(conn, clock.time)

@@ -13,7 +13,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
-from climate.service import events, hosts
+from climate.service import event_claims, events, hosts
 from climate.settings import Settings
 from climate.store import care_tables, tables
 from tests.apps import app_of
@@ -120,8 +120,8 @@ def _changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 def run_due(climate: Climate) -> None:
     """What pollers and workers do."""
-    while events.claim_due(climate, "poller"):
-        for message in events.to_send(climate):
+    while event_claims.claim_due(climate, "poller"):
+        for message in event_claims.to_send(climate):
             events.run(climate, message.event_id, message.token, "worker")
 
 
