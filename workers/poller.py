@@ -177,7 +177,7 @@ class Poller:
         try:
             is_due = event_claims.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
         except DATABASE_IS_AWAY as error:
-            log.warning("queues are not filled: the database is away", error=type(error).__name__)
+            self._put_off("queues are not filled: the database is away", error)
             return
         if is_due:
             self.beat()

@@ -224,7 +224,7 @@ def test_jobs_go_on_when_the_clock_of_the_machine_is_set_back(database_url: str)
 
 def await_jobs(poller: Poller) -> set[str]:
     """The jobs of a poller that runs."""
-    names = {"beat", "services", "chores", "beats", "rounds", "zones"}
+    names = {"beat", "refill", "services", "chores", "beats", "rounds", "zones"}
     await_so(lambda: {job.id for job in poller.scheduler.get_jobs()} == names, SLOW, "the jobs of the poller")
     return names
 
