@@ -12,7 +12,8 @@ from climate.domain.lease import Event, Lease
 from climate.domain.status import EventKind
 from climate.service import event_claims, events, leases
 from climate.service.leases import Order
-from climate.store.claims import Message
+from climate.store import claims
+from climate.store.claims import Limits, Message
 from tests.conftest import ADMIN, MEMBER, Clock
 
 EXPIRE, SYNC, PREPARE, START, ADJUST, ADDITIONAL, BEFORE_END, CLOSE, END = EventKind
@@ -63,6 +64,16 @@ def claim(climate: Climate) -> list[Message]:
     """What a poller would send now."""
     event_claims.claim_due(climate, "poller")
     return event_claims.to_send(climate)
+
+
+def begin(climate: Climate) -> list[Message]:
+    """Claim what is due, and have workers begin it."""
+    messages = claim(climate)
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        for message in messages:
+            assert claims.start(conn, message, "worker", now, Limits(timedelta(minutes=1), timedelta(minutes=1)))
+    return messages
 
 
 def run(climate: Climate, message: Message, worker: str = "worker") -> None:

@@ -24,7 +24,20 @@ from climate.service import changes, hosts, leases, replay
 from climate.service.changes import Changes
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
-from tests.service.acts import ADJUST, END, START, claim, get, held, hosts_wanted, make, reservation, rows, run_due
+from tests.service.acts import (
+    ADJUST,
+    END,
+    START,
+    begin,
+    claim,
+    get,
+    held,
+    hosts_wanted,
+    make,
+    reservation,
+    rows,
+    run_due,
+)
 
 GPU: dict[str, Any] = {"resource_properties": '[">", "$gpu_count", "1"]'}
 
@@ -196,7 +209,7 @@ def test_ending_now(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
 
 def test_no_change_while_an_event_runs(climate: Climate, clock: Clock, engine: Engine) -> None:
     lease = make(climate, clock, start=0)
-    claim(climate)
+    begin(climate)
     before = rows(engine)
     for what in ({"end": lease.period.end + timedelta(hours=1)}, {"reservations": size(lease, 2)}, {"end_now": True}):
         clock.forward(seconds=1)

@@ -219,7 +219,7 @@ def test_a_lease_that_never_started_has_nothing_to_prolong(climate: Climate, clo
     clock.forward(minutes=9)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
-    assert told(engine) == []
+    assert told(engine) == ["lease.missed"]
 
 
 def test_grace_given_and_taken_while_the_lease_runs(climate: Climate, clock: Clock) -> None:

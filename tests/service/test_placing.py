@@ -363,4 +363,4 @@ def test_statements_do_not_grow_with_the_hosts(climate: Climate, engine: Engine)
     ]
     assert there[0] == there[1]
     assert back[0] == back[1]
-    assert max(*there, *back) <= 18
+    assert max(*there, *back) <= 19

@@ -5,7 +5,7 @@ import pytest
 from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.pools import Pool
-from climate.service import failing, replay
+from climate.service import failing, rebuild, replay
 from climate.service.placing import Order, move
 from climate.store import codec, places
 from tests.conftest import ADMIN, Clock
@@ -81,7 +81,7 @@ def test_the_cause_is_kept_in_the_fact_and_the_row(climate: Climate, clock: Cloc
     with climate.engine.begin() as conn:
         conn.exec_driver_sql("UPDATE hosts SET pool_cause = 'not_cleaned' WHERE id = 1")
     assert ["cause" in one.what for one in replay.differences(climate)] == [True]
-    replay.rebuild(climate)
+    assert rebuild.rebuild(climate).left == ()
     assert place(climate, 1).cause == "declared_well"
     pass_time(climate, clock, seconds=climate.settings.failed_after)
     assert place(climate, 1).pool is Pool.RESERVATION

@@ -12,7 +12,7 @@ from climate.domain.pools import Pool
 from climate.service import failing, hosts, leases, reallocating, replay
 from climate.service.reallocating import Order
 from tests.conftest import ADMIN, MEMBER, Clock
-from tests.service.acts import claim, get, held, hosts_wanted, make, reservation, rows, run_due
+from tests.service.acts import begin, get, held, hosts_wanted, make, reservation, rows, run_due
 from tests.service.rooms import servers, slots
 from tests.service.rounds import place, pool_of
 
@@ -138,7 +138,7 @@ def test_what_is_refused(climate: Climate, clock: Clock) -> None:
         with pytest.raises(Conflict, match="already"):
             reallocating.reallocate(climate, ADMIN, Order(old, lease_id=lease.id, to=str(same)))
     clock.forward(hours=1)
-    claim(climate)
+    begin(climate)
     with pytest.raises(Busy):
         reallocating.reallocate(climate, ADMIN, Order(old, lease_id=lease.id, to=str(free)))
     assert pool_of(climate, free) == {FREEPOOL}

@@ -62,6 +62,7 @@ ANY = {
 }
 """A value for a column that has none."""
 WORDS = (
+    "declared_well",
     *("UNDONE", "DONE", "ERROR", "held", "active", "released", "planned", "done"),
     *("cleaning", "multi-tenant", "failed"),
 )
