@@ -18,6 +18,7 @@ from climate.compute.errors import VirtError
 from climate.embedded.errors import StoreError
 from climate.embedded.postgres import _url
 from climate.identity import clouds, keys, start
+from climate.runner import first
 from climate.settings import SettingError, Settings
 
 Read = Callable[[Path], object]
@@ -150,3 +151,13 @@ def test_where_no_key_is_left_that_can_be_used_the_old_ones_open_nothing(tmp_pat
     (tmp_path / "token-000001.key").unlink()
     with pytest.raises(SettingError, match=r"token-000002\.key cannot be used"):
         ring.fernet(look_now=True)
+
+
+def test_the_first_start_tells_of_a_file_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "keys" / "token-000001.key").mkdir(parents=True)
+    environ = {"CLIMATE_HOME": str(tmp_path), "CLIMATE_DATABASE_URL": "postgresql://127.0.0.1:1/none"}
+    assert first.main([], environ) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert "token-000001.key" in said
+    assert said.count("\n") == 1
