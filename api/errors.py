@@ -27,7 +27,6 @@ STATUS: Mapping[type[Exception], int] = {
     errors.TooManyRequests: 429,
     errors.Unavailable: 503,
     errors.DiskFull: 507,
-    errors.DiskFull: 507,
     ParseException: 400,
 }
 """An error's status is that of its nearest ancestor; ParseException is the web server's, of a body in wrong pieces."""

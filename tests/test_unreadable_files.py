@@ -2,9 +2,12 @@
 
 import os
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet, InvalidToken
+from structlog.testing import capture_logs
 
 from climate import policy_file
 from climate.cli.clouds import find
@@ -15,6 +18,7 @@ from climate.compute.errors import VirtError
 from climate.embedded.errors import StoreError
 from climate.embedded.postgres import _url
 from climate.identity import clouds, keys, start
+from climate.runner import first
 from climate.settings import SettingError, Settings
 
 Read = Callable[[Path], object]
@@ -120,3 +124,40 @@ def test_a_folder_of_keys_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("a file")
     with pytest.raises(SettingError, match=r"no key can be written in .*keys: File exists; CLIMATE_HOME has to be"):
         keys.KeyRing(tmp_path / "keys").fernet()
+
+
+def test_a_spoiled_key_keeps_no_other_key_from_coming_or_going(tmp_path: Path) -> None:
+    moments = count(0.0, 2.0)
+    ring = keys.KeyRing(tmp_path, lambda: next(moments))  # each call looks again
+    compromised = ring.fernet().encrypt(b"x")
+    (tmp_path / "token-000003.key").write_bytes(b"spoiled")
+    (tmp_path / "token-000002.key").write_bytes(Fernet.generate_key())
+    (tmp_path / "token-000001.key").unlink()
+    with capture_logs() as said:
+        for _ in range(3):
+            with pytest.raises(InvalidToken):
+                ring.fernet().decrypt(compromised)
+    assert [one["event"] for one in said] == ["a key is not used"]
+    assert "token-000003.key" in said[0]["reason"]
+    assert Fernet((tmp_path / "token-000002.key").read_bytes()).decrypt(ring.fernet().encrypt(b"y")) == b"y"
+    (tmp_path / "token-000003.key").write_bytes(Fernet.generate_key())
+    assert Fernet((tmp_path / "token-000003.key").read_bytes()).decrypt(ring.fernet().encrypt(b"z")) == b"z"
+
+
+def test_where_no_key_is_left_that_can_be_used_the_old_ones_open_nothing(tmp_path: Path) -> None:
+    ring = keys.KeyRing(tmp_path)
+    ring.fernet()
+    (tmp_path / "token-000002.key").write_bytes(b"spoiled")
+    (tmp_path / "token-000001.key").unlink()
+    with pytest.raises(SettingError, match=r"token-000002\.key cannot be used"):
+        ring.fernet(look_now=True)
+
+
+def test_the_first_start_tells_of_a_file_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "keys" / "token-000001.key").mkdir(parents=True)
+    environ = {"CLIMATE_HOME": str(tmp_path), "CLIMATE_DATABASE_URL": "postgresql://127.0.0.1:1/none"}
+    assert first.main([], environ) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert "token-000001.key" in said
+    assert said.count("\n") == 1

@@ -2,7 +2,7 @@
 
 from api.compute import asked
 from api.current import caller, climate, deployment
-from climate.compute import operations
+from climate.compute import asking, operations
 from climate.compute.errors import Conflict
 from climate.compute.server import RESERVED
 from climate.domain.status import EventKind
@@ -20,7 +20,11 @@ def explained(server_id: str, refusal: Conflict) -> Conflict:
 
 
 def give_up(server_id: str) -> None:
-    """End the lease of a server that sleeps, before the server is deleted; Busy while the server is being woken."""
+    """End the lease of a server that sleeps, before the server is deleted.
+
+    Raises Conflict where the server is locked against the caller, and Busy while it is being woken.
+    """
     server = operations.get(deployment().compute, asked.path_id(server_id), asked.own_project())
     if server.status == RESERVED:
+        asking.check_lock(server, asked.own_project())  # before the lease ends: that is committed by itself
         boot.give_up(climate(), caller(), server.id)

@@ -35,7 +35,7 @@ def readyz() -> tuple[dict[str, Any], int]:
     if checks[0].ok:
         checks += service_health.checks(deployment().compute)
     settings = climate().settings
-    told = {check.name: {"ok": check.ok, "detail": check.detail} for check in checks}
+    told = {check.name: {"ok": check.ok, "warns": check.warns, "detail": check.detail} for check in checks}
     if health.missing(checks, settings):
         return {"status": "not ready", "checks": told}, 503
     return {"status": "ready" if all(check.ok for check in checks) else "degraded", "checks": told}, 200

@@ -13,7 +13,7 @@ import structlog
 from climate.compute import asking, evacuating, live_migrating, migrating, resizing
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
-from climate.compute.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE
+from climate.compute.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE, Server
 from climate.compute.store import live_steps
 from climate.compute.store import migrations as rows
 from climate.compute.virt.kinds import LIVE_DRIVERS
@@ -51,14 +51,15 @@ def move(compute: Compute, server_id: str, node: str, token: int) -> None:
     """Have a server leave a node; nothing to do where it is on another one, or on its way.
 
     Raises NotFound, StaleToken, Busy, Conflict, BadRequest, and NoValidHost where
-    there is no other node for it: then nothing has changed.
+    there is no other node for it: then nothing has changed.  Conflict also where a
+    user has still to confirm or revert a move of the server.
     """
     server = asking.get(compute, server_id)
     if server.node != node or server.task in (MIGRATE, LIVE_MIGRATE):
         return
     asking.fence(compute, server_id, token)
     if server.status == VERIFY_RESIZE and not server.busy:
-        resizing.confirm(compute, server_id, by=_by())
+        _confirm(compute, server)
     with reading(compute.engine) as conn:
         runs_on = live_steps.driver_of(conn, server.node_id or 0) in LIVE_DRIVERS
     if runs_on and server.status in (ACTIVE, PAUSED):
@@ -77,6 +78,15 @@ def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
         return
     asking.fence(compute, server_id, token)
     evacuating.evacuate(compute, server_id, by=_by())
+
+
+def _confirm(compute: Compute, server: Server) -> None:
+    """Confirm a move that nobody asked for; Conflict for one that a user may still want to revert."""
+    with reading(compute.engine) as conn:
+        last = rows.get(conn, server.migration_id) if server.migration_id is not None else None
+    if last is None or last.user_id != USER:
+        raise Conflict(f"Cannot move instance {server.id} away: its user has to confirm or revert its resize first")
+    resizing.confirm(compute, server.id, by=_by())
 
 
 def _is_moved(compute: Compute, server_id: str) -> bool:

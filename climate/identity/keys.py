@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import Lock
@@ -39,6 +39,9 @@ class KeyRing:
         self._names: tuple[str, ...] = ()
         self._looked = float("-inf")
         self._fernet: MultiFernet | None = None
+        self._keys: dict[str, Fernet] = {}
+        self._refused: dict[str, str] = {}
+        """File that cannot be used -> why; logged when it changes."""
 
     def fernet(self, *, look_now: bool = False) -> MultiFernet:
         """Seals with the newest key, opens with all; makes the first key when there is none."""
@@ -62,17 +65,31 @@ class KeyRing:
         if not names:
             self._make(1)
             names = self._listing()
-        if present is not None and names == self._names:
+        if present is not None and names == self._names and not self._refused:
             return present
-        try:
-            fernet = MultiFernet([_key(self._folder / name) for name in names])
-        except SettingError as error:
-            if present is None:
-                raise
-            log.error("a key is not used", reason=str(error))
-            return present
+        self._read(names, strict=present is None)
         self._names = names
-        return fernet
+        return MultiFernet([self._keys[name] for name in names if name in self._keys])
+
+    def _read(self, names: Sequence[str], *, strict: bool) -> None:
+        """Know the keys in these files and no others; SettingError where none can be used, or with `strict` not all.
+
+        A file that was spoiled after it was read still counts as the key that was in it.
+        """
+        keys, refused = {}, {}
+        for name in names:
+            try:
+                keys[name] = _key(self._folder / name)
+            except SettingError as error:
+                refused[name] = str(error)
+                if name in self._keys:
+                    keys[name] = self._keys[name]
+        if refused and (strict or not keys):
+            raise SettingError(next(iter(refused.values())))
+        for name, reason in refused.items():
+            if self._refused.get(name) != reason:
+                log.error("a key is not used", reason=reason)
+        self._keys, self._refused = keys, refused
 
     def _listing(self) -> tuple[str, ...]:
         names = (path.name for path in self._folder.glob(f"{self._name}-*.key"))

@@ -6,13 +6,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-from climate.settings import Settings
+from climate.settings import SettingError, Settings
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Have the composition root prepare identity, clouds.yaml and, with --demo, a small cloud to play with."""
-    if find_spec("climate.bootstrap"):
+    """Have the composition root prepare identity, clouds.yaml and, with --demo, a small cloud to play with.
+
+    Return 2, with the reason in one line on stderr, for a setting or a file that cannot be used.
+    """
+    if not find_spec("climate.bootstrap"):
+        return 0
+    try:
         importlib.import_module("climate.bootstrap").prepare(Settings.from_env(environ), demo="--demo" in arguments)
+    except (SettingError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
     return 0
 
 

@@ -12,6 +12,9 @@ from climate.domain.status import MISSED, EventKind
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
+UNTRIED = "climate did not run in that time, or had no worker for it"
+"""Why a start was missed that was never put back for a reason of its own."""
+
 FATE = {
     OnEnd.TERMINATE: "its servers are deleted",
     OnEnd.RECYCLE: "its servers go on until their hosts are needed, and nothing new can be booted there",
@@ -54,7 +57,8 @@ def of_start(turn: Turn) -> Iterator[Notice]:
     if start.outcome != MISSED or turn.before.event(EventKind.START).outcome == MISSED:
         return
     period = f"from {_said(lease.period.start)} to {_said(lease.period.end)}"
-    why = "climate did not run in that time, or had no worker for it"
+    refused = turn.before.event(EventKind.START).reason
+    why = f"it could not be started: {refused}" if refused else UNTRIED
     body = {"start_date": lease.period.start.isoformat(), "reason": why}
     yield _notice(lease, "lease.missed", f"Lease {lease.name} was never started: it was {period}, and {why}", body)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.care_tables import beats
@@ -12,8 +12,14 @@ from climate.store.portions import drop
 
 FORGOTTEN = timedelta(hours=1)
 
+ROLE_FORGOTTEN = timedelta(days=7)
+"""After this long not even the last sign of life of a role is kept: nothing has that role any more."""
+
 QUEUE = "queue:"
 """Roles of workers begin with it; the name of a queue that the worker reads follows."""
+
+HOST_QUEUES = ("queue:compute.", "queue:network.")
+"""Roles of one host begin with these.  The tables of services know since when such a host is silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,11 @@ def by_queue(conn: Connection, alive_since: datetime) -> dict[str, QueueBeat]:
 def forget_old(conn: Connection, now: datetime) -> int:
     """Delete a portion of the processes that were not heard of for long; how many.
 
-    The last sign of life of each role stays: it says since when there is none.
+    The last sign of life of each role stays for a week: it says since when there is none.  That of a queue of one
+    host goes with the others: the host may be gone for good.
     """
     later = beats.alias("later")
     is_outlived = exists().where(later.c.role == beats.c.role, later.c.at > beats.c.at)
-    return drop(conn, beats, (beats.c.at < now - FORGOTTEN) & is_outlived)
+    of_host = [beats.c.role.startswith(prefix, autoescape=True) for prefix in HOST_QUEUES]
+    is_needless = or_(is_outlived, *of_host, beats.c.at < now - ROLE_FORGOTTEN)
+    return drop(conn, beats, (beats.c.at < now - FORGOTTEN) & is_needless)

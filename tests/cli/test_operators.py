@@ -110,3 +110,14 @@ def test_the_doctor_finds_the_port_of_the_stack_that_runs(cli: Cli, environ: dic
     assert web().startswith("http://127.0.0.1:1 ")
     (home / "lock").write_text(f"{os.getpid()} {started_at(os.getpid())}\n")
     assert web().startswith(f"{wire.url}: ")
+
+
+def test_the_doctor_passes_on_warnings_of_the_web_process(cli: Cli, environ: dict[str, str], wire: Wire) -> None:
+    environ["CLIMATE_PUBLIC_URL"] = wire.url
+    silent = {"ok": True, "warns": True, "detail": "1 of 2 compute services are silent"}
+    polled = {"ok": True, "detail": "polled"}
+    wire.answers = [(200, {"status": "ready", "checks": {"compute": silent, "zones": polled}}, {})]
+    found = {one["check"]: (one["is"], one["says"]) for one in cli("doctor", "-f", "json").data}
+    assert found["compute"] == ("fair", silent["detail"])
+    assert found["zones"] == ("good", polled["detail"])
+    assert found["web"][0] == "good"

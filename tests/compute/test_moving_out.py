@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from climate.compute import asking, lending, migrating, moving_out
-from climate.compute.errors import Busy, NoValidHost, StaleToken
+from climate.compute.errors import Busy, Conflict, NoValidHost, StaleToken
 from climate.compute.host import FREEPOOL
 from climate.compute.server import ACTIVE, PAUSE, VERIFY_RESIZE, Server
 from tests.compute.place import Place
@@ -92,3 +92,26 @@ def test_one_that_is_asked_to_leave_is_confirmed_elsewhere(here: Place) -> None:
     assert here.drift() == []
     with pytest.raises(StaleToken):
         moving_out.move(here.compute, server.id, "n2", 1)
+
+
+@pytest.mark.parametrize("by", [{"project_id": "demo", "user_id": "dora", "request_id": "req-1"}, None])
+def test_one_that_may_still_be_reverted_stays(here: Place, by: dict[str, str] | None) -> None:
+    (server,) = on_n1(here, 1)
+    migrating.migrate(here.compute, server.id, by=by)
+    here.settle()
+    waiting = here.look(server.id)
+    assert (waiting.status, waiting.node) == (VERIFY_RESIZE, "n2")
+    with pytest.raises(Conflict, match="confirm or revert"):
+        moving_out.move(here.compute, server.id, "n2", 2)
+    here.settle()
+    assert here.look(server.id) == waiting
+
+
+def test_one_that_has_just_been_moved_by_nobody_is_moved_on(here: Place) -> None:
+    (server,) = on_n1(here, 1)
+    moving_out.move(here.compute, server.id, "n1", 2)
+    here.settle()
+    assert here.look(server.id).status == VERIFY_RESIZE
+    moving_out.move(here.compute, server.id, "n2", 2)
+    here.settle()
+    assert here.look(server.id).node == "n1"

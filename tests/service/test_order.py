@@ -6,7 +6,7 @@ import psycopg
 from sqlalchemy import Engine, text
 
 from climate import bootstrap
-from climate.cloud import Refused
+from climate.cloud import CloudError, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import DONE, ERROR, UNDONE, LeaseStatus
@@ -56,6 +56,22 @@ def test_the_owner_of_a_lease_that_was_missed_is_told_once(climate: Climate, clo
         "Lease l was never started: it was from 2030-01-01 13:00:00 UTC to 2030-01-01 15:00:00 UTC, "
         "and climate did not run in that time, or had no worker for it"
     )
+
+
+def test_the_owner_of_a_lease_whose_start_was_refused_to_its_end_is_told_why(
+    climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine
+) -> None:
+    lease = make(climate, clock, start=0)
+    cloud.failures["lend"] = CloudError("the cloud is away")
+    run_due(climate)
+    assert get(climate, lease).event(START).status is UNDONE
+    clock.forward(hours=5)
+    run_due(climate)
+    assert get(climate, lease).event(START).outcome == "MISSED"
+    with engine.connect() as conn:
+        told = conn.execute(text("SELECT message, body FROM notices WHERE kind = 'lease.missed'")).one()
+    assert told.body["reason"] == "it could not be started: the cloud is away"
+    assert told.message.endswith(f", and {told.body['reason']}")
 
 
 def test_the_end_runs_after_a_failed_start_as_well(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -52,11 +52,40 @@ def test_what_cannot_be_forgotten_keeps_nothing_else(climate: Climate, engine: E
     assert (_left(engine, "idempotency_keys"), _left(engine, "notices")) == (0, 0)
 
 
-def test_the_last_sign_of_life_of_a_role_is_kept(climate: Climate, engine: Engine) -> None:
+def _heard_of(climate: Climate, engine: Engine, *beats: tuple[str, str, float]) -> None:
+    """Signs of life: (role, process, hours ago)."""
+    past = text("INSERT INTO beats VALUES (:role, :process, :now - make_interval(secs => 3600 * :hours))")
     with engine.begin() as conn:
-        for process, hours in (("w1", 30), ("w2", 20)):
-            past = text("INSERT INTO beats VALUES ('queue:events', :process, :now - make_interval(hours => :hours))")
-            conn.execute(past, {"process": process, "now": climate.now(conn), "hours": hours})
-    chores.tidy(climate)
+        now = climate.now(conn)
+        for role, process, hours in beats:
+            conn.execute(past, {"role": role, "process": process, "now": now, "hours": hours})
+
+
+def _processes(engine: Engine) -> list[str]:
     with engine.connect() as conn:
-        assert conn.execute(text("SELECT process FROM beats")).scalars().all() == ["w2"]
+        return list(conn.execute(text("SELECT process FROM beats ORDER BY process")).scalars())
+
+
+def test_the_last_sign_of_life_of_a_role_is_kept(climate: Climate, engine: Engine) -> None:
+    _heard_of(climate, engine, ("queue:events", "w1", 30), ("queue:events", "w2", 20))
+    chores.tidy(climate)
+    assert _processes(engine) == ["w2"]
+
+
+def test_queues_of_hosts_that_are_gone_are_forgotten(climate: Climate, engine: Engine) -> None:
+    _heard_of(
+        climate,
+        engine,
+        ("queue:compute.gone", "w1", 2),
+        ("queue:network.gone", "w2", 2),
+        ("queue:compute.here", "w3", 0.5),
+        ("queue:compute", "w4", 2),
+    )
+    chores.tidy(climate)
+    assert _processes(engine) == ["w3", "w4"]
+
+
+def test_a_role_is_forgotten_after_a_week(climate: Climate, engine: Engine) -> None:
+    _heard_of(climate, engine, ("queue:old", "w1", 7 * 24 + 1), ("poller", "w2", 7 * 24 - 1))
+    chores.tidy(climate)
+    assert _processes(engine) == ["w2"]

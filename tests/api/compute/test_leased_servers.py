@@ -73,6 +73,17 @@ def test_a_sleeping_server_that_its_user_deletes_takes_its_lease_along(there: Wo
     assert Person(there.app, "admin").get("/reservation/v1/events?status=ERROR")["events"] == []
 
 
+def test_a_sleeping_server_that_is_locked_keeps_its_lease(there: World, member: Person) -> None:
+    server_id = member.booted({"reserved": "True", "lease_params": f'{{"name": "nap", "end": "{hours_away(2)}"}}'})
+    there.here.settle()
+    before = member.get("/reservation/v1/leases")["leases"][0]
+    assert member.act(server_id, "lock").status_code == 202
+    assert "is locked" in message(member("DELETE", f"{SERVERS}/{server_id}"), 409, "conflictingRequest")
+    assert member.get("/reservation/v1/leases")["leases"] == [before]
+    there.at_once("start_lease")
+    assert member.status(server_id) == "ACTIVE"
+
+
 def test_a_sleeping_server_needs_room_now(there: World, member: Person) -> None:
     params = f'{{"end": "{hours_away(2)}"}}'
     answer = member.boot({"reserved": True, "lease_params": params}, flavorRef="5")

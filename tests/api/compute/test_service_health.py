@@ -20,11 +20,11 @@ def test_silent_services_of_the_cloud_are_told_with_the_moment(there: World) -> 
                 """)
                 conn.execute(heard, {"host": host, "ago": ago})
         found = Person(there.app, "admin")("GET", "/readyz").json["checks"]["compute"]
-        seen.append((found["ok"], re.sub(r"since \S+Z", "since T", found["detail"])))
+        seen.append((found["ok"], found["warns"], re.sub(r"since \S+Z", "since T", found["detail"])))
     assert seen == [
-        (True, "2 heard of"),
-        (True, "1 of 2 compute services are silent, one since T: see `climate service list`"),
-        (False, "no compute service is heard of since T: start `climate worker` on its machine"),
+        (True, False, "2 heard of"),
+        (True, True, "1 of 2 compute services are silent, one since T: see `climate service list`"),
+        (False, False, "no compute service is heard of since T: start `climate worker` on its machine"),
     ]
 
 
