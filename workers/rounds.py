@@ -117,6 +117,8 @@ class RoundLock:
             began = time.monotonic()
             try:
                 with self.engine.begin() as conn:
+                    if self._over.is_set():  # given back while this thread waited for a connection
+                        return
                     kept = round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
             except failures.ERRORS as error:
                 log.warning("no heartbeat of the rounds", lock=self.name, error=type(error).__name__)
