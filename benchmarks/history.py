@@ -173,7 +173,7 @@ _ROUNDS: Sequence[Callable[[Climate], object]] = (
     chores.tidy,
     event_claims.to_send,
     event_claims.next_due,
-    event_claims.unbegun,
+    event_claims.rung_unbegun,
 )
 
 

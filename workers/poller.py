@@ -139,6 +139,7 @@ class Poller:
         rest = event_claims.rest(climate)
         is_quiet = rest.is_quiet and not self.rings.is_cut_off
         if is_quiet:  # as if it had claimed nothing, for one statement instead of a dozen
+            self.cursor.full = frozenset()
             self._show_life(caught_up=True)
         else:
             self._claim_all()
@@ -158,7 +159,8 @@ class Poller:
             ahead = climate.settings.claims_ahead
             claimed = event_claims.claim(climate, self.name, self.cursor, alive=self._live, ahead=ahead)
             self._live()
-            self._show_life(caught_up=not claimed.more)  # before it rings: a broker that is away is another's trouble
+            # A full queue waits for workers.  Before it rings: a broker that is away is another's trouble.
+            self._show_life(caught_up=not claimed.more or bool(claimed.full))
             self.rings.ring(self._live)
             if not claimed.more:
                 break

@@ -60,6 +60,6 @@ class Rings:
         again = {message.queue for message in messages if message.sent > 1}
         if not again:
             return messages
-        unbegun = Counter(event_claims.unbegun(self.climate))
+        unbegun = Counter(event_claims.rung_unbegun(self.climate))
         full = {queue for queue in again if self.waiting(queue) >= unbegun[queue]}
         return [message for message in messages if message.sent <= 1 or message.queue not in full]

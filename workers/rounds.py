@@ -10,7 +10,7 @@ from datetime import timedelta
 from threading import Event, Thread
 
 import structlog
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from climate.cloud import CloudError
 from climate.context import Climate
@@ -117,7 +117,8 @@ class RoundLock:
             began = time.monotonic()
             try:
                 with self.engine.begin() as conn:
-                    kept = round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
+                    # It may have been given back while this thread waited for a connection.
+                    kept = self._over.is_set() or self._renewed(conn, token)
             except failures.ERRORS as error:
                 log.warning("no heartbeat of the rounds", lock=self.name, error=type(error).__name__)
                 continue
@@ -125,6 +126,9 @@ class RoundLock:
                 self.token = None
                 return
             self._last = began
+
+    def _renewed(self, conn: Connection, token: int) -> bool:
+        return round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
 
     def give_back(self) -> None:
         """Let others have the lock, unless they have it already."""

@@ -20,7 +20,7 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
 from climate.domain.schedule import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS, AdditionalEvent
 from climate.domain.status import EventKind, EventStatus, LeaseStatus, ReservationStatus
-from climate.service import leases
+from climate.service import leases, unbegun_claims
 from climate.service.dates import read as read_date
 from climate.service.leases import Order
 from climate.service.unit import work
@@ -100,8 +100,8 @@ def reserve(
 def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
     """End the lease of a server that sleeps and is to be deleted, or its reservation where the lease has others.
 
-    Returns the lease as it is then; None where no lease waits to wake the server.  Busy while one of its events is
-    in progress.
+    Returns the lease as it is then; None where no lease waits to wake the server.  Busy while a worker is at one of
+    its events.
     """
     lease = leases.of_resource(climate, server_id)
     if lease is None or lease.gone or lease.deleting or lease.event(EventKind.START).carried_out:
@@ -113,11 +113,14 @@ def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
 
     def act(conn: Connection, patient: bool) -> Lease:
         present = stored.get(conn, lease.id, project_id=leases.scope(caller), lock=True)
-        schedule.refuse_while_running(present)
         now = climate.now(conn)
+        present = unbegun_claims.take_back(conn, caller, present, now)
+        schedule.refuse_while_running(present)
         own = next(r for r in present.reservations if r.resource_id == server_id)
         spec = {**own.spec, GIVEN_UP: True}
-        return stored.record(conn, caller, present, ReservationChanged(now, own.id, spec, own.holds))
+        present = stored.record(conn, caller, present, ReservationChanged(now, own.id, spec, own.holds))
+        leases.wake_if_soon(climate, conn, present, now)
+        return present
 
     return work(climate, act)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -22,7 +23,7 @@ from climate.domain.status import EventKind
 from climate.service import mending, notices, telling
 from climate.service.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.store import claims, due, leases, queue_room
-from climate.store.claims import Message, Rest
+from climate.store.claims import Message, Rest, Stranded
 from climate.store.due import BEGINNING, Cursor, Due
 from climate.store.leases import Change
 from climate.store.queue_room import ANY_NUMBER
@@ -47,6 +48,9 @@ class Claimed:
     """Whether there is more that is due and was not looked at."""
     full: frozenset[str] = frozenset()
     """Queues for which no more may be claimed before workers have begun some of what they have."""
+
+
+_Held = TypeVar("_Held", Due, Stranded)
 
 
 def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
@@ -120,7 +124,7 @@ def has_room(climate: Climate, cursor: Cursor, ahead: int) -> bool:
         return bool(cursor.full - queue_room.rooms(conn, ahead, cursor.full, {}).closed)
 
 
-def _no_more_than(locked: Sequence[Due], holds: int) -> Sequence[Due]:
+def _no_more_than(locked: Sequence[_Held], holds: int) -> Sequence[_Held]:
     """The first ones that have so many hosts together; the first one in any case."""
     sums = list(accumulate(one.holds for one in locked))
     return locked[: max(1, bisect_right(sums, holds))]
@@ -180,19 +184,20 @@ def ring_again(climate: Climate) -> None:
         claims.ring_again(conn)
 
 
-def unbegun(climate: Climate) -> dict[str, int]:
+def rung_unbegun(climate: Climate) -> dict[str, int]:
     """Return for each queue how many events were rung for and not begun."""
     with reading(climate.engine) as conn:
-        return claims.unbegun(conn)
+        return claims.rung_unbegun(conn)
 
 
-def rescue(climate: Climate, by: str) -> int:
+def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:
     """Put back what a worker began and did not finish in its time; how many that were.
 
     A share that no worker of its type has begun when its lease is over is given up: the end must not wait for it.
+    The leases have no more than so many hosts together, or are one.
     """
     try:
-        return _rescue(climate, by, RESCUED)
+        return _rescue(climate, by, RESCUED, holds)
     except Exception as error:
         if not mending.is_its_own(error):
             raise
@@ -207,7 +212,7 @@ def _rescue_singly(climate: Climate, by: str) -> int:
     count = 0
     for one in stranded:
         try:
-            count += _rescue(climate, by, 1, one.event_id)
+            count += _rescue(climate, by, 1, HOLDS, one.event_id)
         except Exception as error:
             if not mending.is_its_own(error):
                 raise
@@ -215,10 +220,10 @@ def _rescue_singly(climate: Climate, by: str) -> int:
     return count
 
 
-def _rescue(climate: Climate, by: str, limit: int, event_id: UUID | None = None) -> int:
+def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | None = None) -> int:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        stranded = claims.stranded(conn, now, limit, event_id)
+        stranded = _no_more_than(claims.stranded(conn, now, limit, event_id), holds)
         if not stranded:
             return 0
         found = leases.get_many(conn, [one.lease_id for one in stranded])

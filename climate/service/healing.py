@@ -89,7 +89,7 @@ def _tried(climate: Climate, found: list[UUID], awaited: frozenset[int], why: st
     """Try to heal each of the leases, and note how that went; the ids of those that were healed."""
     outcomes = {lease_id: _healed(climate, lease_id, awaited, why) for lease_id in found}
     healed = [lease_id for lease_id, is_healed in outcomes.items() if is_healed]
-    in_vain = [lease_id for lease_id, is_healed in outcomes.items() if is_healed is False]
+    in_vain = [lease_id for lease_id, is_healed in outcomes.items() if not is_healed]
     if healed or in_vain:
         work(climate, lambda conn, patient: healing_waits.note(conn, climate.now(conn), healed, in_vain))
     return healed

@@ -79,11 +79,11 @@ def tend(climate: Climate) -> int:
     """Put right what the cloud has otherwise than the books say; how many pools were made, changed or dropped.
 
     The cloud is read before the books: a reservation that is made meanwhile has
-    its pool promised twice, which does no harm.
+    its pool promised twice, which does no harm.  Only notes that are older than the look at the books are forgotten.
     """
     seen = climate.cloud.lease_pools()
     types = [name for name in climate.plugins if _describe(climate, name)]
-    wanted = work(climate, lambda conn, patient: lease_pools.wanted(conn, types))
+    noted, wanted = work(climate, lambda conn, patient: (lease_pools.noted(conn), lease_pools.wanted(conn, types)))
     lacking = {one.id: wish for one in wanted if (wish := _lacks(climate, one, seen.get(str(one.id))))}
     made = _promised(climate, lacking)
     known = {str(one.id) for one in wanted}
@@ -91,13 +91,13 @@ def tend(climate: Climate) -> int:
     dropped = [name for name in strays if _forget(climate, name)]
     there = {one.id: pool.id for one in wanted if (pool := seen.get(str(one.id)))} | made
     news = {one.id: there[one.id] for one in wanted if one.id in there and there[one.id] != one.aggregate_id}
-    work(climate, lambda conn, patient: _note(conn, news, set(there)))
+    work(climate, lambda conn, patient: _note(conn, news, noted - there.keys()))
     return len(made) + len(dropped)
 
 
-def _note(conn: Connection, news: Mapping[UUID, int], there: set[UUID]) -> None:
+def _note(conn: Connection, news: Mapping[UUID, int], stale: set[UUID]) -> None:
     lease_pools.note(conn, news)
-    lease_pools.keep_only(conn, there)
+    lease_pools.forget(conn, stale)
 
 
 def _lacks(climate: Climate, one: Wanted, seen: LeasePool | None) -> Mapping[str, str] | None:

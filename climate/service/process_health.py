@@ -20,7 +20,7 @@ LONGEST_WAIT = 60.0
 POLLER = "poller"
 """Role of a process that has claimed what is due, or found nothing."""
 CAUGHT_UP = "caught-up"
-"""Role of a process that has looked at all that is due: what is left waits for something else."""
+"""Role of a process that has looked at all that is due, or filled a queue: what is left waits for something else."""
 CELLS = "cells"
 
 CELLS_BEAT = 45.0

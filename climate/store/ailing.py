@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, Connection, Select, and_, case, func, null, or_, select, text
+from sqlalchemy import Boolean, ColumnElement, Connection, Select, and_, case, exists, func, null, or_, select, text
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.period import Period
@@ -25,7 +25,8 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
     """Leases that run, or are to start by then, and lack something: the earliest first.
 
     They hold a host that has failed, was taken out or away, or is worked on
-    when they need it, or were told that something is missing.
+    when they need it, or were told that something is missing.  Leases with an event in progress are left out:
+    nothing can be done for them until it has ended.
     """
     start, end = events.alias("s"), events.alias("e")
     concerned = _lacking().union(_held_badly(now)).subquery("concerned")
@@ -37,12 +38,18 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
         .join(start, and_(start.c.lease_id == leases.c.id, start.c.kind == EventKind.START))
         .join(end, and_(end.c.lease_id == leases.c.id, end.c.kind == EventKind.END))
         .where(~leases.c.gone, ~leases.c.deleting, leases.c.end_date > now)
-        .where(has(end.c.status, "UNDONE"), end.c.token == 0)
+        .where(has(end.c.status, "UNDONE"), end.c.token == 0, ~in_progress())
         .where(or_(has(start.c.status, "DONE"), and_(has(start.c.status, "UNDONE"), soon)))
         .where(or_(concerned.c.later.is_(None), has(start.c.status, "DONE"), ~concerned.c.later))
         .order_by(leases.c.start_date, leases.c.id)
     )
     return list(dict.fromkeys(conn.scalars(query)))
+
+
+def in_progress() -> ColumnElement[bool]:
+    """The lease of the outer query has an event in progress."""
+    running = events.alias("running")
+    return exists().where(running.c.lease_id == leases.c.id, has(running.c.status, "IN_PROGRESS")).correlate(leases)
 
 
 def _lacking() -> Select[Any]:

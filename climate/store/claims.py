@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from climate.domain.status import EventKind
-from climate.store import actions, locks
+from climate.store import actions, due, locks
 from climate.store.tables import Time, claims, epochs, events, fence_seq, has, leases, leases_set_aside
 
 SECONDS_EACH = 0.01
@@ -96,7 +96,7 @@ def ring_again(conn: Connection) -> int:
     return conn.execute(update(claims).where(mine).values(dispatched_at=None, dispatches=0)).rowcount
 
 
-def unbegun(conn: Connection) -> dict[str, int]:
+def rung_unbegun(conn: Connection) -> dict[str, int]:
     """Return for each queue how many claims were rung for and not begun."""
     mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
     found = conn.execute(select(claims.c.queue, func.count()).where(mine).group_by(claims.c.queue))
@@ -179,6 +179,8 @@ class Stranded:
     token: int
     is_begun: bool
     """Whether a worker began and was not heard of since; else none came before the lease was over."""
+    holds: int
+    """Hosts that its lease has; no more than `MOST_HOLDS` are counted."""
 
 
 def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[Stranded]:
@@ -199,6 +201,7 @@ def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID |
     divided = events.c.shares != literal_column("'[]'::jsonb")
     query = (
         select(leases.c.id.label("lease_id"), claims.c.event_id, claims.c.token, begun.label("is_begun"))
+        .add_columns(due.holds().label("holds"))
         .join(events, events.c.id == claims.c.event_id)
         .join(leases, leases.c.id == events.c.lease_id)
         .where((begun & (claims.c.live_until < now)) | (~begun & divided & over))

@@ -150,7 +150,7 @@ def _lock() -> Select[Any]:
     ready = select(queue_room.within(_ready(bindparam("now", type_=Time)))).cte("ready_in_room")
     is_claimed = exists().where(claims.c.event_id == events.c.id).correlate(events)
     return (
-        select(leases.c.id.label("lease_id"), events.c.id, _holds().label("holds"), is_claimed.label("is_claimed"))
+        select(leases.c.id.label("lease_id"), events.c.id, holds().label("holds"), is_claimed.label("is_claimed"))
         .add_columns(ready.c.queues, ready.c.project_id, ready.c.group)
         .select_from(events.join(leases, leases.c.id == events.c.lease_id).join(ready, ready.c.id == events.c.id))
         .where(events.c.id == func.any(func.array(select(ready.c.id).scalar_subquery())))
@@ -160,7 +160,7 @@ def _lock() -> Select[Any]:
     )
 
 
-def _holds() -> Any:
+def holds() -> Any:
     """How many hosts the lease of the outer query has."""
     held = select(allocations.c.id).join(reservations, allocations.c.reservation_id == reservations.c.id)
     counted = held.where(reservations.c.lease_id == leases.c.id).correlate(leases).limit(MOST_HOLDS).subquery("held")

@@ -30,11 +30,13 @@ _OF = text("SELECT reservation_id, aggregate_id FROM lease_pools WHERE reservati
     bindparam("ids", type_=ARRAY(Uuid))
 )
 
+_NOTED = text("SELECT reservation_id FROM lease_pools")
+
 # What another process notes just now is left to the next look: this one holds rows that the other may wait for.
 _FORGET = text("""
     DELETE FROM lease_pools WHERE reservation_id IN (
-        SELECT reservation_id FROM lease_pools WHERE NOT reservation_id = ANY(:kept) FOR UPDATE SKIP LOCKED)
-""").bindparams(bindparam("kept", type_=ARRAY(Uuid)))
+        SELECT reservation_id FROM lease_pools WHERE reservation_id = ANY(:stale) FOR UPDATE SKIP LOCKED)
+""").bindparams(bindparam("stale", type_=ARRAY(Uuid)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,12 @@ def of(conn: Connection, reservations: Collection[UUID]) -> dict[UUID, int]:
     return {row.reservation_id: row.aggregate_id for row in conn.execute(_OF, {"ids": list(reservations)})}
 
 
-def keep_only(conn: Connection, kept: Collection[UUID]) -> None:
-    """Forget the pools of all other reservations."""
-    conn.execute(_FORGET, {"kept": list(kept)})
+def noted(conn: Connection) -> set[UUID]:
+    """Return the reservations of which a pool is known, in force or not."""
+    return set(conn.scalars(_NOTED))
+
+
+def forget(conn: Connection, stale: Collection[UUID]) -> None:
+    """Forget the pools of these reservations."""
+    if stale:
+        conn.execute(_FORGET, {"stale": list(stale)})

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, and_, or_, select
 
 from climate.domain.schedule import LONGEST_DELAY
 from climate.domain.status import EventKind
+from climate.store import ailing
 from climate.store.tables import allocations, events, has, in_force, leases, reservations
 
 PATIENCE = timedelta(minutes=10)
@@ -33,7 +34,10 @@ def hosts(conn: Connection, now: datetime) -> tuple[int, ...]:
 
 
 def waiting(conn: Connection, numbers: Collection[int], start_by: datetime, now: datetime) -> list[UUID]:
-    """Leases that hold one of these hosts, are to start by then, and were never begun; the earliest first."""
+    """Leases that hold one of these hosts, are to start by then, and were never begun; the earliest first.
+
+    Leases with an event in progress are left out: nothing can be done for them until it has ended.
+    """
     a, e = allocations, events
     query = (
         select(leases.c.id, leases.c.start_date)
@@ -41,7 +45,7 @@ def waiting(conn: Connection, numbers: Collection[int], start_by: datetime, now:
         .join(a, a.c.reservation_id == reservations.c.id)
         .join(e, e.c.lease_id == leases.c.id)
         .where(in_force(a), a.c.host.in_(numbers), ~leases.c.gone)
-        .where(e.c.kind == EventKind.START, has(e.c.status, "UNDONE"), e.c.token == 0)
+        .where(e.c.kind == EventKind.START, has(e.c.status, "UNDONE"), e.c.token == 0, ~ailing.in_progress())
         .where(leases.c.start_date <= start_by, leases.c.end_date > now)
         .distinct()
         .order_by(leases.c.start_date, leases.c.id)

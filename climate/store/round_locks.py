@@ -6,7 +6,7 @@ on answering for a connection that nobody reads.
 
 from datetime import timedelta
 
-from sqlalchemy import Connection, update
+from sqlalchemy import ColumnElement, Connection, delete, update
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store import claims
@@ -25,16 +25,15 @@ def take(conn: Connection, name: str, holder: str, life: timedelta) -> int | Non
 
 
 def renew(conn: Connection, name: str, token: int, life: timedelta) -> bool:
-    """Hold the lock for longer; return False where it was taken by somebody else since."""
-    return _set_expiry(conn, name, token, life)
+    """Hold the lock for longer; return False where it was given back, or taken by somebody else since."""
+    expiry = database_time(conn) + life
+    return conn.execute(update(round_locks).where(_mine(name, token)).values(expires_at=expiry)).rowcount == 1
 
 
 def give_back(conn: Connection, name: str, token: int) -> None:
-    """Let the lock expire now, if it is held under this token still."""
-    _set_expiry(conn, name, token, timedelta(0))
+    """Delete the lock, if it is held under this token still: a renewal that comes late finds none."""
+    conn.execute(delete(round_locks).where(_mine(name, token)))
 
 
-def _set_expiry(conn: Connection, name: str, token: int, life: timedelta) -> bool:
-    mine = (round_locks.c.name == name) & (round_locks.c.token == token)
-    changed = update(round_locks).where(mine).values(expires_at=database_time(conn) + life)
-    return conn.execute(changed).rowcount == 1
+def _mine(name: str, token: int) -> ColumnElement[bool]:
+    return (round_locks.c.name == name) & (round_locks.c.token == token)

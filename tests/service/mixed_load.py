@@ -149,10 +149,18 @@ class Load:
 
     def _count(self, counts: Counter[str], act: Act) -> None:
         with self.lock:
-            counts[act.__name__.strip("_")] += 1
+            counts[_name(act)] += 1
+
+    def never_done(self) -> set[str]:
+        """Return the acts of which none was carried out: of those nothing is known."""
+        return {_name(act) for acts, _ in ACTORS for act in acts if not self.done[_name(act)]}
 
     def known(self) -> list[Lease]:
         return leases.listed(self.climate, ADMIN, Listing())
+
+
+def _name(act: Act) -> str:
+    return act.__name__.strip("_")
 
 
 def _reservation(chance: Random) -> dict[str, Any]:

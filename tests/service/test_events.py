@@ -14,6 +14,7 @@ from climate.domain.errors import Forbidden, IllegalMove, NotFound
 from climate.domain.lease import Lease
 from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, EventStatus, LeaseStatus
 from climate.service import event_claims, events, failing, replay
+from climate.store import claims
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import acts
 from tests.service.acts import END, START, claim, get, held, hosts_wanted, lost, make, reservation, run, run_due
@@ -238,6 +239,17 @@ def test_waiting_for_the_cloud_spends_no_attempt_but_has_a_limit(
     assert 600 < (clock.time - lease.period.end).total_seconds() < 620
     cloud.looks_until_gone = 0
     assert len(cloud.pools()[reservation(lease)]) == 2
+
+
+def test_a_rescue_is_bounded_by_the_hosts_of_its_leases(climate: Climate, clock: Clock) -> None:
+    for _ in range(3):
+        make(climate, clock, hosts_wanted(1))
+    clock.forward(hours=1)
+    with climate.engine.begin() as conn:
+        for message in claim(climate):
+            claims.start(conn, message, "worker", clock.time, claims.Limits(timedelta(0), timedelta(0)))
+    clock.forward(seconds=1)
+    assert [event_claims.rescue(climate, "poller", holds=2) for _ in range(3)] == [2, 1, 0]
 
 
 def test_an_unforeseen_error_leaves_the_event_to_the_rescue(

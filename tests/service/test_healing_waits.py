@@ -9,6 +9,7 @@ from sqlalchemy import Engine, text
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.lease import Lease
+from climate.domain.status import EventKind
 from climate.service import healing, leases
 from climate.store.claims import CHANNEL, ROUNDS
 from climate.store.engine import line
@@ -34,6 +35,13 @@ MANY = """
         (60, 'end_lease', end_date, 'UNDONE', NULL, 0)) AS e (seq, kind, at, status, outcome, token)
 """
 """Leases that run and lack the only host that they were promised."""
+
+
+CHANGED = """
+    INSERT INTO events (id, lease_id, seq, kind, due_at, run_at, status, attempts, token, project_id)
+    SELECT gen_random_uuid(), id, 30, :kind, :now, :now, 'IN_PROGRESS', 1, 8, 'p' FROM leases
+"""
+"""A change of each lease that a worker carries out just now."""
 
 
 @pytest.fixture
@@ -88,6 +96,18 @@ def test_a_try_that_failed_is_not_repeated_before_its_time(
             healing.heal_all(climate)
         waits.append((clock.time - before) / timedelta(seconds=1))
     assert waits == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+
+
+def test_leases_with_an_event_in_progress_take_no_turn_of_the_others(
+    climate: Climate, clock: Clock, engine: Engine, incurable: Callable[[int], None]
+) -> None:
+    incurable(healing.PORTION)
+    with engine.begin() as conn:
+        conn.execute(text(CHANGED), {"now": clock.time, "kind": EventKind.ADJUST})
+    clock.forward(hours=1)  # the others have begun later
+    incurable(5)
+    healing.heal_all(climate)
+    assert tries(engine) == [1] * 5
 
 
 def test_what_is_freed_wakes_those_that_wait_at_once(

@@ -16,6 +16,7 @@ from climate.service.leases import Order
 from climate.store.idempotency import Key
 from tests.conftest import MEMBER, Clock
 from tests.service.acts import get, hosts_wanted, make, reservation, run_due
+from tests.service.test_late_workers import stand_still
 from tests.service.test_statements import cost
 
 
@@ -124,6 +125,18 @@ def test_who_dies_between_the_promise_and_the_cloud_is_followed_up(
     assert [lease_pools.tend(climate), lease_pools.tend(climate)] == [2, 0]
     assert set(cloud.lease_pools()) == {reservation(lease)}
     assert aggregate(climate, lease) == (seen(climate, lease) or LeasePool(0, {})).id
+
+
+def test_a_pool_that_is_made_while_others_are_tended_stays_known(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    lacking = make(climate, clock)
+    cloud.forget_pool(reservation(lacking))
+    made: list[Lease] = []
+    stand_still(cloud, "promise_pool", 1, lambda: made.append(make(climate, clock)))
+    lease_pools.tend(climate)
+    (other,) = made
+    assert aggregate(climate, other) == other.reservations[0].aggregate_id is not None
 
 
 def test_a_start_that_had_no_pool_makes_one_and_its_id_is_known_later(

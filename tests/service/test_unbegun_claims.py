@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from climate.cloud import RESERVED
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.errors import Busy
 from climate.domain.lease import Lease
 from climate.domain.status import DONE, UNDONE, LeaseStatus
-from climate.service import changes, leases, reallocating, replay
+from climate.service import boot, changes, leases, reallocating, replay
 from climate.service.changes import Changes
 from climate.store.claims import Message
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -82,6 +83,21 @@ def test_a_host_is_exchanged_though_the_start_is_claimed(climate: Climate, cloud
     (old,) = claim(climate)
     host = str(lease.reservations[0].hosts[0])
     reallocating.reallocate(climate, ADMIN, reallocating.Order(host, lease.id))
+    late(climate, cloud, old)
+    run_due(climate)
+    assert get(climate, lease).status is LeaseStatus.ACTIVE
+
+
+def test_a_sleeping_server_is_given_up_though_the_start_is_claimed(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    sleeping = [cloud.boot("project", status=RESERVED) for _ in range(2)]
+    lease = make(climate, clock, *({"resource_type": "virtual:instance", "resource_id": one} for one in sleeping))
+    clock.forward(hours=1)
+    (old,) = claim(climate)
+    after = boot.give_up(climate, MEMBER, sleeping[0])
+    assert after is not None
+    assert [one.spec.get("given_up") for one in after.reservations] == [True, None]
     late(climate, cloud, old)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE

@@ -13,12 +13,13 @@ import pytest
 from sqlalchemy import Engine, text
 
 from climate import bootstrap
+from climate.connections import reading
 from climate.domain.errors import Unavailable
 from climate.domain.status import EventKind, EventStatus
-from climate.service import event_claims, leases
+from climate.service import event_claims, leases, process_health
 from climate.service.leases import Order
 from climate.settings import Settings
-from climate.store import claims
+from climate.store import beats, claims
 from tests.api.compute.world import world
 from tests.compute.place import unsafe
 from tests.conftest import MEMBER
@@ -256,6 +257,25 @@ def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
         idle._look()
     assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
     assert not event_claims.rest(climate).is_quiet, "an event that is claimed is not left alone"
+
+
+def test_a_poller_that_has_filled_a_queue_has_caught_up(idle: Poller) -> None:
+    climate = replace(idle.deployment.climate, settings=replace(idle.deployment.settings, claims_ahead=1))
+    idle.deployment = replace(idle.deployment, climate=climate)
+    end = datetime.now(UTC) + timedelta(hours=1)
+    for _ in range(2):
+        leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+    with suppress(*BROKER_IS_AWAY):
+        idle._look()
+    assert idle.cursor.full
+    with reading(climate.engine) as conn:
+        assert beats.latest(conn, process_health.CAUGHT_UP) is not None
+
+
+def test_a_quiet_deployment_has_no_full_queues(idle: Poller) -> None:
+    idle.cursor.full = frozenset({"events"})
+    idle._look()
+    assert idle.cursor.full == frozenset()
 
 
 def test_a_poller_at_rest_wakes_for_what_is_due_before_it_would_look(idle: Poller) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -19,6 +19,7 @@ from climate.context import Climate
 from climate.domain.errors import Unavailable
 from climate.settings import Settings
 from climate.store import claims
+from climate.store import round_locks as locks
 from climate.store.care_tables import round_locks
 from climate.store.engine import connect
 from tests.system.stack import await_so
@@ -72,10 +73,22 @@ def test_a_lock_that_is_renewed_outlives_its_life(engine: Engine) -> None:
     with rounds.alone(engine, life=3.0) as first:
         before = _expiry(engine)
         await_so(lambda: _expiry(engine) > before, 60, "a heartbeat")
-        assert not rounds.RoundLock(engine, rounds.ROUNDS_LOCK, 3.0)
         with rounds.alone(engine) as second:
             assert not second
         assert first.token is not None
+
+
+def test_a_lock_that_was_given_back_cannot_be_renewed(engine: Engine) -> None:
+    life = timedelta(minutes=1)
+    with engine.begin() as conn:
+        token = locks.take(conn, "pools", "first", life)
+        assert token is not None
+        locks.give_back(conn, "pools", token)
+        assert not locks.renew(conn, "pools", token, life)
+        later = locks.take(conn, "pools", "second", life)
+        assert later is not None
+        locks.give_back(conn, "pools", token)
+        assert locks.renew(conn, "pools", later, life), "an old token gives nothing back"
 
 
 def _expiry(engine: Engine) -> datetime:
