@@ -63,7 +63,7 @@ ANY = {
 """A value for a column that has none."""
 WORDS = (
     *("UNDONE", "DONE", "ERROR", "held", "active", "released", "planned", "done"),
-    *("cleaning", "multi-tenant", "failed"),
+    *("cleaning", "multi-tenant", "failed", "declared_well"),
 )
 """Other values of columns that take certain words only."""
 
