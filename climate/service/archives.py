@@ -64,7 +64,6 @@ def folder(settings: Settings) -> Path:
 def archive(
     climate: Climate,
     older_than: timedelta,
-    to: Path | None = None,
     sizes: Sizes = Sizes(),
     step: Step = lambda done: None,
 ) -> Outcome:
@@ -78,7 +77,7 @@ def archive(
             f"leases gone for less than {least.days} days count in limits, so --older-than must be at least"
             f" {least.days}d, not {older_than.days}d"
         )
-    path = to or folder(climate.settings)
+    path = folder(climate.settings)
     with reading(climate.engine) as guard:
         if not archives.alone(guard):
             raise Busy("another archive of leases is being made: try again when it is done")
@@ -120,9 +119,16 @@ def _go_on(run: _Run) -> None:
         unfinished = archives.listed(conn, "writing", "written")
     for one in unfinished:
         if one.state == "written":
+            _verify(run, one.name, one.size, one.sha256)
             _delete_rows(run, one.id)
         else:
             _drop(run, one.id, one.name)
+
+
+def _verify(run: _Run, name: str, size: int, sha256: str) -> None:
+    """Unavailable where a file is not as it was written: the rows of its leases may be all that is left of them."""
+    if (wrong := archive_files.damage(run.folder / name, size, sha256)) is not None:
+        raise Unavailable(f"{wrong}: nothing was deleted; put the file back as it was, and run the command again")
 
 
 def _drop(run: _Run, number: int, name: str) -> None:
@@ -141,8 +147,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
         _drop(run, number, name)
         outcome.kept += len(free)
         return
-    if (wrong := archive_files.damage(run.folder / name, written.size, written.sha256)) is not None:
-        raise Unavailable(f"{wrong}: nothing was deleted")
+    _verify(run, name, written.size, written.sha256)
     work(run.climate, lambda conn, patient: archives.finish(conn, number, written))
     run.step("known")
     _delete_rows(run, number)

@@ -193,6 +193,30 @@ def test_a_run_that_is_killed_is_gone_on_with(scene: Scene, kind: str, turn: str
     assert {path.name for path in scene.folder.glob("*.gz*")} == names | {f"{name}.sha256" for name in names}
 
 
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_no_row_goes_while_the_file_of_an_earlier_run_is_damaged(scene: Scene, damage: str) -> None:
+    before = scene.facts()
+
+    def kill(done: str) -> None:
+        if done == "known":
+            raise Killed
+
+    with pytest.raises(Killed):
+        scene.archive(kill)
+    (path,) = scene.folder.glob("*.jsonl.gz")
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content[:-1])
+    with pytest.raises(Unavailable, match="nothing was deleted"):
+        scene.archive()
+    assert leases.history(scene.climate, MEMBER, scene.old.id)
+    path.write_bytes(content)
+    scene.archive()
+    assert scene.facts() == before
+
+
 def test_a_run_has_the_steps_at_which_others_are_killed(scene: Scene) -> None:
     made = Counter[str]()
     scene.archive(lambda done: made.update([done]))
