@@ -109,17 +109,18 @@ def listed(conn: Connection, *states: str) -> list[Archive]:
 
 
 def delete_rows(conn: Connection, number: int, limit: int) -> int:
-    """Delete all rows of some leases that the archive has; how many leases that were.
+    """Delete all rows of some leases that the archive has; how many leases were looked at.
 
-    A lease to which something has happened since stays, and is not in the archive any more.
+    A lease to which something has happened since, or that is needed, stays, and is not in the archive any more.
     """
-    conn.execute(_CHANGED, {"number": number})
-    ids = list(conn.scalars(_LEFT, {"number": number, "limit": limit}))
-    if ids:
+    locked = list(conn.scalars(_LEFT, {"number": number, "limit": limit}))
+    if locked:
+        # Asked once the rows are locked: nothing comes to refer to these leases before the commit.
+        stays = set(conn.scalars(_CHANGED, {"ids": locked}))
         conn.execute(select(func.set_config("climate.archive", str(number), True)))
         for statement in _DELETED:
-            conn.execute(statement, {"ids": ids})
-    return len(ids)
+            conn.execute(statement, {"ids": [one for one in locked if one not in stays]})
+    return len(locked)
 
 
 def close(conn: Connection, number: int) -> None:
@@ -168,14 +169,17 @@ _ACTIONS = (
     .order_by(events.c.lease_id, actions.c.due_at, actions.c.step)
 )
 
-_CHANGED = text("""
-    DELETE FROM archived_leases a USING leases l
-    WHERE a.archive = :number AND l.id = a.lease_id AND (l.version <> a.version OR NOT l.gone)
-""")
 _LEFT = text("""
     SELECT l.id FROM archived_leases a JOIN leases l ON l.id = a.lease_id
-    WHERE a.archive = :number AND l.gone AND l.version = a.version ORDER BY l.id LIMIT :limit FOR UPDATE OF l
+    WHERE a.archive = :number ORDER BY l.id LIMIT :limit FOR UPDATE OF l
 """)
+_CHANGED = text("""
+    DELETE FROM archived_leases a USING leases l
+    WHERE l.id = a.lease_id AND l.id = ANY(:ids) AND (l.version <> a.version OR NOT l.gone
+        OR EXISTS (SELECT FROM leases_set_aside s WHERE s.lease_id = l.id)
+        OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id))
+    RETURNING a.lease_id
+""").bindparams(_IDS)
 _OWN = "SELECT id FROM reservations WHERE lease_id = ANY(:ids)"
 _DELETED = tuple(
     text(statement).bindparams(_IDS)
@@ -185,6 +189,7 @@ _DELETED = tuple(
         f"DELETE FROM floating_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
         f"DELETE FROM inventory_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
         f"DELETE FROM lease_pools WHERE reservation_id IN ({_OWN})",  # noqa: S608
+        "DELETE FROM healing_waits WHERE lease_id = ANY(:ids)",
         "DELETE FROM events WHERE lease_id = ANY(:ids)",
         "DELETE FROM reservations WHERE lease_id = ANY(:ids)",
         "DELETE FROM leases WHERE id = ANY(:ids)",

@@ -23,6 +23,7 @@ from climate.service import archives, leases, rebuild, replay
 from climate.service.archives import Outcome, Sizes
 from climate.store import archives as stored
 from climate.store import leases as rows_of
+from climate.store.tables import metadata
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.acts import get, make, rows, run_due
 
@@ -191,6 +192,53 @@ def test_a_run_that_is_killed_is_gone_on_with(scene: Scene, kind: str, turn: str
     with reading(scene.climate.engine) as conn:
         names = {one.name for one in stored.known(conn)}
     assert {path.name for path in scene.folder.glob("*.gz*")} == names | {f"{name}.sha256" for name in names}
+
+
+REFERRED = {"leases", "events", "reservations"}
+MADE = {
+    "healing_waits": "INSERT INTO healing_waits VALUES (:id, 1, now(), now())",
+    "leases_set_aside": "INSERT INTO leases_set_aside VALUES (:id, now(), 'its rows are wrong')",
+    "claims": """INSERT INTO claims (event_id, token, queue, claimed_by, claimed_at)
+        SELECT id, 7, 'q', 'somebody', now() FROM events WHERE lease_id = :id AND kind = 'end_lease'""",
+}
+"""Rows that may come to a lease that is gone."""
+
+
+def test_each_table_that_refers_to_leases_is_emptied_or_keeps_them() -> None:
+    referring = {
+        table.name
+        for table in metadata.tables.values()
+        if table.name not in REFERRED and any(key.column.table.name in REFERRED for key in table.foreign_keys)
+    }
+    emptied = {str(statement).split()[2] for statement in stored._DELETED}
+    kept = {table for table in referring if f"{table} " in str(stored._CHANGED)}
+    assert referring - emptied == kept == {"claims", "leases_set_aside"}
+    assert emptied >= REFERRED
+
+
+@pytest.mark.parametrize("table", MADE)
+def test_a_row_that_comes_to_a_lease_while_it_is_archived_does_not_stop_the_run(
+    scene: Scene, engine: Engine, table: str
+) -> None:
+    made: list[str] = []
+
+    def change(done: str) -> None:
+        with engine.begin() as conn:
+            if done == "known" and not made and stored.place(conn, scene.old.id):
+                conn.execute(text(MADE[table]), {"id": scene.old.id})
+                made.append(table)
+
+    scene.archive(change)
+    with reading(engine) as conn:
+        archived = stored.place(conn, scene.old.id) is not None
+        there = conn.scalar(text("SELECT count(*) FROM leases WHERE id = :id"), {"id": scene.old.id})
+        facts = conn.scalar(text("SELECT count(*) FROM journal WHERE stream = :id"), {"id": scene.old.id})
+        conn.execute(text("DELETE FROM claims WHERE token = 7"))
+        assert conn.scalar(text("SELECT count(*) FROM archives WHERE state <> 'done'")) == 0
+    assert made
+    stays = table != "healing_waits"
+    assert (archived, bool(there), bool(facts)) == (not stays, stays, stays)
+    assert replay.differences(scene.climate) == []
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut"])
