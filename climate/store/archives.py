@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Integer, Uuid, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate import advisory_locks
@@ -15,6 +15,9 @@ from climate.store.archive_files import Line, Place, Written
 from climate.store.archive_tables import archived_leases, archives
 from climate.store.tables import actions, events, journal
 
+LOOKED_AT = 10_000
+"""Archived leases that one statement looks at: of all of them it would take longer than a statement may."""
+LAST = UUID(int=2**128 - 1)
 BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
@@ -134,9 +137,13 @@ def place(conn: Connection, lease_id: UUID) -> tuple[str, Place] | None:
     return (row.name, Place(lease_id, row.place, row.size, row.version)) if row else None
 
 
-def left_over(conn: Connection) -> list[UUID]:
-    """Leases of which something is left though an archive has them whole."""
-    return list(conn.scalars(_LEFT_OVER))
+def left_over(conn: Connection, portion: int = LOOKED_AT) -> Iterator[UUID]:
+    """Leases of which something is left though an archive has them whole; so many archived ones in a statement."""
+    after: UUID | None = UUID(int=0)
+    while after is not None:
+        last = conn.scalar(_PORTION, {"after": after, "limit": portion})
+        yield from conn.scalars(_LEFT_OVER, {"after": after, "last": last or LAST})
+        after = last
 
 
 _LOCK = text(f"SELECT pg_try_advisory_lock({advisory_locks.ARCHIVES})")
@@ -201,11 +208,19 @@ _PLACE = (
     .join(archives, archives.c.id == archived_leases.c.archive)
     .where(archived_leases.c.lease_id == bindparam("lease_id", type_=Uuid))
 )
+_PORTION = (
+    select(archived_leases.c.lease_id)
+    .where(archived_leases.c.lease_id > bindparam("after", type_=Uuid))
+    .order_by(archived_leases.c.lease_id)
+    .offset(bindparam("limit", type_=Integer) - 1)
+    .limit(1)
+)
 _LEFT_OVER = text("""
     SELECT l.lease_id FROM archived_leases l JOIN archives a ON a.id = l.archive AND a.state = 'done'
-    WHERE EXISTS (SELECT FROM leases WHERE id = l.lease_id) OR EXISTS (SELECT FROM journal WHERE stream = l.lease_id)
+    WHERE l.lease_id > :after AND l.lease_id <= :last
+    AND (EXISTS (SELECT FROM leases WHERE id = l.lease_id) OR EXISTS (SELECT FROM journal WHERE stream = l.lease_id))
     ORDER BY l.lease_id
-""")
+""").bindparams(bindparam("after", type_=Uuid), bindparam("last", type_=Uuid))
 
 
 def known(conn: Connection) -> Sequence[Archive]:

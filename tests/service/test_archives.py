@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from benchmarks import seed
@@ -152,6 +152,22 @@ def test_check_and_rebuild_know_of_archives(scene: Scene, engine: Engine) -> Non
         before[name] for name in ("journal", "leases", "events")
     ]
     assert replay.differences(scene.climate) == []
+
+
+@pytest.mark.parametrize("portion", [1, 4, OLD, 100])
+def test_what_is_left_of_archived_leases_is_found_in_portions(scene: Scene, engine: Engine, portion: int) -> None:
+    copied = text("CREATE TABLE kept AS SELECT * FROM leases WHERE gone AND id <> :recent")
+    with engine.begin() as conn:
+        conn.execute(copied, {"recent": scene.recent.id})
+    scene.archive()
+    with engine.connect() as conn:
+        ids = sorted(conn.scalars(text("SELECT id FROM kept")))
+        conn.execute(text("INSERT INTO leases SELECT * FROM kept"))
+        statements: list[object] = []
+        event.listen(conn, "before_execute", lambda _, statement, *__: statements.append(statement))
+        assert list(stored.left_over(conn, portion)) == ids
+    assert len(ids) == OLD
+    assert len(statements) == 2 * (OLD // portion + 1)
 
 
 def test_files_that_are_damaged_or_away_are_told_of(scene: Scene) -> None:
