@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,8 +20,9 @@ from climate.context import Climate
 from climate.domain.errors import Busy, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import LeaseRenamed
 from climate.domain.lease import Lease
-from climate.service import archives, leases, rebuild, replay
+from climate.service import archives, changes, leases, rebuild, replay
 from climate.service.archives import Outcome, Sizes
+from climate.service.changes import Changes
 from climate.store import archives as stored
 from climate.store import leases as rows_of
 from climate.store.tables import metadata
@@ -185,6 +187,37 @@ def test_files_that_are_damaged_or_away_are_told_of(scene: Scene) -> None:
         path.unlink()
     with pytest.raises(Unavailable, match="CLIMATE_ARCHIVE_DIR"):
         leases.history(scene.climate, MEMBER, scene.old.id)
+
+
+def test_a_file_with_any_flipped_byte_is_told_of_clearly(scene: Scene, engine: Engine) -> None:
+    scene.archive()
+    with reading(engine) as conn:
+        found = stored.place(conn, scene.old.id)
+    assert found is not None
+    path, at = scene.folder / found[0], found[1]
+    content = path.read_bytes()
+    refused = 0
+    for offset in range(0, at.size, 7):
+        flipped = bytearray(content)
+        flipped[at.place + offset] ^= 0xFF
+        path.write_bytes(flipped)
+        with suppress(Unavailable):  # the header has bytes that are not looked at
+            leases.history(scene.climate, MEMBER, scene.old.id)
+            continue
+        refused += 1
+    assert refused > at.size // 7 - 3
+
+
+def test_a_name_with_an_end_of_a_line_is_read_again(climate: Climate, clock: Clock, tmp_path: Path) -> None:
+    climate = replace(climate, settings=replace(climate.settings, archive_dir=str(tmp_path)))
+    lease = make(climate, clock, start=0)
+    changes.update(climate, MEMBER, lease.id, Changes(name="a\u2028b\x85c"))
+    leases.delete(climate, MEMBER, lease.id)
+    run_due(climate)
+    told = leases.history(climate, MEMBER, lease.id)
+    clock.forward(days=400)
+    assert archives.archive(climate, YEAR).leases == 1
+    assert leases.history(climate, MEMBER, lease.id) == told
 
 
 @pytest.mark.parametrize("turn", ["first", "last"])
