@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Busy, InvalidInput, Unavailable
+from climate.domain.lease import fold
 from climate.service.unit import work
 from climate.settings import Settings
 from climate.store import archive_files, archives, codec, journal
@@ -24,6 +25,7 @@ from climate.store.archive_files import Damaged, Line
 from climate.store.archives import BEGINNING, Old
 from climate.store.journal import Entry
 from climate.store.limits import LONGEST_GRACE
+from climate.store.row_differences import UNREADABLE
 
 log = structlog.get_logger(__name__)
 
@@ -158,7 +160,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
 
 
 def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
-    """Only leases whose facts have no holes, and are as many as their rows say."""
+    """Only leases whose facts have no holes, are as many as their rows say, and say that the lease is gone."""
     for start in range(0, len(free), run.sizes.block):
         versions = {one.id: one.version for one in free[start : start + run.sizes.block]}
         with reading(run.climate.engine) as conn:
@@ -168,10 +170,18 @@ def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
 
 
 def _is_whole(line: Line, version: int) -> bool:
-    whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1))
+    whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1)) and _is_gone(line)
     if not whole:
         log.warning("a lease is not archived: its rows are not what its journal says", lease_id=line["lease_id"])
     return whole
+
+
+def _is_gone(line: Line) -> bool:
+    """Whether the facts say so: a row that was changed by hand is no reason to delete a lease."""
+    try:
+        return fold(journal.of_lease(_entry(UUID(line["lease_id"]), fact) for fact in line["facts"])).gone
+    except UNREADABLE:
+        return False
 
 
 def _delete_rows(run: _Run, number: int) -> None:

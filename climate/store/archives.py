@@ -159,6 +159,7 @@ _OLD = text(f"""
         EXISTS (SELECT FROM reservations r WHERE r.lease_id = l.id AND ({_IN_FORCE}
             OR r.id IN (SELECT pool_reservation FROM hosts WHERE removed_at IS NULL)))
         OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id)
+        OR EXISTS (SELECT FROM events e WHERE e.lease_id = l.id AND e.kind = 'end_lease' AND e.status <> 'DONE')
         OR EXISTS (SELECT FROM leases_set_aside s WHERE s.lease_id = l.id)
         OR EXISTS (SELECT FROM archived_leases x WHERE x.lease_id = l.id) OR l.end_date >= :before AS is_needed
     FROM (SELECT id, version, updated_at, end_date FROM leases

@@ -360,6 +360,30 @@ def test_a_lease_whose_journal_has_a_hole_stays(scene: Scene, engine: Engine) ->
         assert conn.scalar(text("SELECT count(*) FROM leases WHERE id = :id"), {"id": scene.old.id}) == 1
 
 
+FORGED = {
+    "gone": """UPDATE leases SET gone = true, updated_at = updated_at - interval '400 days',
+        start_date = start_date - interval '400 days', end_date = end_date - interval '400 days' WHERE id = :id""",
+    "end": "UPDATE events SET status = 'UNDONE' WHERE lease_id = :id AND kind = 'end_lease'",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_lease_that_only_its_row_calls_gone_stays(scene: Scene, clock: Clock, engine: Engine, forged: str) -> None:
+    lease = scene.old
+    if forged == "gone":
+        lease = make(scene.climate, clock, start=0)
+        run_due(scene.climate)
+        clock.forward(hours=3)
+        run_due(scene.climate)
+        clock.forward(days=2)
+    with engine.begin() as conn:
+        conn.execute(text(FORGED[forged]), {"id": lease.id})
+    assert scene.archive().kept == 1
+    with reading(engine) as conn:
+        assert stored.place(conn, lease.id) is None
+        assert conn.scalar(text("SELECT count(*) FROM leases WHERE id = :id"), {"id": lease.id}) == 1
+
+
 @pytest.mark.parametrize("archive", ["", "1", "2", "x"])
 def test_the_database_deletes_no_fact_that_is_not_archived(scene: Scene, engine: Engine, archive: str) -> None:
     scene.archive()
