@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -104,29 +103,21 @@ def _show(session: Session, differences: "Sequence[Difference]") -> None:
 
 @group.command("archive")
 @click.option("--older-than", type=SpanType(), required=True, help="How long leases must have been gone, such as 365d.")
-@click.option(
-    "--to",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the files; that of CLIMATE_ARCHIVE_DIR without it.",
-)
-def archive(older_than: timedelta, folder: Path | None) -> None:
+def archive(older_than: timedelta) -> None:
     """Move leases that went long ago, with their facts, to compressed files.
 
-    Their history still answers.  A run that was interrupted is gone on with by the next one.
+    The files are in the folder CLIMATE_ARCHIVE_DIR, from which their history still answers.  A run that was
+    interrupted is gone on with by the next one.
     """
     session = current()
     from climate.service import archives
 
     with engine_room(session) as climate:
-        known = archives.folder(climate.settings)
         try:
-            done = archives.archive(climate, older_than, folder)
+            done = archives.archive(climate, older_than)
         except OSError as error:
             raise Failure(f"the archive cannot be written: {error}", ERROR, "run it again when it can") from None
     session.say(f"leases archived: {done.leases} ({done.facts} facts, {done.files} files); kept: {done.kept}")
-    if folder is not None and folder.resolve() != known.resolve():
-        session.say(f"history is read from {known}: move the files there, or set CLIMATE_ARCHIVE_DIR={folder}")
 
 
 @group.command("show")

@@ -177,6 +177,7 @@ def _window(standing: Standing) -> dict[str, Any]:
         "end_date": during.end.isoformat(),
         "reason": standing.reason,
         "state": standing.state,
+        "move_servers": standing.move_servers,
     }
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Busy, InvalidInput, Unavailable
+from climate.domain.lease import fold
 from climate.service.unit import work
 from climate.settings import Settings
 from climate.store import archive_files, archives, codec, journal
@@ -24,6 +25,7 @@ from climate.store.archive_files import Damaged, Line
 from climate.store.archives import BEGINNING, Old
 from climate.store.journal import Entry
 from climate.store.limits import LONGEST_GRACE
+from climate.store.row_differences import UNREADABLE
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +66,6 @@ def folder(settings: Settings) -> Path:
 def archive(
     climate: Climate,
     older_than: timedelta,
-    to: Path | None = None,
     sizes: Sizes = Sizes(),
     step: Step = lambda done: None,
 ) -> Outcome:
@@ -78,7 +79,7 @@ def archive(
             f"leases gone for less than {least.days} days count in limits, so --older-than must be at least"
             f" {least.days}d, not {older_than.days}d"
         )
-    path = to or folder(climate.settings)
+    path = folder(climate.settings)
     with reading(climate.engine) as guard:
         if not archives.alone(guard):
             raise Busy("another archive of leases is being made: try again when it is done")
@@ -120,9 +121,16 @@ def _go_on(run: _Run) -> None:
         unfinished = archives.listed(conn, "writing", "written")
     for one in unfinished:
         if one.state == "written":
+            _verify(run, one.name, one.size, one.sha256)
             _delete_rows(run, one.id)
         else:
             _drop(run, one.id, one.name)
+
+
+def _verify(run: _Run, name: str, size: int, sha256: str) -> None:
+    """Unavailable where a file is not as it was written: the rows of its leases may be all that is left of them."""
+    if (wrong := archive_files.damage(run.folder / name, size, sha256)) is not None:
+        raise Unavailable(f"{wrong}: nothing was deleted; put the file back as it was, and run the command again")
 
 
 def _drop(run: _Run, number: int, name: str) -> None:
@@ -141,8 +149,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
         _drop(run, number, name)
         outcome.kept += len(free)
         return
-    if (wrong := archive_files.damage(run.folder / name, written.size, written.sha256)) is not None:
-        raise Unavailable(f"{wrong}: nothing was deleted")
+    _verify(run, name, written.size, written.sha256)
     work(run.climate, lambda conn, patient: archives.finish(conn, number, written))
     run.step("known")
     _delete_rows(run, number)
@@ -153,7 +160,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
 
 
 def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
-    """Only leases whose facts have no holes, and are as many as their rows say."""
+    """Only leases whose facts have no holes, are as many as their rows say, and say that the lease is gone."""
     for start in range(0, len(free), run.sizes.block):
         versions = {one.id: one.version for one in free[start : start + run.sizes.block]}
         with reading(run.climate.engine) as conn:
@@ -163,10 +170,18 @@ def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
 
 
 def _is_whole(line: Line, version: int) -> bool:
-    whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1))
+    whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1)) and _is_gone(line)
     if not whole:
         log.warning("a lease is not archived: its rows are not what its journal says", lease_id=line["lease_id"])
     return whole
+
+
+def _is_gone(line: Line) -> bool:
+    """Whether the facts say so: a row that was changed by hand is no reason to delete a lease."""
+    try:
+        return fold(journal.of_lease(_entry(UUID(line["lease_id"]), fact) for fact in line["facts"])).gone
+    except UNREADABLE:
+        return False
 
 
 def _delete_rows(run: _Run, number: int) -> None:

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,11 +99,12 @@ def read(path: Path, place: int, size: int, lease_id: UUID) -> Line:
     try:
         with path.open("rb") as file:
             file.seek(place)
-            lines = gzip.decompress(file.read(size)).decode().splitlines()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+            # Not splitlines: JSON may have other ends of lines than this one in its texts.
+            texts = gzip.decompress(file.read(size)).decode().removesuffix("\n").split("\n")
+        lines: list[Line] = [json.loads(text) for text in texts]
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise Damaged(f"{path}: {error}") from error
-    for text in lines:
-        line: Line = json.loads(text)
+    for line in lines:
         if line.get("lease_id") == str(lease_id):
             return line
     raise Damaged(f"{path}: lease {lease_id} is not where it was written")

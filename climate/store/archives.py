@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Integer, Uuid, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate import advisory_locks
@@ -15,6 +15,9 @@ from climate.store.archive_files import Line, Place, Written
 from climate.store.archive_tables import archived_leases, archives
 from climate.store.tables import actions, events, journal
 
+LOOKED_AT = 10_000
+"""Archived leases that one statement looks at: of all of them it would take longer than a statement may."""
+LAST = UUID(int=2**128 - 1)
 BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
@@ -109,17 +112,18 @@ def listed(conn: Connection, *states: str) -> list[Archive]:
 
 
 def delete_rows(conn: Connection, number: int, limit: int) -> int:
-    """Delete all rows of some leases that the archive has; how many leases that were.
+    """Delete all rows of some leases that the archive has; how many leases were looked at.
 
-    A lease to which something has happened since stays, and is not in the archive any more.
+    A lease to which something has happened since, or that is needed, stays, and is not in the archive any more.
     """
-    conn.execute(_CHANGED, {"number": number})
-    ids = list(conn.scalars(_LEFT, {"number": number, "limit": limit}))
-    if ids:
+    locked = list(conn.scalars(_LEFT, {"number": number, "limit": limit}))
+    if locked:
+        # Asked once the rows are locked: nothing comes to refer to these leases before the commit.
+        stays = set(conn.scalars(_CHANGED, {"ids": locked}))
         conn.execute(select(func.set_config("climate.archive", str(number), True)))
         for statement in _DELETED:
-            conn.execute(statement, {"ids": ids})
-    return len(ids)
+            conn.execute(statement, {"ids": [one for one in locked if one not in stays]})
+    return len(locked)
 
 
 def close(conn: Connection, number: int) -> None:
@@ -133,9 +137,13 @@ def place(conn: Connection, lease_id: UUID) -> tuple[str, Place] | None:
     return (row.name, Place(lease_id, row.place, row.size, row.version)) if row else None
 
 
-def left_over(conn: Connection) -> list[UUID]:
-    """Leases of which something is left though an archive has them whole."""
-    return list(conn.scalars(_LEFT_OVER))
+def left_over(conn: Connection, portion: int = LOOKED_AT) -> Iterator[UUID]:
+    """Leases of which something is left though an archive has them whole; so many archived ones in a statement."""
+    after: UUID | None = UUID(int=0)
+    while after is not None:
+        last = conn.scalar(_PORTION, {"after": after, "limit": portion})
+        yield from conn.scalars(_LEFT_OVER, {"after": after, "last": last or LAST})
+        after = last
 
 
 _LOCK = text(f"SELECT pg_try_advisory_lock({advisory_locks.ARCHIVES})")
@@ -151,6 +159,7 @@ _OLD = text(f"""
         EXISTS (SELECT FROM reservations r WHERE r.lease_id = l.id AND ({_IN_FORCE}
             OR r.id IN (SELECT pool_reservation FROM hosts WHERE removed_at IS NULL)))
         OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id)
+        OR EXISTS (SELECT FROM events e WHERE e.lease_id = l.id AND e.kind = 'end_lease' AND e.status <> 'DONE')
         OR EXISTS (SELECT FROM leases_set_aside s WHERE s.lease_id = l.id)
         OR EXISTS (SELECT FROM archived_leases x WHERE x.lease_id = l.id) OR l.end_date >= :before AS is_needed
     FROM (SELECT id, version, updated_at, end_date FROM leases
@@ -168,14 +177,17 @@ _ACTIONS = (
     .order_by(events.c.lease_id, actions.c.due_at, actions.c.step)
 )
 
-_CHANGED = text("""
-    DELETE FROM archived_leases a USING leases l
-    WHERE a.archive = :number AND l.id = a.lease_id AND (l.version <> a.version OR NOT l.gone)
-""")
 _LEFT = text("""
     SELECT l.id FROM archived_leases a JOIN leases l ON l.id = a.lease_id
-    WHERE a.archive = :number AND l.gone AND l.version = a.version ORDER BY l.id LIMIT :limit FOR UPDATE OF l
+    WHERE a.archive = :number ORDER BY l.id LIMIT :limit FOR UPDATE OF l
 """)
+_CHANGED = text("""
+    DELETE FROM archived_leases a USING leases l
+    WHERE l.id = a.lease_id AND l.id = ANY(:ids) AND (l.version <> a.version OR NOT l.gone
+        OR EXISTS (SELECT FROM leases_set_aside s WHERE s.lease_id = l.id)
+        OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id))
+    RETURNING a.lease_id
+""").bindparams(_IDS)
 _OWN = "SELECT id FROM reservations WHERE lease_id = ANY(:ids)"
 _DELETED = tuple(
     text(statement).bindparams(_IDS)
@@ -185,6 +197,7 @@ _DELETED = tuple(
         f"DELETE FROM floating_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
         f"DELETE FROM inventory_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
         f"DELETE FROM lease_pools WHERE reservation_id IN ({_OWN})",  # noqa: S608
+        "DELETE FROM healing_waits WHERE lease_id = ANY(:ids)",
         "DELETE FROM events WHERE lease_id = ANY(:ids)",
         "DELETE FROM reservations WHERE lease_id = ANY(:ids)",
         "DELETE FROM leases WHERE id = ANY(:ids)",
@@ -196,11 +209,19 @@ _PLACE = (
     .join(archives, archives.c.id == archived_leases.c.archive)
     .where(archived_leases.c.lease_id == bindparam("lease_id", type_=Uuid))
 )
+_PORTION = (
+    select(archived_leases.c.lease_id)
+    .where(archived_leases.c.lease_id > bindparam("after", type_=Uuid))
+    .order_by(archived_leases.c.lease_id)
+    .offset(bindparam("limit", type_=Integer) - 1)
+    .limit(1)
+)
 _LEFT_OVER = text("""
     SELECT l.lease_id FROM archived_leases l JOIN archives a ON a.id = l.archive AND a.state = 'done'
-    WHERE EXISTS (SELECT FROM leases WHERE id = l.lease_id) OR EXISTS (SELECT FROM journal WHERE stream = l.lease_id)
+    WHERE l.lease_id > :after AND l.lease_id <= :last
+    AND (EXISTS (SELECT FROM leases WHERE id = l.lease_id) OR EXISTS (SELECT FROM journal WHERE stream = l.lease_id))
     ORDER BY l.lease_id
-""")
+""").bindparams(bindparam("after", type_=Uuid), bindparam("last", type_=Uuid))
 
 
 def known(conn: Connection) -> Sequence[Archive]:

@@ -67,8 +67,11 @@ class Projection:
 
 
 def of_fact(fact: object) -> "Projection":
-    """Return the sort of stream that a fact belongs to."""
-    return next(projection for projection in PROJECTIONS if isinstance(fact, projection.facts))
+    """Return the sort of stream that a fact belongs to; ValueError for a fact without rows of its own."""
+    for projection in PROJECTIONS:
+        if isinstance(fact, projection.facts):
+            return projection
+    raise ValueError(f"no table has rows of streams that begin with {type(fact).__name__}")
 
 
 def claims_of(lease: Lease) -> list[tuple[Event, int, str | None]]:

@@ -158,12 +158,15 @@ def test_an_archive_of_the_wrong_age_is_refused(cli: Cli, arguments: tuple[str, 
     assert told in ran.err
 
 
-def test_a_folder_that_cannot_be_written_is_told_of(cli: Cli, climate: Climate, lease_id: str, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_told_of(
+    cli: Cli, climate: Climate, lease_id: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    environ["CLIMATE_ARCHIVE_DIR"] = str(tmp_path / "file" / "below")
     leases.delete(climate, MEMBER, UUID(lease_id))
     with climate.engine.begin() as conn:
         conn.execute(text(LONG_AGO))
     (tmp_path / "file").write_text("")
-    ran = cli("journal", "archive", "--older-than", "365d", "--to", str(tmp_path / "file" / "below"))
+    ran = cli("journal", "archive", "--older-than", "365d")
     assert ran.code == 1
     assert "the archive cannot be written" in ran.err
     with climate.engine.connect() as conn:

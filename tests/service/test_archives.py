@@ -5,12 +5,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from benchmarks import seed
@@ -19,10 +20,12 @@ from climate.context import Climate
 from climate.domain.errors import Busy, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import LeaseRenamed
 from climate.domain.lease import Lease
-from climate.service import archives, leases, rebuild, replay
+from climate.service import archives, changes, leases, rebuild, replay
 from climate.service.archives import Outcome, Sizes
+from climate.service.changes import Changes
 from climate.store import archives as stored
 from climate.store import leases as rows_of
+from climate.store.tables import metadata
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.acts import get, make, rows, run_due
 
@@ -153,6 +156,22 @@ def test_check_and_rebuild_know_of_archives(scene: Scene, engine: Engine) -> Non
     assert replay.differences(scene.climate) == []
 
 
+@pytest.mark.parametrize("portion", [1, 4, OLD, 100])
+def test_what_is_left_of_archived_leases_is_found_in_portions(scene: Scene, engine: Engine, portion: int) -> None:
+    copied = text("CREATE TABLE kept AS SELECT * FROM leases WHERE gone AND id <> :recent")
+    with engine.begin() as conn:
+        conn.execute(copied, {"recent": scene.recent.id})
+    scene.archive()
+    with engine.connect() as conn:
+        ids = sorted(conn.scalars(text("SELECT id FROM kept")))
+        conn.execute(text("INSERT INTO leases SELECT * FROM kept"))
+        statements: list[object] = []
+        event.listen(conn, "before_execute", lambda _, statement, *__: statements.append(statement))
+        assert list(stored.left_over(conn, portion)) == ids
+    assert len(ids) == OLD
+    assert len(statements) == 2 * (OLD // portion + 1)
+
+
 def test_files_that_are_damaged_or_away_are_told_of(scene: Scene) -> None:
     scene.archive()
     first, second, third = sorted(scene.folder.glob("*.jsonl.gz"))
@@ -168,6 +187,37 @@ def test_files_that_are_damaged_or_away_are_told_of(scene: Scene) -> None:
         path.unlink()
     with pytest.raises(Unavailable, match="CLIMATE_ARCHIVE_DIR"):
         leases.history(scene.climate, MEMBER, scene.old.id)
+
+
+def test_a_file_with_any_flipped_byte_is_told_of_clearly(scene: Scene, engine: Engine) -> None:
+    scene.archive()
+    with reading(engine) as conn:
+        found = stored.place(conn, scene.old.id)
+    assert found is not None
+    path, at = scene.folder / found[0], found[1]
+    content = path.read_bytes()
+    refused = 0
+    for offset in range(0, at.size, 7):
+        flipped = bytearray(content)
+        flipped[at.place + offset] ^= 0xFF
+        path.write_bytes(flipped)
+        with suppress(Unavailable):  # the header has bytes that are not looked at
+            leases.history(scene.climate, MEMBER, scene.old.id)
+            continue
+        refused += 1
+    assert refused > at.size // 7 - 3
+
+
+def test_a_name_with_an_end_of_a_line_is_read_again(climate: Climate, clock: Clock, tmp_path: Path) -> None:
+    climate = replace(climate, settings=replace(climate.settings, archive_dir=str(tmp_path)))
+    lease = make(climate, clock, start=0)
+    changes.update(climate, MEMBER, lease.id, Changes(name="a\u2028b\x85c"))
+    leases.delete(climate, MEMBER, lease.id)
+    run_due(climate)
+    told = leases.history(climate, MEMBER, lease.id)
+    clock.forward(days=400)
+    assert archives.archive(climate, YEAR).leases == 1
+    assert leases.history(climate, MEMBER, lease.id) == told
 
 
 @pytest.mark.parametrize("turn", ["first", "last"])
@@ -191,6 +241,77 @@ def test_a_run_that_is_killed_is_gone_on_with(scene: Scene, kind: str, turn: str
     with reading(scene.climate.engine) as conn:
         names = {one.name for one in stored.known(conn)}
     assert {path.name for path in scene.folder.glob("*.gz*")} == names | {f"{name}.sha256" for name in names}
+
+
+REFERRED = {"leases", "events", "reservations"}
+MADE = {
+    "healing_waits": "INSERT INTO healing_waits VALUES (:id, 1, now(), now())",
+    "leases_set_aside": "INSERT INTO leases_set_aside VALUES (:id, now(), 'its rows are wrong')",
+    "claims": """INSERT INTO claims (event_id, token, queue, claimed_by, claimed_at)
+        SELECT id, 7, 'q', 'somebody', now() FROM events WHERE lease_id = :id AND kind = 'end_lease'""",
+}
+"""Rows that may come to a lease that is gone."""
+
+
+def test_each_table_that_refers_to_leases_is_emptied_or_keeps_them() -> None:
+    referring = {
+        table.name
+        for table in metadata.tables.values()
+        if table.name not in REFERRED and any(key.column.table.name in REFERRED for key in table.foreign_keys)
+    }
+    emptied = {str(statement).split()[2] for statement in stored._DELETED}
+    kept = {table for table in referring if f"{table} " in str(stored._CHANGED)}
+    assert referring - emptied == kept == {"claims", "leases_set_aside"}
+    assert emptied >= REFERRED
+
+
+@pytest.mark.parametrize("table", MADE)
+def test_a_row_that_comes_to_a_lease_while_it_is_archived_does_not_stop_the_run(
+    scene: Scene, engine: Engine, table: str
+) -> None:
+    made: list[str] = []
+
+    def change(done: str) -> None:
+        with engine.begin() as conn:
+            if done == "known" and not made and stored.place(conn, scene.old.id):
+                conn.execute(text(MADE[table]), {"id": scene.old.id})
+                made.append(table)
+
+    scene.archive(change)
+    with reading(engine) as conn:
+        archived = stored.place(conn, scene.old.id) is not None
+        there = conn.scalar(text("SELECT count(*) FROM leases WHERE id = :id"), {"id": scene.old.id})
+        facts = conn.scalar(text("SELECT count(*) FROM journal WHERE stream = :id"), {"id": scene.old.id})
+        conn.execute(text("DELETE FROM claims WHERE token = 7"))
+        assert conn.scalar(text("SELECT count(*) FROM archives WHERE state <> 'done'")) == 0
+    assert made
+    stays = table != "healing_waits"
+    assert (archived, bool(there), bool(facts)) == (not stays, stays, stays)
+    assert replay.differences(scene.climate) == []
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_no_row_goes_while_the_file_of_an_earlier_run_is_damaged(scene: Scene, damage: str) -> None:
+    before = scene.facts()
+
+    def kill(done: str) -> None:
+        if done == "known":
+            raise Killed
+
+    with pytest.raises(Killed):
+        scene.archive(kill)
+    (path,) = scene.folder.glob("*.jsonl.gz")
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content[:-1])
+    with pytest.raises(Unavailable, match="nothing was deleted"):
+        scene.archive()
+    assert leases.history(scene.climate, MEMBER, scene.old.id)
+    path.write_bytes(content)
+    scene.archive()
+    assert scene.facts() == before
 
 
 def test_a_run_has_the_steps_at_which_others_are_killed(scene: Scene) -> None:
@@ -237,6 +358,30 @@ def test_a_lease_whose_journal_has_a_hole_stays(scene: Scene, engine: Engine) ->
     assert scene.archive().kept == 1
     with reading(engine) as conn:
         assert conn.scalar(text("SELECT count(*) FROM leases WHERE id = :id"), {"id": scene.old.id}) == 1
+
+
+FORGED = {
+    "gone": """UPDATE leases SET gone = true, updated_at = updated_at - interval '400 days',
+        start_date = start_date - interval '400 days', end_date = end_date - interval '400 days' WHERE id = :id""",
+    "end": "UPDATE events SET status = 'UNDONE' WHERE lease_id = :id AND kind = 'end_lease'",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_lease_that_only_its_row_calls_gone_stays(scene: Scene, clock: Clock, engine: Engine, forged: str) -> None:
+    lease = scene.old
+    if forged == "gone":
+        lease = make(scene.climate, clock, start=0)
+        run_due(scene.climate)
+        clock.forward(hours=3)
+        run_due(scene.climate)
+        clock.forward(days=2)
+    with engine.begin() as conn:
+        conn.execute(text(FORGED[forged]), {"id": lease.id})
+    assert scene.archive().kept == 1
+    with reading(engine) as conn:
+        assert stored.place(conn, lease.id) is None
+        assert conn.scalar(text("SELECT count(*) FROM leases WHERE id = :id"), {"id": lease.id}) == 1
 
 
 @pytest.mark.parametrize("archive", ["", "1", "2", "x"])

@@ -64,7 +64,7 @@ ANY = {
 WORDS = (
     "declared_well",
     *("UNDONE", "DONE", "ERROR", "held", "active", "released", "planned", "done"),
-    *("cleaning", "multi-tenant", "failed"),
+    *("cleaning", "multi-tenant", "failed", "declared_well"),
 )
 """Other values of columns that take certain words only."""
 

@@ -53,9 +53,10 @@ def test_changes_of_pools_hosts_and_windows_are_told(admin: Person) -> None:
     admin.done(admin("PUT", "/os-hosts/1/reservable", {"reservable": False, "reason": "noise"}))
     planned = admin.done(admin("POST", "/maintenances", WINDOW), 201)["maintenance"]
     admin.done(admin("PUT", f"/maintenances/{planned['id']}", {"reason": "new disks"}))
+    admin.done(admin("PUT", f"/maintenances/{planned['id']}", {"move_servers": True}))
     admin.done(admin("DELETE", f"/maintenances/{planned['id']}"))
     dates = {"start_date": "2031-01-01T10:00:00+00:00", "end_date": "2031-01-01T12:00:00+00:00"}
-    window = {"host_id": "2", **dates, "reason": "new memory", "state": "planned"}
+    window = {"host_id": "2", **dates, "reason": "new memory", "state": "planned", "move_servers": False}
     common = ("admin-user", "maintenance", planned["id"])
     before = {"gpu": "a100", "rack": None}
     assert made_since(admin, known) == [
@@ -65,6 +66,7 @@ def test_changes_of_pools_hosts_and_windows_are_told(admin: Person) -> None:
         ("admin-user", "host", "1", "changed", {"reservable": True}, {"reservable": False, "reason": "noise"}),
         (*common, "created", None, window),
         (*common, "changed", {"reason": "new memory"}, {"reason": "new disks"}),
+        (*common, "changed", {"move_servers": False}, {"move_servers": True}),
         (*common, "changed", {"state": "planned"}, {"state": "cancelled"}),
     ]
     assert [entry["name"] for entry in listed(admin, "?kind=capabilities")] == ["h1", "h1"]
