@@ -17,12 +17,11 @@ from sqlalchemy import Connection
 
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
+from climate.domain.facts import PoolCause
 from climate.domain.notices import Notice
 from climate.domain.pools import HostPlace, Pool
 from climate.power import OFF
 from climate.service import notices, switchboard, switching
-from climate.service.cleaning import NOT_CLEANED
-from climate.service.failing import WELL
 from climate.service.rounds import HANDS_ON
 from climate.service.switchboard import Job
 from climate.service.unit import work
@@ -75,8 +74,8 @@ def _claimed(climate: Climate, conn: Connection) -> list[tuple[Job, int]]:
 
 
 def _is_down(place: HostPlace) -> bool:
-    """Whether a host has failed for a reason that its servers may not have survived."""
-    return place.reason != WELL and not place.reason.startswith(NOT_CLEANED)
+    """Whether a host has failed for a cause that its servers may not have survived."""
+    return place.cause not in (PoolCause.DECLARED_WELL, PoolCause.NOT_CLEANED)
 
 
 def _with_servers(climate: Climate, jobs: Sequence[tuple[Job, int]]) -> list[_Case]:
