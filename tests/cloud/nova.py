@@ -121,9 +121,7 @@ class Nova:
         if service not in self.down:
             return _refused(400, "badRequest", f"Compute service of {service} is still in use.")
         if server["OS-EXT-STS:task_state"] is not None:
-            return _refused(
-                409, "conflictingRequest", "Cannot 'evacuate' instance while it is in task_state rebuilding"
-            )
+            return _refused(409, "conflictingRequest", "Cannot 'evacuate' instance while it is in task_state")
         self.log.append(f"evacuate {server_id}")
         server["OS-EXT-STS:task_state"] = "rebuilding"
         return jsonify({"adminPass": "seKr3t"}) if self.passwords else Response(status=200)
