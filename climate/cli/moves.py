@@ -16,6 +16,9 @@ from climate.cli.session import Session, current
 MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_node", "dest_node", "created_at")
 MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")
 
+NODE, UNKNOWN_NODE = "OS-EXT-SRV-ATTR:hypervisor_hostname", "(not shown)"
+"""Where a server is said to be, and what stands for its host where the cloud does not say."""
+
 AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "os-migrateLive": ("ACTIVE", "PAUSED"), "evacuate": ("ACTIVE", "SHUTOFF")}
 """Action -> statuses of servers that it has succeeded with."""
 
@@ -48,11 +51,18 @@ def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool
 @click.command("evacuate")
 @click.argument("server")
 @click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
+@click.option("--fenced", is_flag=True, help="Its host is down, and you have seen that the server does not run there.")
 @waited
-def evacuate(server: str, host: str | None, wait: bool, timeout: timedelta) -> None:
-    """Make a server whose host is down anew on another host, from its image (administrator)."""
+def evacuate(server: str, host: str | None, fenced: bool, wait: bool, timeout: timedelta) -> None:
+    """Make a server whose host is down anew on another host, from its image (administrator).
+
+    It is made once the power supply of its host says that it is off, or with `--fenced`.
+    """
     session = current()
-    server_id = str(found.server(session.client, server, everywhere=True)["id"])
+    there = found.server(session.client, server, everywhere=True)
+    server_id = str(there["id"])
+    if not fenced:
+        _check_off(session, str(there.get(NODE) or UNKNOWN_NODE))
     act(session, server_id, "evacuate", {"host": host} if host else {})
     if wait:
         session.show(flat(settled(session, server_id, AFTERWARDS["evacuate"], seconds(timeout))))
@@ -111,7 +121,7 @@ def _check_off(session: Session, host: str) -> None:
         state = "unknown"
     if state != "off":
         raise Failure(
-            f"host {host} is down, and its servers may still run there: its power is {state}. Switch it off with "
+            f"servers of host {host} may still run there: its power is {state}. Switch it off with "
             f"`climate host power off {host} --hard --force`, or say --fenced once you have seen that it is off"
         )
 

@@ -6,8 +6,8 @@ that what is shut down for it is down for no longer than its own way takes.  A
 server that can go nowhere stays, and is tried again.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
+from enum import Enum
 
 import structlog
 from sqlalchemy import Connection
@@ -32,16 +32,28 @@ def tend(climate: Climate) -> int:
             work(climate, lambda conn, patient: places.leave(conn, [place.host for place, _ in tries]))
 
 
-def leaves(climate: Climate, server: CloudServer, host: str, token: int) -> bool:
-    """Whether a server is on its way from a host, or may be soon.  Its trouble does not keep the others."""
+class Leaving(Enum):
+    """The cloud's answer when it is asked to have a server leave its host."""
+
+    BEGUN = "begun"
+    """It is on its way."""
+    LATER = "later"
+    """The cloud cannot do it now, or cannot be asked."""
+    NEVER = "never"
+    """The cloud refuses."""
+
+
+def leave(climate: Climate, server: CloudServer, host: str, token: int) -> Leaving:
+    """Have a server leave a host.  Its trouble does not keep the others."""
     try:
         climate.cloud.move_server(server.id, host, token)
     except Refused as error:
         log.warning("a server cannot be moved", server_id=server.id, host=host, reason=str(error)[:200])
-        return False
+        return Leaving.NEVER
     except (CloudError, NotYet, Fenced) as error:
         log.info("a server is not moved yet", server_id=server.id, host=host, reason=str(error)[:200])
-    return True
+        return Leaving.LATER
+    return Leaving.BEGUN
 
 
 def _claimed(climate: Climate, conn: Connection) -> list[tuple[HostPlace, int]]:
@@ -60,9 +72,21 @@ def _leaving(climate: Climate, conn: Connection) -> list[HostPlace]:
 
 
 def _one_leaves(climate: Climate, place: HostPlace, token: int) -> bool:
-    servers: Sequence[CloudServer] = ()
+    """Whether a server has begun to leave; where the cloud does not say whether one has, no other is asked."""
     with suppress(CloudError):  # the next round asks again
         servers = climate.cloud.servers_on(place.name)
-    if any(server.busy for server in servers):
-        return False
-    return any(leaves(climate, server, place.name, token) for server in servers)
+        if any(server.busy for server in servers):
+            return False
+        for server in servers:
+            answer = leave(climate, server, place.name, token)
+            if answer is Leaving.BEGUN:
+                return True
+            if answer is Leaving.LATER and _is_under_way(climate, server):
+                return False
+    return False
+
+
+def _is_under_way(climate: Climate, server: CloudServer) -> bool:
+    """Whether something is under way with a server, such as a move that was begun although the answer was lost."""
+    seen = climate.cloud.server(server.id)
+    return seen is not None and (seen.busy or seen.host != server.host)

@@ -1,7 +1,7 @@
 """Servers of hosts that have failed are made anew on other hosts, once it is certain that they run no more.
 
-A host is fenced first: its power supply is asked to cut its power, and has said
-that it is off.  A host without a supply is left to an operator, who knows whether
+A host is fenced first: that it is to be off is written down, its power supply is
+asked to cut its power, and has said that it is off.  A host without a supply is left to an operator, who knows whether
 it still runs.  Only hosts count from which the cloud hears nothing: one that is
 merely disabled goes on with its servers.  A host that returns afterwards starts
 nothing of what has left it: the cloud has these servers elsewhere by then.
@@ -17,12 +17,11 @@ from sqlalchemy import Connection
 
 from climate.cloud import CloudError, CloudServer, Fenced, NotYet
 from climate.context import Climate
+from climate.domain.facts import PoolCause
 from climate.domain.notices import Notice
 from climate.domain.pools import HostPlace, Pool
 from climate.power import OFF
 from climate.service import notices, switchboard, switching
-from climate.service.cleaning import NOT_CLEANED
-from climate.service.failing import WELL
 from climate.service.rounds import HANDS_ON
 from climate.service.switchboard import Job
 from climate.service.unit import work
@@ -54,7 +53,7 @@ def tend(climate: Climate) -> int:
     jobs = work(climate, lambda conn, patient: _claimed(climate, conn))
     try:
         cases = _with_servers(climate, jobs) if jobs else []
-        fenced = _fenced(climate, cases)
+        fenced = _fenced(climate, _decided(climate, cases))
         return sum(_evacuated(climate, case) for case in cases if case.place.host in fenced)
     finally:
         if jobs:
@@ -75,8 +74,8 @@ def _claimed(climate: Climate, conn: Connection) -> list[tuple[Job, int]]:
 
 
 def _is_down(place: HostPlace) -> bool:
-    """Whether a host has failed for a reason that its servers may not have survived."""
-    return place.reason != WELL and not place.reason.startswith(NOT_CLEANED)
+    """Whether a host has failed for a cause that its servers may not have survived."""
+    return place.cause not in (PoolCause.DECLARED_WELL, PoolCause.NOT_CLEANED)
 
 
 def _with_servers(climate: Climate, jobs: Sequence[tuple[Job, int]]) -> list[_Case]:
@@ -90,9 +89,20 @@ def _with_servers(climate: Climate, jobs: Sequence[tuple[Job, int]]) -> list[_Ca
     return cases
 
 
-def _fenced(climate: Climate, cases: Sequence[_Case]) -> frozenset[int]:
+def _decided(climate: Climate, cases: Sequence[_Case]) -> list[Job]:
+    """Write down that the power of these hosts is to be cut, unless that is decided; what is to be asked for it.
+
+    The decision has a token of its own, under which a worker that is late can switch none of them on again.
+    """
+    decided = [case.job for case in cases if case.job.supply.wanted == OFF]
+    others = [case.job for case in cases if case.job.supply.wanted != OFF]
+    wanted, supplies = {job.place: OFF for job in others}, {job.supply.host: job.supply for job in others}
+    return [*decided, *switching.wish(climate, wanted, supplies, hard=True)]
+
+
+def _fenced(climate: Climate, jobs: Sequence[Job]) -> frozenset[int]:
     """Those of the hosts whose supplies say that they are off; the others are asked to cut their power."""
-    seen = [one for part in switchboard.ask(climate, [case.job for case in cases]) for one in part]
+    seen = [one for part in switchboard.ask(climate, jobs) for one in part]
     for one in seen:
         if one.state != OFF:
             log.warning("a failed host is not off yet", host=one.job.place.name, state=one.state, error=one.error)

@@ -23,6 +23,7 @@ from climate.domain.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, O
 from climate.domain.recycling import Stay, Turn
 from climate.plugin import CLOUD_POOLS
 from climate.service import drift, emptying, healing, moves, notices
+from climate.service.emptying import Leaving
 from climate.service.rounds import AUTHOR, HANDS_ON
 from climate.service.unit import work
 from climate.settings import Settings
@@ -121,14 +122,15 @@ def _release(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> P
 
 def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
     """Other hosts for the servers; for the next lease where a server has none, or has not left in half of the lead."""
-    fit = [server for server in servers if emptying.leaves(climate, server, case.place.name, case.token)]
-    begun = [server for server in fit if not server.busy]
+    answers = [(server, emptying.leave(climate, server, case.place.name, case.token)) for server in servers]
+    begun = [server for server, answer in answers if answer is Leaving.BEGUN and not server.busy]
     if begun:
         log.info("servers on a recycling host are moved", host=case.place.name, servers=len(begun))
         work(climate, lambda conn, patient: notices.tell(conn, climate.now(conn), *_told(case, begun, "moved")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
-    left = list(servers) if _is_late(climate, case) else [server for server in servers if server not in fit]
+    refused = [server for server, answer in answers if answer is Leaving.NEVER]
+    left = list(servers) if _is_late(climate, case) else refused
     return _replace(climate, case, left) if left else None
 
 

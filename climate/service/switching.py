@@ -65,11 +65,13 @@ def far(need: datetime | None, settings: Settings, now: datetime) -> bool:
     return need is None or need - now > timedelta(seconds=settings.power_on_lead + settings.least_off)
 
 
-def wish(climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[int, Supply]) -> list[Job]:
+def wish(
+    climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[int, Supply], *, hard: bool = False
+) -> list[Job]:
     """Write down what these hosts are to be, and give what is to be asked for it; one that was
     promised, moved or switched by others meanwhile is left out.
 
-    Off goes no host of the reservation pool that is needed soon.
+    Off goes no host of the reservation pool that is needed soon, unless its power is to be cut (`hard`).
     """
 
     def act(conn: Connection, patient: bool) -> list[Job]:
@@ -82,11 +84,11 @@ def wish(climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[in
             for place, state in wanted.items()
             if present[place.host].version == place.version
             and supplies[place.host].is_as(known.get(place.host))
-            and (state == ON or far(needs.get(place.host), climate.settings, now))
+            and (state == ON or hard or far(needs.get(place.host), climate.settings, now))
         }
         power.wish(conn, meant, now)
         renewed = power.of(conn, meant)
-        return [Job(present[host], renewed[host], state) for host, state in meant.items()]
+        return [Job(present[host], renewed[host], state, hard=hard) for host, state in meant.items()]
 
     return work(climate, act) if wanted else []
 

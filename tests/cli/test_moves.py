@@ -26,8 +26,8 @@ def move(server_id: str, to: str | None, reason: str | None = None, action: str 
     [
         (("migrate", "s1"), {"migrate": None}),
         (("migrate", "s1", "--host", "n2"), {"migrate": {"host": "n2"}}),
-        (("evacuate", "s1"), {"evacuate": {}}),
-        (("evacuate", "s1", "--host", "n2", "--wait"), {"evacuate": {"host": "n2"}}),
+        (("evacuate", "s1", "--fenced"), {"evacuate": {}}),
+        (("evacuate", "s1", "--host", "n2", "--fenced", "--wait"), {"evacuate": {"host": "n2"}}),
     ],
 )
 def test_what_commands_send(
@@ -88,3 +88,21 @@ def test_servers_of_a_host_that_may_still_run_are_not_made_anew(cli: Cli, wire: 
     assert cli("host", "evacuate", "n1", "--preview").code == 0
     assert cli("host", "evacuate", "n1", "--fenced").code == 0
     assert [one.body for one in wire.asked if one.path.endswith("/action")] == [{"evacuate": {"host": "n2"}}]
+
+
+def test_a_server_that_may_still_run_is_not_made_anew(cli: Cli, wire: Wire, server_id: str) -> None:
+    wire.servers[server_id]["OS-EXT-SRV-ATTR:hypervisor_hostname"] = "n1"
+    wire.hosts["1"] = {"id": "1", "hypervisor_hostname": "n1"}
+    for state in ("unknown", "on"):
+        wire.power_state = state
+        ran = cli("server", "evacuate", "s1")
+        assert (ran.code, "--fenced" in ran.err, f"its power is {state}" in ran.err) == (1, True, True)
+    assert [one for one in wire.asked if one.path.endswith("/action")] == []
+    wire.power_state = "off"
+    assert cli("server", "evacuate", "s1").code == 0
+    assert wire.sent("POST", f"{SERVERS}/{server_id}/action").body == {"evacuate": {}}
+
+
+def test_the_host_of_a_server_may_be_unknown(cli: Cli, wire: Wire, server_id: str) -> None:
+    ran = cli("server", "evacuate", "s1")
+    assert (ran.code, "--fenced" in ran.err, "(not shown)" in ran.err) == (1, True, True)

@@ -54,6 +54,8 @@ class Wire:
     """The state of the fake server; a test changes it and looks at it directly."""
 
     url: str = ""
+    power_state: str = "unknown"
+    """What the power supply of every host has said."""
     asked: list[Asked] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
     leases: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -274,6 +276,7 @@ class Wire:
             hosts = [{"id": "1", "name": "h1", "hours_off": 7.5}, {"id": "2", "name": "h2", "hours_off": 0.5}]
             return _json(200, {"report": {"hours_off": 8.0, "kwh": 1.2, "hosts": hosts}})
         shown = {"id": "1", "name": "h1", "driver": "memory", "on": True, "wanted": None, **(body or {})}
+        shown["state"] = self.power_state
         if request.method == "DELETE":
             return Response(status=204)
         return _json(200, {"power": [shown] if not path else {**shown, "settings": {}}})

@@ -34,6 +34,10 @@ class Nova:
     traits: dict[str, list[str]] = field(default_factory=dict)
     inventories: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
     """Of resource providers, which are named like their hypervisors; others Placement does not know."""
+    down: set[str] = field(default_factory=set)
+    """Hosts of services that are down, or were forced down."""
+    passwords: bool = True
+    """Whether an evacuation answers with a new password: `enable_instance_password` of its configuration."""
 
     def put(self, name: str, hosts: tuple[str, ...] = (), **metadata: str) -> dict[str, Any]:
         """An aggregate that is there already."""
@@ -102,9 +106,44 @@ class Nova:
         return jsonify({"server": self.servers.get(server_id) or abort(404)})
 
     def do(self, server_id: str) -> Response:
-        (verb,) = request.get_json()
+        ((verb, details),) = request.get_json().items()
+        if verb == "evacuate":
+            return self._evacuate(server_id, details)
         self.log.append(f"{verb} {server_id}")
         return Response(status=202)
+
+    def _evacuate(self, server_id: str, details: dict[str, Any]) -> Response:
+        """From microversion 2.29 on: a server of a service that is up is refused, as are fields that it has not."""
+        server = self.servers.get(server_id) or abort(404)
+        service = HYPERVISORS[server["OS-EXT-SRV-ATTR:hypervisor_hostname"]]
+        if not set(details) <= {"host", "adminPass", "force"}:
+            return _refused(400, "badRequest", "Additional properties are not allowed")
+        if service not in self.down:
+            return _refused(400, "badRequest", f"Compute service of {service} is still in use.")
+        if server["OS-EXT-STS:task_state"] is not None:
+            return _refused(409, "conflictingRequest", "Cannot 'evacuate' instance while it is in task_state")
+        self.log.append(f"evacuate {server_id}")
+        server["OS-EXT-STS:task_state"] = "rebuilding"
+        return jsonify({"adminPass": "seKr3t"}) if self.passwords else Response(status=200)
+
+    def services(self) -> Response:
+        found = [
+            {"id": f"service-{host}", "binary": "nova-compute", "host": host, "zone": "nova", "status": "enabled"}
+            | {"state": "down" if host in self.down else "up", "forced_down": False}
+            for host in sorted(set(HYPERVISORS.values()))
+        ]
+        return jsonify({"services": [each for each in found if request.args.get("host", each["host"]) == each["host"]]})
+
+    def hypervisors(self) -> Response:
+        """The state of a hypervisor is that of its service."""
+        wanted = request.args.get("hypervisor_hostname_pattern", "")
+        found = [
+            {"id": name, "hypervisor_hostname": name, "service": {"host": service}, "running_vms": 0, **SIZES}
+            | {"state": "down" if service in self.down else "up", "status": "enabled"}
+            for name, service in HYPERVISORS.items()
+            if wanted in name
+        ]
+        return jsonify({"hypervisors": found})
 
     def delete(self, server_id: str) -> Response:
         self.log.append(f"delete {server_id}")
@@ -126,14 +165,10 @@ class Nova:
 SIZES = {"vcpus": 8, "memory_mb": 8192, "local_gb": 100, "hypervisor_type": "QEMU", "hypervisor_version": 1}
 
 
-def _hypervisors() -> Response:
-    wanted = request.args.get("hypervisor_hostname_pattern", "")
-    found = [
-        {"id": name, "hypervisor_hostname": name, "service": {"host": service}, "running_vms": 0, **SIZES}
-        for name, service in HYPERVISORS.items()
-        if wanted in name
-    ]
-    return jsonify({"hypervisors": found})
+def _refused(code: int, name: str, message: str) -> Response:
+    answer = jsonify({name: {"code": code, "message": message}})
+    answer.status_code = code
+    return answer
 
 
 def _version() -> Response:
@@ -155,8 +190,8 @@ def nova(folder: Path, *, blazar_filter: bool = False) -> Iterator[tuple[Nova, C
     there, app = Nova(), Flask("nova")
     routes: tuple[tuple[str, str, Callable[..., Response]], ...] = (
         ("GET", "", _version),
-        ("GET", "/os-hypervisors/detail", _hypervisors),
-        ("GET", "/os-services", lambda: jsonify({"services": []})),
+        ("GET", "/os-hypervisors/detail", there.hypervisors),
+        ("GET", "/os-services", there.services),
         ("GET", "/os-aggregates", lambda: jsonify({"aggregates": list(there.aggregates.values())})),
         ("POST", "/os-aggregates", there.make),
         ("POST", "/os-aggregates/<number>/action", there.act),

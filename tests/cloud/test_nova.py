@@ -219,3 +219,39 @@ def test_a_running_server_leaves_its_host_live(there: Nova, cloud: Cloud) -> Non
     there.run("s2", N1, status="SHUTOFF")
     with pytest.raises(Refused, match="only running servers"):
         cloud.move_server("s2", N1, 1)
+
+
+def test_hypervisors_whose_service_is_down_are_silent(there: Nova, cloud: Cloud) -> None:
+    assert cloud.silent_hosts() == frozenset()
+    there.down = {"n1", "metal"}
+    assert cloud.silent_hosts() == {N1, "m1", "m2"}
+    assert cloud.health()[N1] == "its service n1 is down"
+
+
+@pytest.mark.parametrize("passwords", [True, False])
+def test_a_server_of_a_silent_host_is_evacuated_once(there: Nova, cloud: Cloud, passwords: bool) -> None:
+    """The answer has a password or no body, as Nova is configured."""
+    there.down, there.passwords = {"n1"}, passwords
+    there.run("s1", N1)
+    for _ in range(2):
+        cloud.evacuate_server("s1", N1, 1)
+    assert [line for line in there.log if line.startswith("evacuate")] == ["evacuate s1"]
+    there.servers["s1"] |= {"OS-EXT-STS:task_state": None, "OS-EXT-SRV-ATTR:hypervisor_hostname": N2}
+    cloud.evacuate_server("s1", N1, 2)
+    cloud.evacuate_server("nobody", N1, 2)
+    assert there.log[-1] == "evacuate s1"
+
+
+def test_what_nova_does_not_evacuate_is_refused_or_waited_for(there: Nova, cloud: Cloud) -> None:
+    there.run("s1", N1)
+    with pytest.raises(Refused, match="still in use"):
+        cloud.evacuate_server("s1", N1, 1)
+    there.down = {"n1"}
+    there.servers["s1"]["OS-EXT-STS:task_state"] = "powering-off"
+    with pytest.raises(NotYet):
+        cloud.evacuate_server("s1", N1, 2)
+    there.servers["s1"]["OS-EXT-STS:task_state"] = None
+    with pytest.raises(Fenced):
+        cloud.evacuate_server("s1", N1, 1)
+    cloud.evacuate_server("s1", N1, 3)
+    assert there.log[-1] == "evacuate s1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from climate.cloud import FREEPOOL, CloudError
+from climate.cloud import ACTIVE, FREEPOOL, CloudError
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.pools import Pool
@@ -72,6 +72,24 @@ def test_one_that_cannot_move_does_not_keep_the_others(climate: Climate, cloud: 
     assert whereabouts(cloud, drained) == {"n1": 1, "n2": 1}
     cloud.failures = {"servers_on": CloudError("away")}
     assert emptying.tend(climate) == 0
+
+
+def test_one_that_cannot_move_now_does_not_keep_the_others(
+    climate: Climate, cloud: FakeCloud, drained: list[str]
+) -> None:
+    agree(climate, move_servers=True)
+    cloud.suspend(drained[0], 1 << 60)
+    cloud.change(drained[0], ACTIVE)
+    assert emptying.tend(climate) == 1, "the first server is fenced by a later claim"
+    assert whereabouts(cloud, drained) == {"n1": 1, "n2": 1}
+
+
+def test_a_move_whose_answer_was_lost_is_the_only_one(climate: Climate, cloud: FakeCloud, drained: list[str]) -> None:
+    agree(climate, move_servers=True)
+    cloud.looks_until_moved = 4
+    cloud.unheard = {"move_server": 1}
+    assert [emptying.tend(climate), emptying.tend(climate)] == [0, 0]
+    assert [on for verb, on in cloud.calls if verb == "move_server"] == drained[:1]
 
 
 def test_a_window_says_whether_servers_are_moved_away(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -9,9 +9,9 @@ import pytest
 from climate.cloud import CloudError
 from climate.context import Climate
 from climate.domain.pools import Pool
-from climate.power import OFF, ON
+from climate.power import OFF, ON, PowerFenced, Target
 from climate.power.memory import Trouble
-from climate.service import drift, evacuation, failing
+from climate.service import drift, evacuation, failing, powering, switching
 from tests.conftest import Clock, cloud_host
 from tests.service.machines import Machines, machines
 from tests.service.test_drift import put
@@ -117,3 +117,31 @@ def test_one_servers_trouble_does_not_keep_the_others(make_room: Callable[..., M
     room.cloud.failures = {}
     assert evacuation.tend(room.climate) == 1
     assert where(room, server) != "h1"
+
+
+def test_a_worker_that_is_late_switches_no_fenced_host_on(make_room: Callable[..., Machines], clock: Clock) -> None:
+    room = make_room(1)
+    server = failed(room, clock)
+    (late,) = switching.wish(room.climate, {room.place(1): ON}, {1: room.supply(1)})
+    clock.forward(seconds=301)
+    evacuation.tend(room.climate)
+    assert room.state(1) == OFF
+    fencing = room.supply(1)
+    assert (fencing.wanted, fencing.token > late.supply.token) == (OFF, True)
+    assert "a later decision" in switching.carry_out(room.climate, [late])[0].error
+    target = Target("h1", late.supply.settings, token=late.supply.token)
+    with pytest.raises(PowerFenced, match="later decision"):
+        room.driver.on(target)
+    assert evacuation.tend(room.climate) == 1
+    assert (room.state(1), where(room, server) != "h1") == (OFF, True)
+    assert room.supply(1).token == fencing.token, "a decision that stands is not made again"
+
+
+def test_what_was_fenced_is_no_surprise(make_room: Callable[..., Machines], clock: Clock) -> None:
+    room = make_room(1)
+    failed(room, clock)
+    clock.forward(seconds=301)
+    evacuation.tend(room.climate)
+    powering.tend(room.climate)
+    assert room.place(1).on is False
+    assert "power.switched" not in {kind for kind, _ in room.told()}

@@ -1,16 +1,22 @@
 """The engine acts on the typed cause of a host's pool, never on the words of its reason."""
 
+from pathlib import Path
+
 import pytest
 
 from climate.context import Climate
-from climate.domain.facts import HostMoved
+from climate.domain.facts import HostMoved, PoolCause
 from climate.domain.pools import Pool
-from climate.service import failing, rebuild, replay
+from climate.power import OFF, ON
+from climate.service import drift, evacuation, failing, replay
 from climate.service.placing import Order, move
+from climate.service.rebuild import rebuild
 from climate.store import codec, places
 from tests.conftest import ADMIN, Clock
+from tests.service.machines import machines
 from tests.service.rounds import cloud as fake
 from tests.service.rounds import pass_time, place, recover, told
+from tests.service.test_drift import put
 
 WORDS = ("declared well", "not cleaned: by hand", "worked on: fans")
 
@@ -81,8 +87,28 @@ def test_the_cause_is_kept_in_the_fact_and_the_row(climate: Climate, clock: Cloc
     with climate.engine.begin() as conn:
         conn.exec_driver_sql("UPDATE hosts SET pool_cause = 'not_cleaned' WHERE id = 1")
     assert ["cause" in one.what for one in replay.differences(climate)] == [True]
-    assert rebuild.rebuild(climate).left == ()
+    assert rebuild(climate).left == ()
     assert place(climate, 1).cause == "declared_well"
     pass_time(climate, clock, seconds=climate.settings.failed_after)
     assert place(climate, 1).pool is Pool.RESERVATION
     assert place(climate, 1).cause == ""
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("cause", [PoolCause.OTHER, PoolCause.DECLARED_WELL, PoolCause.NOT_CLEANED])
+def test_a_host_is_fenced_by_the_cause_of_its_failure_whatever_the_reason_says(
+    climate: Climate, clock: Clock, tmp_path: Path, words: str, cause: PoolCause
+) -> None:
+    room = machines(climate, clock, tmp_path, evacuate_failed_hosts=True, evacuate_after=300)
+    room.wire(1)
+    put(climate, 1, Pool.MULTI_TENANT)
+    drift.mend(climate)
+    room.cloud.boot("p", "h1")
+    with climate.engine.begin() as conn:
+        there = places.get(conn, 1, lock=True)
+        fact = HostMoved(clock.time, Pool.FAILED, words, there.token, cause=cause)
+        places.record(conn, ADMIN, [(there, [fact])])
+    room.cloud.unwell["h1"] = "its service is down"
+    clock.forward(seconds=300)
+    evacuation.tend(room.climate)
+    assert room.state(1) == (OFF if cause is PoolCause.OTHER else ON)

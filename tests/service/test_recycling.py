@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine, event, text
 
-from climate.cloud import FREEPOOL, CloudError, Refused
+from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet, Refused
 from climate.cloud.fake import FakeCloud, host
 from climate.context import Climate
 from climate.domain.lease import Lease
@@ -18,6 +18,7 @@ from climate.service.recycling import Ahead
 from climate.store import places
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.acts import get, held, hosts_wanted, make, reservation, run_due
+from tests.service.rounds import told
 
 MINUTE = timedelta(minutes=1)
 
@@ -168,6 +169,24 @@ def test_servers_are_moved_to_another_host_where_that_was_agreed(
     assert (moved.host, get(climate, lease).status) == ("ordinary", LeaseStatus.ACTIVE)
     assert cloud.doubled() == []
     assert replay.differences(climate) == []
+
+
+@pytest.mark.parametrize("trouble", [CloudError("away"), NotYet("busy"), Fenced("late")])
+def test_a_move_is_told_of_once_when_it_has_begun(
+    climate: Climate, clock: Clock, cloud: FakeCloud, trouble: Exception
+) -> None:
+    _, number, _ = ended(climate, clock, cloud, recycle_deadline="move")
+    roomy(climate, cloud)
+    following(climate, clock, number, minutes=60)
+    clock.time += 58 * MINUTE
+    cloud.failures = {"move_server": trouble}
+    assert [recycling.tend(climate), recycling.tend(climate)] == [0, 0]
+    assert [message for message in told(climate, "host.recycling") if "are moved" in message] == []
+    cloud.failures, cloud.looks_until_moved = {}, 8
+    while not recycling.tend(climate):
+        assert pool_of(climate, number) is Pool.RECYCLING
+    moved = [message for message in told(climate, "host.recycling") if "are moved" in message]
+    assert len(moved) == 2, "one for administrators, one for whoever leased the host"
 
 
 def test_a_server_that_cannot_move_is_deleted_alone(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
