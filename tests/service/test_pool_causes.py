@@ -1,12 +1,14 @@
 """The engine acts on the typed cause of a host's pool, never on the words of its reason."""
 
 import pytest
+from sqlalchemy import text
 
 from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.pools import Pool
-from climate.service import failing, replay
+from climate.service import chores, failing, replay
 from climate.service.placing import Order, move
+from climate.service.rebuild import rebuild
 from climate.store import codec, places
 from tests.conftest import ADMIN, Clock
 from tests.service.rounds import cloud as fake
@@ -81,8 +83,45 @@ def test_the_cause_is_kept_in_the_fact_and_the_row(climate: Climate, clock: Cloc
     with climate.engine.begin() as conn:
         conn.exec_driver_sql("UPDATE hosts SET pool_cause = 'not_cleaned' WHERE id = 1")
     assert ["cause" in one.what for one in replay.differences(climate)] == [True]
-    replay.rebuild(climate)
+    rebuild(climate)
     assert place(climate, 1).cause == "declared_well"
     pass_time(climate, clock, seconds=climate.settings.failed_after)
     assert place(climate, 1).pool is Pool.RESERVATION
     assert place(climate, 1).cause == ""
+
+
+MOVED_BY_AN_OLDER_RELEASE = """
+    WITH moved AS (
+        UPDATE hosts SET pool = :pool, pool_reason = :reason, pool_since = now(), version = version + 1
+        WHERE id = 1 RETURNING *)
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, version, 'HostMoved', jsonb_build_object('at', pool_since, 'pool', pool, 'reason', pool_reason,
+        'token', pool_token), '{}'::jsonb, '' FROM moved
+"""
+
+
+def _move_as_before(climate: Climate, pool: str, reason: str) -> None:
+    with climate.engine.begin() as conn:
+        statement = MOVED_BY_AN_OLDER_RELEASE.replace("::", "\\:\\:")
+        conn.execute(text(statement), {"pool": pool, "reason": reason})
+
+
+def test_upkeep_corrects_the_cause_of_a_host_that_an_older_release_moved(climate: Climate) -> None:
+    for pool, reason, cause in (
+        ("maintenance", "worked on: fans", "maintenance_window"),
+        ("failed", "not cleaned: exit code 3", "not_cleaned"),
+        ("failed", "declared well", "declared_well"),
+        ("failed", "its service is down", ""),
+    ):
+        _move_as_before(climate, pool, reason)
+        assert len(replay.differences(climate)) == 1, reason  # the row keeps the cause that was there
+        chores.tidy(climate)
+        assert (place(climate, 1).cause, replay.differences(climate)) == (cause, [])
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_upkeep_leaves_a_cause_of_this_release_as_it_is(climate: Climate, words: str) -> None:
+    failing.fail(climate, ADMIN, "1", words)
+    chores.tidy(climate)
+    assert place(climate, 1).cause == ""
+    assert replay.differences(climate) == []
