@@ -43,17 +43,22 @@ def upgrade(conn: Connection, *, tries: int = TRIES, pause: float = PAUSE) -> No
     config.set_main_option("script_location", str(scripts()))
     config.attributes["connection"] = conn
     with _alone(conn), _short_waits(conn):
-        for left in reversed(range(tries)):
-            try:
-                command.upgrade(config, "head")
-                conn.commit()
-                return
-            except DBAPIError as error:
-                conn.rollback()
-                if not left or not isinstance(error.orig, _IN_THE_WAY):
-                    raise
-                log.info("a migration gives way to others and is tried again", tries_left=left, error=str(error.orig))
+        while not _run(conn, config, tries_left=(tries := tries - 1)):
             time.sleep(pause)
+
+
+def _run(conn: Connection, config: Config, tries_left: int) -> bool:
+    """Run the migrations that are missing; return whether all were done, false where another try may help."""
+    try:
+        command.upgrade(config, "head")
+        conn.commit()
+    except DBAPIError as error:
+        conn.rollback()
+        if tries_left <= 0 or not isinstance(error.orig, _IN_THE_WAY):
+            raise
+        log.info("a migration gives way to others and is tried again", tries_left=tries_left, error=str(error.orig))
+        return False
+    return True
 
 
 @contextmanager
