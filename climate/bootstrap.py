@@ -1,13 +1,9 @@
 """The only place that builds things: settings in, everything else out."""
 
 from dataclasses import dataclass, replace
-from importlib import resources
-from pathlib import Path
 
 import structlog
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Engine, func, select
 
 from climate import (
     cell_settings,
@@ -19,6 +15,7 @@ from climate import (
     power,
     scheduler_notices,
     scheduling,
+    schema_upgrade,
     zoning,
 )
 from climate.cloud import Cloud, openstack
@@ -221,26 +218,13 @@ def migrate(settings: Settings) -> None:
     try:
         with engine.connect() as conn:
             conn.exec_driver_sql("SET statement_timeout = 0")
-            conn.exec_driver_sql("SET lock_timeout = '60s'")
             conn.commit()
-            upgrade(conn)
+            schema_upgrade.upgrade(conn)
             if not settings.cells_enable and cell_changes.is_tracked(conn):
                 cell_changes.untrack(conn)  # it was a cell once
                 conn.commit()
     finally:
         engine.dispose()
-
-
-def upgrade(conn: Connection) -> None:
-    """Run the migrations that are missing over an open connection."""
-    config = Config()
-    config.set_main_option("script_location", str(migrations()))
-    config.attributes["connection"] = conn
-    command.upgrade(config, "head")
-
-
-def migrations() -> Path:
-    return Path(str(resources.files("migrations")))
 
 
 def prepare(settings: Settings, *, demo: bool = False) -> None:

@@ -125,10 +125,10 @@ def _migrations(conn: Any) -> Finding:
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
-    from climate import bootstrap
+    from climate import schema_upgrade
 
     config = Config()
-    config.set_main_option("script_location", str(bootstrap.migrations()))
+    config.set_main_option("script_location", str(schema_upgrade.scripts()))
     wanted = set(ScriptDirectory.from_config(config).get_heads())
     present = set(MigrationContext.configure(conn).get_current_heads())
     if wanted == present:

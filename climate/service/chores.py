@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.errors import Unavailable
 from climate.service.unit import work
-from climate.store import beats, failures, healing_waits, idempotency, lease_fences, notices
+from climate.store import beats, failures, healing_waits, idempotency, lease_fences, notices, places
 from climate.store.portions import PORTION
 
 log = structlog.get_logger(__name__)
@@ -24,11 +24,12 @@ OLD: Mapping[str, Forget] = {
     "idempotency keys": lambda climate, conn: idempotency.forget_old(conn, climate.now(conn)),
     "fences": lambda climate, conn: lease_fences.forget_old(conn, climate.now(conn)),
     "tries of healing": lambda climate, conn: healing_waits.forget_old(conn, climate.now(conn)),
+    "causes of pools": lambda climate, conn: places.correct_causes(conn),
     "notices": lambda climate, conn: notices.forget_old(
         conn, climate.now(conn) - timedelta(days=climate.settings.notice_days)
     ),
 }
-"""What is forgotten after a while; each deletes a portion and says how many rows that were."""
+"""What is forgotten or corrected after a while; each sees to a portion and says how many rows that were."""
 
 
 def show_life(climate: Climate, process: str, *roles: str) -> None:
@@ -38,6 +39,8 @@ def show_life(climate: Climate, process: str, *roles: str) -> None:
 
 def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
     """Forget old idempotency keys, fences, tries of healing and notices, and processes that are long gone.
+
+    Causes of hosts that a process of an older release has moved are corrected.
 
     Each portion is a transaction of its own, and the trouble of one kind keeps no other from
     being forgotten.  `alive` is called after each portion.

@@ -77,7 +77,8 @@ def _one_leaves(climate: Climate, place: HostPlace, token: int) -> bool:
         servers = climate.cloud.servers_on(place.name)
         if any(server.busy for server in servers):
             return False
-        for server in servers:
+        first = token % max(1, len(servers))  # another one at each round: one that always comes back blocks none
+        for server in (*servers[first:], *servers[:first]):
             answer = leave(climate, server, place.name, token)
             if answer is Leaving.BEGUN:
                 return True

@@ -110,7 +110,9 @@ def _fenced(climate: Climate, jobs: Sequence[Job]) -> frozenset[int]:
 
 
 def _evacuated(climate: Climate, case: _Case) -> int:
-    asked = [server for server in case.servers if not server.busy and _is_asked(climate, case, server)]
+    # One that is in ERROR was tried before, or is broken by itself: an operator decides about it.
+    able = [server for server in case.servers if not server.busy and server.status != "ERROR"]
+    asked = [server for server in able if _is_asked(climate, case, server)]
     if asked:
         said = f"{len(asked)} servers of host {case.place.name}, which has failed and is off, are made anew elsewhere"
         body = {"host": case.place.name, "servers": [server.id for server in asked]}

@@ -98,6 +98,15 @@ def leave(conn: Connection, numbers: Collection[int]) -> None:
     conn.execute(update(hosts).where(hosts.c.id.in_(sorted(numbers))).values(tended_until=None))
 
 
+def correct_causes(conn: Connection) -> int:
+    """Write the causes of hosts that a process of an older release has moved; return how many there were.
+
+    Such a process knows no causes: it leaves the one that is there.  Its fact says the cause in
+    its words, see `climate.domain.facts.cause_in_words`.  Rows that are locked are passed over.
+    """
+    return conn.execute(_CORRECT_CAUSES).rowcount
+
+
 _COLUMNS = (
     hosts.c.id,
     hosts.c.stream,
@@ -182,4 +191,17 @@ _SAVE = text(f"""
     INSERT INTO journal (stream, version, kind, body, actor, request_id)
     SELECT stream, version, kind, body, actor, request_id
     FROM jsonb_populate_recordset(NULL::journal, CAST(:journal AS jsonb))
+""")  # noqa: S608
+_IN_WORDS = f"""
+    CASE WHEN h.pool = 'failed' AND h.pool_reason = 'declared well' THEN '{PoolCause.DECLARED_WELL}'
+        WHEN h.pool = 'failed' AND starts_with(h.pool_reason, 'not cleaned: ') THEN '{PoolCause.NOT_CLEANED}'
+        WHEN h.pool = 'maintenance' AND starts_with(h.pool_reason, 'worked on: ') THEN '{PoolCause.WINDOW}'
+        ELSE '{PoolCause.OTHER}' END
+"""
+_CORRECT_CAUSES = text(f"""
+    UPDATE hosts h SET pool_cause = {_IN_WORDS} WHERE h.id IN (
+        SELECT h.id FROM hosts h WHERE h.pool_cause <> {_IN_WORDS} AND NOT (
+            SELECT j.body ? 'cause' FROM journal j WHERE j.stream = h.stream AND j.kind = 'HostMoved'
+            ORDER BY j.version DESC LIMIT 1)
+        ORDER BY h.id FOR NO KEY UPDATE OF h SKIP LOCKED)
 """)  # noqa: S608

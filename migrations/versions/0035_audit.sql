@@ -1,13 +1,3 @@
-CREATE INDEX ix_journal_audited ON journal (position)
-    WHERE kind IN (
-        'HostDescribed', 'HostEnrolled', 'HostOpened', 'HostPowerCleared', 'HostPowerSet', 'HostRemoved',
-        'LimitsSet', 'ObjectChanged', 'PoolTermsSet', 'WindowChanged', 'WindowClosed', 'WindowPlanned');
-
-CREATE INDEX ix_journal_audited_author ON journal ((actor ->> 'user_id'), position)
-    WHERE kind IN (
-        'HostDescribed', 'HostEnrolled', 'HostOpened', 'HostPowerCleared', 'HostPowerSet', 'HostRemoved',
-        'LimitsSet', 'ObjectChanged', 'PoolTermsSet', 'WindowChanged', 'WindowClosed', 'WindowPlanned');
-
 ALTER TABLE hosts
     ADD COLUMN pool_cause TEXT DEFAULT '' NOT NULL,
     ADD CONSTRAINT ck_hosts_pool_cause_known
@@ -19,5 +9,3 @@ UPDATE hosts SET pool_cause = CASE
         ELSE 'not_cleaned' END
     WHERE pool = 'failed' AND (pool_reason = 'declared well' OR starts_with(pool_reason, 'not cleaned: '))
         OR pool = 'maintenance' AND starts_with(pool_reason, 'worked on: ');
-
-ALTER TABLE host_power ADD COLUMN token BIGINT DEFAULT '0' NOT NULL;

@@ -1,3 +1,3 @@
-ALTER TABLE pool_terms ADD COLUMN move_servers BOOLEAN;
+ALTER TABLE pool_terms ADD COLUMN IF NOT EXISTS move_servers BOOLEAN;
 
-ALTER TABLE maintenance_windows ADD COLUMN move_servers BOOLEAN DEFAULT false NOT NULL;
+ALTER TABLE maintenance_windows ADD COLUMN IF NOT EXISTS move_servers BOOLEAN DEFAULT false NOT NULL;

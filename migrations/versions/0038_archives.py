@@ -2,12 +2,14 @@
 
 from alembic import op
 
-from migrations.scripts import statements
+from migrations.scripts import build_indexes, statements
 
 revision = "0038"
 down_revision = "0037"
 
 
 def upgrade() -> None:
+    # First what can be repeated: the rest is undone when it fails.
+    build_indexes("0038_archives_indexes.sql")
     for statement in statements("0038_archives.sql"):
         op.execute(statement)

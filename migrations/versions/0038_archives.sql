@@ -25,8 +25,6 @@ CREATE TABLE archived_leases (
 
 CREATE INDEX ix_archived_leases_archive ON archived_leases (archive);
 
-CREATE INDEX ix_leases_gone ON leases (updated_at, id) WHERE gone;
-
 CREATE OR REPLACE FUNCTION journal_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN
         IF TG_OP = ''DELETE'' AND current_setting(''climate.archive'', true) <> '''' THEN RETURN NULL; END IF;

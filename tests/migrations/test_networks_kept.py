@@ -11,7 +11,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine, text
 
-from climate import bootstrap
+from climate import schema_upgrade
 from climate.compute import asking, build
 from climate.compute.network import serving
 from climate.compute.network.recording import RecordingNetwork
@@ -46,7 +46,7 @@ SERVER = """
 
 def to(engine: Engine, revision: str) -> None:
     config = Config()
-    config.set_main_option("script_location", str(bootstrap.migrations()))
+    config.set_main_option("script_location", str(schema_upgrade.scripts()))
     with engine.connect() as conn:
         config.attributes["connection"] = conn
         command.upgrade(config, revision)

@@ -7,7 +7,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
 
-from climate import bootstrap
+from climate import schema_upgrade
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.limits import Limit
@@ -55,7 +55,7 @@ def old(make_database: Callable[..., str]) -> str:
     engine = connect(url, pool_size=1)
     with engine.begin() as conn:
         config = Config()
-        config.set_main_option("script_location", str(bootstrap.migrations()))
+        config.set_main_option("script_location", str(schema_upgrade.scripts()))
         config.attributes["connection"] = conn
         command.upgrade(config, BEFORE)
         conn.execute(text("INSERT INTO pool_terms VALUES ('reservation', 4, 'recycle', NULL, NULL, now())"))
@@ -69,8 +69,8 @@ def old(make_database: Callable[..., str]) -> str:
         conn.execute(text(WINDOWS))
         conn.execute(text(KEPT))
         conn.execute(text("INSERT INTO limits VALUES ('p', 'leases', 3, now()), ('', 'host_hours', 9, now())"))
-    with engine.begin() as conn:
-        bootstrap.upgrade(conn)
+    with engine.connect() as conn:
+        schema_upgrade.upgrade(conn)
     engine.dispose()
     return url
 

@@ -7,7 +7,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
 
-from climate import bootstrap
+from climate import schema_upgrade
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.service import replay
@@ -44,13 +44,13 @@ def old(make_database: Callable[..., str]) -> str:
     engine = connect(url, pool_size=1)
     with engine.begin() as conn:
         config = Config()
-        config.set_main_option("script_location", str(bootstrap.migrations()))
+        config.set_main_option("script_location", str(schema_upgrade.scripts()))
         config.attributes["connection"] = conn
         command.upgrade(config, BEFORE)
         conn.execute(text(HOSTS))
         conn.execute(text("UPDATE hosts SET home = 'multi-tenant' WHERE pool = 'multi-tenant'"))
-    with engine.begin() as conn:
-        bootstrap.upgrade(conn)
+    with engine.connect() as conn:
+        schema_upgrade.upgrade(conn)
     engine.dispose()
     return url
 

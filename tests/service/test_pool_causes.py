@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from climate.context import Climate
 from climate.domain.facts import HostMoved, PoolCause
 from climate.domain.pools import Pool
 from climate.power import OFF, ON
-from climate.service import drift, evacuation, failing, replay
+from climate.service import chores, drift, evacuation, failing, replay
 from climate.service.placing import Order, move
 from climate.service.rebuild import rebuild
 from climate.store import codec, places
@@ -112,3 +113,40 @@ def test_a_host_is_fenced_by_the_cause_of_its_failure_whatever_the_reason_says(
     clock.forward(seconds=300)
     evacuation.tend(room.climate)
     assert room.state(1) == (OFF if cause is PoolCause.OTHER else ON)
+
+
+MOVED_BY_AN_OLDER_RELEASE = """
+    WITH moved AS (
+        UPDATE hosts SET pool = :pool, pool_reason = :reason, pool_since = now(), version = version + 1
+        WHERE id = 1 RETURNING *)
+    INSERT INTO journal (stream, version, kind, body, actor, request_id)
+    SELECT stream, version, 'HostMoved', jsonb_build_object('at', pool_since, 'pool', pool, 'reason', pool_reason,
+        'token', pool_token), '{}'::jsonb, '' FROM moved
+"""
+
+
+def _move_as_before(climate: Climate, pool: str, reason: str) -> None:
+    with climate.engine.begin() as conn:
+        statement = MOVED_BY_AN_OLDER_RELEASE.replace("::", "\\:\\:")
+        conn.execute(text(statement), {"pool": pool, "reason": reason})
+
+
+def test_upkeep_corrects_the_cause_of_a_host_that_an_older_release_moved(climate: Climate) -> None:
+    for pool, reason, cause in (
+        ("maintenance", "worked on: fans", "maintenance_window"),
+        ("failed", "not cleaned: exit code 3", "not_cleaned"),
+        ("failed", "declared well", "declared_well"),
+        ("failed", "its service is down", ""),
+    ):
+        _move_as_before(climate, pool, reason)
+        assert len(replay.differences(climate)) == 1, reason  # the row keeps the cause that was there
+        chores.tidy(climate)
+        assert (place(climate, 1).cause, replay.differences(climate)) == (cause, [])
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_upkeep_leaves_a_cause_of_this_release_as_it_is(climate: Climate, words: str) -> None:
+    failing.fail(climate, ADMIN, "1", words)
+    chores.tidy(climate)
+    assert place(climate, 1).cause == ""
+    assert replay.differences(climate) == []

@@ -1,0 +1,99 @@
+"""The upgrade of the database's schema, beside processes that go on working.
+
+Each migration is a transaction of its own.  A statement that does not get its lock
+soon gives way to those that queue behind it, and its migration is tried again.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+import structlog
+from alembic import command
+from alembic.config import Config
+from psycopg import errors
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from climate.advisory_locks import MIGRATION
+
+log = structlog.get_logger(__name__)
+
+LOCK_TIMEOUT = "1s"
+"""Shorter than the lock_timeout of all others: who queues behind a migration goes on before its own time is over."""
+TRIES = 60
+PAUSE = 1.0
+"""Seconds between two tries, in which those go on that queued behind the first one."""
+LOOK = 0.2
+"""Seconds between two looks at whether another process still migrates."""
+
+_IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected)
+
+
+def scripts() -> Path:
+    """Return the folder of the migrations."""
+    return Path(str(resources.files("migrations")))
+
+
+def upgrade(conn: Connection, *, tries: int = TRIES, pause: float = PAUSE) -> None:
+    """Run the migrations that are missing over an open connection that is in no transaction."""
+    config = Config()
+    config.set_main_option("script_location", str(scripts()))
+    config.attributes["connection"] = conn
+    with _alone(conn), _short_waits(conn):
+        while not _run(conn, config, tries_left=(tries := tries - 1)):
+            time.sleep(pause)
+
+
+def _run(conn: Connection, config: Config, tries_left: int) -> bool:
+    """Run the migrations that are missing; return whether all were done, false where another try may help."""
+    try:
+        command.upgrade(config, "head")
+        conn.commit()
+    except DBAPIError as error:
+        conn.rollback()
+        if tries_left <= 0 or not isinstance(error.orig, _IN_THE_WAY):
+            raise
+        log.info("a migration gives way to others and is tried again", tries_left=tries_left, error=str(error.orig))
+        return False
+    return True
+
+
+@contextmanager
+def _alone(conn: Connection) -> Iterator[None]:
+    """Let one process migrate at a time: the lock is the session's, through all migrations.
+
+    Nobody waits for the lock within a statement: the building of an index waits for
+    all statements that are under way, and the two would wait for each other.
+    """
+    told = False
+    while not conn.exec_driver_sql(f"SELECT pg_try_advisory_lock({MIGRATION})").scalar_one():
+        conn.commit()
+        if not told:
+            log.info("another process migrates the database; waiting for its end")
+        told = True
+        time.sleep(LOOK)
+    conn.commit()
+    try:
+        yield
+    finally:
+        if not conn.invalidated:
+            conn.rollback()
+            conn.exec_driver_sql(f"SELECT pg_advisory_unlock({MIGRATION})")
+            conn.commit()
+
+
+@contextmanager
+def _short_waits(conn: Connection) -> Iterator[None]:
+    before = conn.exec_driver_sql("SHOW lock_timeout").scalar_one()
+    conn.exec_driver_sql(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+    conn.commit()
+    try:
+        yield
+    finally:
+        if not conn.invalidated:
+            conn.rollback()
+            conn.exec_driver_sql(f"SET lock_timeout = '{before}'")
+            conn.commit()
