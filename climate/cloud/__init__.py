@@ -324,12 +324,13 @@ class Cloud(Protocol):
         NotYet until it is there: to be asked again, which is also how one that failed is made anew.
         """
 
-    def move_server(self, server_id: str, host: str, token: int) -> None:
+    def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
         """Have a server leave a host for any other that takes it, running where that can be done.
 
         Nothing to do while it moves, when it is on another host, and when there
         is none.  Refused where it cannot move now, or no host has room for it.
-        NotYet while something else is under way.  It is seen on `host` until it has moved.
+        NotYet while something else is under way, with `alone` also while another
+        server is on its way from the host.  It is seen on `host` until it has moved.
         """
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:

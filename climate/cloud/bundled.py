@@ -220,9 +220,9 @@ class BundledCloud:
             if not asking.is_made(self.compute, made):
                 raise NotYet(f"server {server_id} is still being imaged")
 
-    def move_server(self, server_id: str, host: str, token: int) -> None:
+    def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
         with _port(), suppress(errors.NotFound):
-            moving_out.move(self.compute, server_id, host, token)
+            moving_out.move(self.compute, server_id, host, token, alone=alone)
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
         with _port(), suppress(errors.NotFound):

@@ -324,8 +324,11 @@ class FakeCloud(Pretence):
             self._imaged.add((server_id, image, occasion))
             self.images.append((server_id, image))
 
-    def move_server(self, server_id: str, host: str, token: int) -> None:
+    def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
         with self._verb("move_server", server_id):
+            others = [one for one in self._on({host}) if one.id != server_id and self._is_moving(one.id)]
+            if alone and others:
+                raise NotYet(f"server {others[0].id} is on its way from {host}")
             self._leave(server_id, host, token, "move_server")
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
@@ -333,6 +336,10 @@ class FakeCloud(Pretence):
             if host not in self.unwell:
                 raise Refused(f"host {host} answers")
             self._leave(server_id, host, token, "evacuate_server")
+
+    def _is_moving(self, server_id: str) -> bool:
+        pending = self._pending.get(server_id)
+        return pending is not None and pending.host is not None
 
     def _leave(self, server_id: str, host: str, token: int, verb: str) -> None:
         server, pending = self._servers.get(server_id), self._pending.get(server_id)

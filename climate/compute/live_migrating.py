@@ -19,7 +19,13 @@ AUTO = "auto"
 
 
 def live_migrate(
-    compute: Compute, server_id: str, host: str | None = None, block: bool | str = AUTO, *, by: By | None = None
+    compute: Compute,
+    server_id: str,
+    host: str | None = None,
+    block: bool | str = AUTO,
+    *,
+    by: By | None = None,
+    alone: bool = False,
 ) -> None:
     """Move a running or paused server to another node, `host` or any, and ring for it.
 
@@ -36,7 +42,7 @@ def live_migrate(
             f"Cannot 'os-migrateLive' instance {server_id}: the driver {driver} of its host cannot migrate running "
             f"servers, only {', '.join(sorted(LIVE_DRIVERS))} can. Use migrate, which shuts it down on the way."
         )
-    migrating.place(compute, Move(server_id, host, None, LIVE_MIGRATE, LIVE, QUEUED, by or {}))
+    migrating.place(compute, Move(server_id, host, None, LIVE_MIGRATE, LIVE, QUEUED, by or {}, alone=alone))
     if block != AUTO:
         with compute.engine.begin() as conn:
             live_steps.note(conn, server_id, {"block": block})

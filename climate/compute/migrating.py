@@ -16,7 +16,7 @@ from climate.compute.asking import Asked, By
 from climate.compute.claims import Attempt
 from climate.compute.context import Compute
 from climate.compute.decisions import Decision
-from climate.compute.errors import BadRequest, NoValidHost
+from climate.compute.errors import BadRequest, Busy, NoValidHost
 from climate.compute.migration import COLD, PRE_MIGRATING, Migration
 from climate.compute.request import Group, Spec, pools_of, replacement
 from climate.compute.scheduler.hosts import Hosts
@@ -42,17 +42,25 @@ class Move:
     by: By
     at_once: bool = False
     """The server is on its new node from now on; its old one is down."""
+    alone: bool = False
+    """Only while no other server is on its way from the node."""
 
 
 def migrate(
-    compute: Compute, server_id: str, host: str | None = None, *, project_id: str | None = None, by: By | None = None
+    compute: Compute,
+    server_id: str,
+    host: str | None = None,
+    *,
+    project_id: str | None = None,
+    by: By | None = None,
+    alone: bool = False,
 ) -> None:
     """Move a server to another node, `host` or any, and ring for it.
 
     Raises NotFound, Conflict, Busy, BadRequest for a host that is not there, and
     NoValidHost where there is none for it: then nothing has changed.
     """
-    move = Move(server_id, host, project_id, MIGRATE, COLD, PRE_MIGRATING, by or {})
+    move = Move(server_id, host, project_id, MIGRATE, COLD, PRE_MIGRATING, by or {}, alone=alone)
     place(compute, move)
     server = asking.get(compute, server_id, project_id)
     compute.cast(server.service_host or "", server_id)
@@ -73,6 +81,8 @@ def _placed(compute: Compute, attempt: Attempt, move: Move, trust: Mapping[str, 
     asking.check_lock(server, move.project_id)
     asking.idle(server, move.task)
     source = server.node_id or 0
+    if move.alone and rows.is_left_by_another(conn, source, server.id):
+        raise Busy(f"Another server is on its way from host {server.node}.")
     if move.host is not None and move.host == server.node and move.host != server.service_host:
         raise BadRequest(f"Instance {server.id} is on host {server.node} already.")
     spec = replace(spec_of(conn, server, move.host), group=group, trust=trust)

@@ -1,6 +1,7 @@
 """Servers leave nodes that are to become empty: as the settings want it, or because somebody asks for one.
 
-The settings move one server of a node at a time, shut down on the way.  Whoever
+The settings move one server of a node at a time, shut down on the way, and none
+while another is on its way from the node, whoever asked for it.  Whoever
 asks for a server gets it moved while it runs where its driver can do that.  It is
 confirmed when it has arrived.  A server that can go nowhere stays.
 """
@@ -47,11 +48,12 @@ def tend(compute: Compute) -> None:
                 begun.add(node_id)
 
 
-def move(compute: Compute, server_id: str, node: str, token: int) -> None:
+def move(compute: Compute, server_id: str, node: str, token: int, *, alone: bool = False) -> None:
     """Have a server leave a node; nothing to do where it is on another one, or on its way.
 
-    Raises NotFound, StaleToken, Busy, Conflict, BadRequest, and NoValidHost where
-    there is no other node for it: then nothing has changed.  Conflict also where a
+    Raises NotFound, StaleToken, Conflict, BadRequest, Busy, with `alone` also while
+    another server is on its way from the node, and NoValidHost where there is no
+    other node for it: then nothing has changed.  Conflict also while a
     user has still to confirm or revert a move of the server.
     """
     server = asking.get(compute, server_id)
@@ -63,9 +65,9 @@ def move(compute: Compute, server_id: str, node: str, token: int) -> None:
     with reading(compute.engine) as conn:
         runs_on = live_steps.driver_of(conn, server.node_id or 0) in LIVE_DRIVERS
     if runs_on and server.status in (ACTIVE, PAUSED):
-        live_migrating.live_migrate(compute, server_id, by=_by())
+        live_migrating.live_migrate(compute, server_id, by=_by(), alone=alone)
     else:
-        migrating.migrate(compute, server_id, by=_by())
+        migrating.migrate(compute, server_id, by=_by(), alone=alone)
 
 
 def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
@@ -91,7 +93,7 @@ def _confirm(compute: Compute, server: Server) -> None:
 
 def _is_moved(compute: Compute, server_id: str) -> bool:
     try:
-        migrating.migrate(compute, server_id, by=_by())
+        migrating.migrate(compute, server_id, by=_by(), alone=True)
     except (BadRequest, Conflict) as reason:
         log.warning("a server cannot be moved away", server=server_id, reason=str(reason)[:200])
         return False

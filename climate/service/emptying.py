@@ -43,10 +43,13 @@ class Leaving(Enum):
     """The cloud refuses."""
 
 
-def leave(climate: Climate, server: CloudServer, host: str, token: int) -> Leaving:
-    """Have a server leave a host.  Its trouble does not keep the others."""
+def leave(climate: Climate, server: CloudServer, host: str, token: int, *, alone: bool = False) -> Leaving:
+    """Have a server leave a host, with `alone` only while no other is on its way from it.
+
+    Its trouble does not keep the others.
+    """
     try:
-        climate.cloud.move_server(server.id, host, token)
+        climate.cloud.move_server(server.id, host, token, alone=alone)
     except Refused as error:
         log.warning("a server cannot be moved", server_id=server.id, host=host, reason=str(error)[:200])
         return Leaving.NEVER
@@ -79,7 +82,7 @@ def _one_leaves(climate: Climate, place: HostPlace, token: int) -> bool:
             return False
         first = token % max(1, len(servers))  # another one at each round: one that always comes back blocks none
         for server in (*servers[first:], *servers[:first]):
-            answer = leave(climate, server, place.name, token)
+            answer = leave(climate, server, place.name, token, alone=True)
             if answer is Leaving.BEGUN:
                 return True
             if answer is Leaving.LATER and _is_under_way(climate, server):

@@ -163,10 +163,10 @@ class Steps:
         occasion = occasion or f"{self.event_id} {self.due_at.isoformat()}"
         self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token, occasion))
 
-    def move_server(self, server_id: str, host: str, token: int) -> None:
+    def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
         # Asked again as long as the server is seen on the host, as for its deletion.
         step = f"move_server:{server_id}:{host}"
-        self._once(step, lambda: self._cloud.move_server(server_id, host, token), again=True)
+        self._once(step, lambda: self._cloud.move_server(server_id, host, token, alone=alone), again=True)
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
         step = f"evacuate_server:{server_id}:{host}"

@@ -1,5 +1,6 @@
 """Nodes that are to become empty move their servers away, one after the other; others keep theirs."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -115,3 +116,37 @@ def test_one_that_has_just_been_moved_by_nobody_is_moved_on(here: Place) -> None
     moving_out.move(here.compute, server.id, "n2", 2)
     here.settle()
     assert here.look(server.id).node == "n1"
+
+
+def test_one_server_of_a_node_is_on_its_way_whoever_began(here: Place) -> None:
+    """The settings of the compute service and the terms of the pool may both want a node to become empty."""
+    first, second = on_n1(here, 2)
+    lending.place(here.compute, "n1", "draining", 1)
+    moving_out.move(here.compute, first.id, "n1", 1, alone=True)
+    moving_out.tend(replace(here.compute, leaving_pools=frozenset({"draining"})))
+    with pytest.raises(Busy, match="Another server is on its way from host n1"):
+        moving_out.move(here.compute, second.id, "n1", 1, alone=True)
+    assert here.look(second.id).task is None
+    moving_out.move(here.compute, second.id, "n1", 1)
+    assert here.look(second.id).task is not None, "a host that recycles loses all of them together"
+
+
+def test_one_server_is_on_its_way_where_the_settings_began(here: Place) -> None:
+    made = on_n1(here, 2)
+    lending.place(here.compute, "n1", "draining", 1)
+    moving_out.tend(replace(here.compute, leaving_pools=frozenset({"draining"})))
+    (waits,) = [server for server in made if here.look(server.id).task is None]
+    with pytest.raises(Busy):
+        moving_out.move(here.compute, waits.id, "n1", 1, alone=True)
+    here.settle()
+    moving_out.move(here.compute, waits.id, "n1", 1, alone=True)
+    assert here.look(waits.id).task is not None
+
+
+def test_of_two_that_leave_at_once_one_waits(here: Place) -> None:
+    """The second has looked before the first has begun."""
+    made = on_n1(here, 2)
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(moving_out.move, here.compute, one.id, "n1", 1, alone=True) for one in made]
+    assert sorted(type(one.exception()).__name__ for one in asked) == ["Busy", "NoneType"]
+    assert [here.look(server.id).task is None for server in made].count(True) == 1

@@ -89,7 +89,7 @@ def test_a_move_whose_answer_was_lost_is_the_only_one(climate: Climate, cloud: F
     cloud.looks_until_moved = 4
     cloud.unheard = {"move_server": 1}
     assert [emptying.tend(climate), emptying.tend(climate)] == [0, 0]
-    assert [on for verb, on in cloud.calls if verb == "move_server"] == drained[:1]
+    assert [on for verb, on in cloud.calls if verb == "move_server"] in [[one] for one in drained]
 
 
 def test_a_window_says_whether_servers_are_moved_away(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -57,7 +57,7 @@ def snapshot(remote: Remote, server_id: str, image: str, token: int, occasion: s
     raise NotYet(f"server {server_id} is still being imaged")
 
 
-def move(remote: Remote, server_id: str, host: str, token: int) -> None:
+def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
     """Migrate a running server live.
 
     One that is shut off stays: a cold migration would have to be confirmed
@@ -70,6 +70,8 @@ def move(remote: Remote, server_id: str, host: str, token: int) -> None:
     _idle(server)
     if server["status"] not in MOVABLE:
         raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
+    if alone and any(each.get(TASK) == "migrating" for each in servers.on(remote, [host])):
+        raise NotYet(f"another server is on its way from {host}")
     _act(remote, server_id, "os-migrateLive", {"host": None, "block_migration": "auto"})
 
 

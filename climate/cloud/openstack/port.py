@@ -135,8 +135,8 @@ class OpenStackCloud:
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         acts.snapshot(self.remote, server_id, image, token, occasion)
 
-    def move_server(self, server_id: str, host: str, token: int) -> None:
-        acts.move(self.remote, server_id, host, token)
+    def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
+        acts.move(self.remote, server_id, host, token, alone=alone)
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
         acts.evacuate(self.remote, server_id, host, token)

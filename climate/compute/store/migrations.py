@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
+from climate.advisory_locks import Subject
 from climate.compute.migration import ERROR, Migration
 from climate.compute.server import Room
 from climate.compute.store import room as rooms
@@ -116,6 +117,13 @@ _LEAVING = text("""
       AND NOT EXISTS (SELECT FROM compute_servers o JOIN compute_migrations m ON m.id = o.migration_id
                       WHERE m.source_node_id = n.id)
     ORDER BY n.id, s.created_at, s.id LIMIT 100
+""")
+
+_LOCK_MOVES = text(Subject.SERVER_MOVES.lock("node"))
+
+_LEFT_BY_ANOTHER = text("""
+    SELECT EXISTS (SELECT FROM compute_servers o JOIN compute_migrations m ON m.id = o.migration_id
+                   WHERE m.source_node_id = :node AND o.id <> CAST(:server_id AS uuid) AND o.task IS NOT NULL)
 """)
 
 _MOVED_BY = text("""
@@ -281,6 +289,12 @@ def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> l
 def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
     """Servers of a service that could leave nodes in these pools, from which no other one is under way."""
     return list(conn.execute(_LEAVING, {"host": host, "pools": sorted(pools)}).scalars())
+
+
+def is_left_by_another(conn: Connection, node_id: int, server_id: str) -> bool:
+    """Whether another server is on its way from a node.  Whoever asks this next waits until this transaction ends."""
+    conn.execute(_LOCK_MOVES, {"node": str(node_id)})
+    return bool(conn.scalar(_LEFT_BY_ANOTHER, {"node": node_id, "server_id": server_id}))
 
 
 def moved_by(conn: Connection, host: str, user_id: str) -> list[str]:
