@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Uuid, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from climate.store import claims
+from climate.store import claims, locks
 from climate.store.care_tables import healing_waits
 from climate.store.portions import drop
 from climate.store.schema import Time
@@ -32,12 +32,18 @@ def due(conn: Connection, leases: Sequence[UUID], now: datetime, limit: int) -> 
 
 
 def note(conn: Connection, now: datetime, healed: Collection[UUID], others: Collection[UUID]) -> None:
-    """Record tries: the leases that were healed, and those that were not."""
-    if healed:
-        conn.execute(delete(healing_waits).where(healing_waits.c.lease_id.in_(list(healed))))
+    """Record tries: the leases that were healed, and those that were not.
+
+    The rows are written in the order of leases.  The deletion comes last and waits for
+    nobody, so that two rounds cannot wait for each other.
+    """
     if others:
         given = {"leases": sorted(others), "now": now, "first": FIRST_WAIT, "longest": LONGEST_WAIT}
         conn.execute(_NOTE, given)
+    if healed:
+        mine = select(healing_waits.c.lease_id).where(healing_waits.c.lease_id.in_(list(healed)))
+        free = locks.ordered(mine, healing_waits.c.lease_id, skip_locked=True)
+        conn.execute(delete(healing_waits).where(healing_waits.c.lease_id.in_(free)))
 
 
 def wake(conn: Connection) -> None:
