@@ -1,8 +1,9 @@
 """A running virtual machine goes on at another node, and whatever dies on the way, it runs at most once."""
 
+import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -100,12 +101,19 @@ def qemu(make_subject: Callable[[str], Subject]) -> Subject:
 
 
 @pytest.fixture(params=[SHARED, COPIED])
-def ends(request: pytest.FixtureRequest, qemu: Subject, tmp_path: Path) -> tuple[Subject, Subject]:
+def ends(request: pytest.FixtureRequest, qemu: Subject, tmp_path: Path) -> Iterator[tuple[Subject, Subject]]:
     """Source and destination, of one compute service with one folder, or of two with a folder each."""
     if request.param == SHARED:
-        return qemu, qemu
+        yield qemu, qemu
+        return
     other = QemuDriver(tmp_path / "other" / "machines", accel="tcg", stop_seconds=5)
-    return qemu, replace(qemu, driver=other, again=lambda: other, homes=other.homes)
+    there = replace(qemu, driver=other, again=lambda: other, homes=other.homes)
+    yield qemu, there
+    for server_id in qemu.made:
+        with contextlib.suppress(VirtError):
+            migrator(there).drop(server_id)
+        with contextlib.suppress(VirtError):
+            other.delete(server_id)
 
 
 @pytest.fixture
