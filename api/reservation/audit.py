@@ -7,8 +7,8 @@ from marshmallow import RAISE, Schema, fields, validate
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
 from api.reservation import pages
+from api.reservation.ids import marker_number
 from api.reservation.lease_schema import LinkOut
 from api.reservation.moments import Moment, date, out_date
 from api.reservation.operations import PREFIX, Operation, serve
@@ -17,9 +17,6 @@ from climate.service import audit
 from climate.service.audit import AuditEntry, AuditQuery
 
 Read = dict[str, Any]
-
-LONGEST_NUMBER = 18
-"""Digits of the id of an entry."""
 
 LONGEST = 255
 KINDS = [str(kind) for kind in AuditKind]
@@ -79,18 +76,10 @@ def list_audit(query: Read) -> ResponseReturnValue:
         project_id=query.get("project"),
         since=query.get("since"),
         until=query.get("until"),
-        marker=_marker(part.marker),
+        marker=marker_number(part.marker),
         limit=part.fetch,
     )
     return pages.listing("audit", audit.listed(climate(), caller(), wanted), part, _body)
-
-
-def _marker(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_NUMBER:
-        raise unknown_marker(text)
-    return int(text)
 
 
 def _body(entry: AuditEntry) -> dict[str, Any]:

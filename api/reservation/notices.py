@@ -8,8 +8,8 @@ from marshmallow import RAISE, Schema, fields
 
 from api.current import caller, climate
 from api.document import Blueprint
-from api.paging import unknown_marker
 from api.reservation import pages
+from api.reservation.ids import marker_number
 from api.reservation.lease_schema import LinkOut
 from api.reservation.moments import Moment, date, out_date
 from api.reservation.operations import PREFIX, Operation, serve
@@ -18,9 +18,6 @@ from climate.service.notices import Listing
 from climate.store.notices import Kept
 
 Read = dict[str, Any]
-
-LONGEST_NUMBER = 18
-"""Digits of the number of a notice."""
 
 blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="What owners and admins are told.")
 
@@ -64,18 +61,10 @@ def list_notices(query: Read) -> ResponseReturnValue:
         since=query.get("since"),
         kind=query.get("kind"),
         lease_id=query.get("lease_id"),
-        marker=_marker(part.marker),
+        marker=marker_number(part.marker),
         limit=part.fetch,
     )
     return pages.listing("notices", notices.listed(climate(), caller(), wanted), part, _body)
-
-
-def _marker(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_NUMBER:
-        raise unknown_marker(text)
-    return int(text)
 
 
 def _body(kept: Kept) -> dict[str, Any]:
