@@ -1,4 +1,4 @@
-"""What gone leases cost: every route, round and claim among 100,000 of them and among 1,000,000, and the ratio."""
+"""Cost of gone leases: every route, round and claim among 100,000 of them and among 1,000,000, and the ratio."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

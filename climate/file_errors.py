@@ -1,4 +1,4 @@
-"""What is wrong with a file that an operator wrote and that cannot be read, in one sentence."""
+"""Errors of files that an operator wrote, each told in one sentence."""
 
 import yaml
 

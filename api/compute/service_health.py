@@ -1,4 +1,4 @@
-"""Are the services of the bundled cloud at work?  Judged by when they were last heard of; no host is named."""
+"""Health of the bundled cloud's services, judged by their last reports.  It names no host."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Is there room on the disks?  A full one is called so, by whoever meets it."""
+"""Free space on the disks, and reports of a full one."""
 
 import shutil
 import time

@@ -1,4 +1,4 @@
-"""Are the processes at work that a deployment needs?  Each is judged by what it did lately."""
+"""Health of the processes that a deployment needs, judged by their last work."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

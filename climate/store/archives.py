@@ -1,4 +1,4 @@
-"""Which leases go to an archive, which archive has them, and how their rows are deleted."""
+"""Rows of archives: the choice of leases, the index of their files, and the deletion of their rows."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

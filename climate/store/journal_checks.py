@@ -1,4 +1,4 @@
-"""How far the comparison of rows with the journal has come, over many runs, and what it has found."""
+"""Progress of the comparison of rows with the journal over many runs, and the differences found."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How far the comparison of rows with the journal is, kept from run to run."""
+"""Progress of the comparison of rows with the journal."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""When leases that could not be healed are tried again."""
+"""Times at which leases that could not be healed are tried again."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Whether servers are moved away from hosts that drain, and from those that are worked on."""
+"""Settings to move servers away from hosts that drain and from hosts in maintenance."""
 
 from migrations.scripts import alone
 
