@@ -11,21 +11,21 @@ from api import (
     auth,
     body,
     compute,
-    document,
     errors,
     identity,
     image,
     negotiation,
     network,
+    openapi,
     ops,
-    paths,
-    requests,
+    path_aliases,
+    request_log,
     reservation,
     volume,
 )
-from api.current import DEPLOYMENT, DISK_WATCH
-from api.ops import tally
-from api.paths import Paths, nouns
+from api.ops import request_counters
+from api.path_aliases import Paths, nouns
+from api.request_context import DEPLOYMENT, DISK_WATCH
 from climate.service.disk_space import DiskWatch
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def create_app(deployment: "Deployment") -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     app.extensions[DEPLOYMENT] = deployment
-    for part in (document, errors, requests, negotiation, auth, paths):
+    for part in (openapi, errors, request_log, negotiation, auth, path_aliases):
         part.install(app)
     for room in ROOMS:
         room.register(app)
@@ -64,7 +64,7 @@ def bound(app: Flask, deployment: "Deployment") -> Flask:
     made.config = copy(app.config)
     made.config["BASE_URL"] = deployment.settings.base_url
     made.extensions = {**app.extensions, DEPLOYMENT: deployment, DISK_WATCH: DiskWatch(deployment.settings.home)}
-    tally.install(made, deployment.settings.home / "figures")
+    request_counters.install(made, deployment.settings.home / "figures")
     auth.allow(made)
     known = ProxyFix(MethodType(Flask.wsgi_app, made), x_for=deployment.settings.trusted_proxies, x_proto=0)
     made.wsgi_app = Paths(known, nouns(made.url_map))  # type: ignore[method-assign]

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from flask import Flask, current_app, g, request
 from structlog.contextvars import bind_contextvars
 
-from api.current import DEPLOYMENT, deployment
-from api.rate import Allowance
+from api.rate_limit import Allowance
+from api.request_context import DEPLOYMENT, deployment
 from climate import policy_file
 
 ALLOWANCE = "climate.allowance"

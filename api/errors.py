@@ -10,10 +10,10 @@ from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from api.current import disk_watch
-from api.shapes import Problem, body_of
+from api.error_formats import Problem, body_of
+from api.request_context import disk_watch
 from climate.domain import errors
-from climate.store import failures
+from climate.store import db_errors
 
 STATUS: Mapping[type[Exception], int] = {
     errors.InvalidInput: 400,
@@ -80,10 +80,10 @@ def problem_of(error: Exception) -> Problem:
         return _of_framework(error)
     if isinstance(error, ValidationError):
         return problem_of(errors.InvalidInput(describe(error.messages)))
-    if failures.passing(error):
+    if db_errors.passing(error):
         log.warning("the database did not serve a request", error=type(error).__name__, reason=str(error)[:200])
         return problem_of(errors.Unavailable())
-    if failures.unusable_value(error):
+    if db_errors.unusable_value(error):
         log.warning("a value reached the database that it cannot store", exc_info=error)
         return problem_of(errors.InvalidInput())
     log.error("unforeseen failure", exc_info=error)
@@ -94,7 +94,7 @@ def _full_disk(error: Exception) -> str | None:
     """The name of the disk for want of room on which this failed; None for another failure."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk of the web process"
-    return "the disk of the database" if failures.disk_full(error) else None
+    return "the disk of the database" if db_errors.disk_full(error) else None
 
 
 def describe(messages: Any) -> str:

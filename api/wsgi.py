@@ -5,7 +5,7 @@ import os
 from flask import Flask
 
 from api import create_app
-from climate import bootstrap, logs
+from climate import bootstrap, log_setup
 from climate.settings import Settings
 from climate.web_worker import DOWNLOADS, STREAMS
 
@@ -13,7 +13,7 @@ from climate.web_worker import DOWNLOADS, STREAMS
 def application() -> Flask:
     """The app over the stores that the environment names; each process of the server makes its own."""
     settings = Settings.from_env(os.environ)
-    logs.configure(settings.log_format, settings.log_level)
+    log_setup.configure(settings.log_format, settings.log_level)
     return create_app(
         bootstrap.build(settings, application="climate-web", pool_size=settings.web_threads + STREAMS + DOWNLOADS)
     )

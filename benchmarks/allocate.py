@@ -7,10 +7,10 @@ from benchmarks import scratch, seed
 from benchmarks.figures import head, line, spread, timed
 from benchmarks.orders import SPEC, windows
 from climate.bootstrap import Deployment
-from climate.domain import requirements
+from climate.domain.hosts import requirements
 from climate.domain.period import Period
-from climate.store import availability
-from climate.store.availability import Wanted
+from climate.store.allocation import hosts as availability
+from climate.store.allocation.hosts import Wanted
 
 HOSTS = 1000
 SIZES = (0, 10_000, 100_000, 1_000_000)

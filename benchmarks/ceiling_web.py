@@ -6,7 +6,7 @@ import os
 from flask import Flask, Response, request
 from sqlalchemy import text
 
-from climate.cli.processes import web_command
+from climate.cli.operations.processes import web_command
 from climate.settings import Settings
 from climate.store.engine import connect
 

@@ -9,10 +9,10 @@ import redis
 from sqlalchemy import text
 
 from benchmarks import processes
-from climate.service.event_shares import QUEUE
+from climate.service.leases.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store.engine import connect
-from workers import doorbell, worker
+from workers import celery_app, worker
 from workers.tasks import Desk
 
 KINDS = ("noop", "update")
@@ -57,7 +57,7 @@ def rate(settings: Settings, kind: str, count: int) -> float:
         conn.execute(_ROWS, {"ids": ids})
     engine.dispose()
     counter = redis.Redis.from_url(settings.redis_url)
-    app = doorbell.connect(settings.redis_url)
+    app = celery_app.connect(settings.redis_url)
     with processes.running(settings, f"benchmarks.ceiling_worker {kind}"):
         warm = settings.worker_processes * 20
         _send(app, [str(uuid4()) for _ in range(warm)])  # connections are opened once
@@ -73,7 +73,7 @@ def rate(settings: Settings, kind: str, count: int) -> float:
 
 def _send(app: object, ids: list[str]) -> None:
     for one in ids:
-        doorbell.send(app, doorbell.RUN_EVENT, [one, 1], QUEUE, expires=PATIENCE)  # type: ignore[arg-type]
+        celery_app.send(app, celery_app.RUN_EVENT, [one, 1], QUEUE, expires=PATIENCE)  # type: ignore[arg-type]
 
 
 def _await(counter: "redis.Redis", count: int) -> None:

@@ -13,11 +13,13 @@ from sqlalchemy import text
 
 from benchmarks import processes, scratch
 from benchmarks.figures import step
-from climate.compute import Compute, lifecycle, services
+from climate.compute import Compute
 from climate.compute.cells import neighbours, state
 from climate.compute.cells.cell import Broker, Cell
-from climate.compute.host import NodeSpec
-from climate.compute.store import cell_changes
+from climate.compute.models.node import NodeSpec
+from climate.compute.nodes import services
+from climate.compute.servers import task_worker
+from climate.compute.store.cells import changes
 from climate.compute.virt.memory import MemoryDriver
 from climate.settings import Settings
 
@@ -121,8 +123,8 @@ class Cells:
         def serve() -> None:
             refreshed = time.monotonic()
             while not stop.wait(0.002):
-                for _, server_id in lifecycle.unfinished(self.leaf, wait=0, again=0.5):
-                    lifecycle.carry_out(self.leaf, server_id)
+                for _, server_id in task_worker.unfinished(self.leaf, wait=0, again=0.5):
+                    task_worker.carry_out(self.leaf, server_id)
                 if time.monotonic() > refreshed + 5:
                     services.refresh(self.leaf)
                     refreshed = time.monotonic()
@@ -195,7 +197,7 @@ def _await_ready(computes: dict[str, Compute]) -> None:
 
 def _is_ready(computes: dict[str, Compute]) -> bool:
     with computes["leaf"].engine.connect() as conn:
-        noted = cell_changes.is_tracked(conn)
+        noted = changes.is_tracked(conn)
     with computes["top"].engine.connect() as conn:
         capacities = neighbours.around(conn).children["right"].capacities
     return bool(noted and capacities.get("ram_free", {}).get("total_mb"))

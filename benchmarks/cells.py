@@ -9,11 +9,11 @@ from sqlalchemy import text
 
 from benchmarks.cell_tree import FLAVOR, NAMES, PATIENCE, PROJECT, Cells, Processor, cells
 from benchmarks.figures import Spread, head, line, spread, step
-from climate.compute import addressing, asking, boot
 from climate.compute.cells import build_start, messaging, server_methods, server_sync
-from climate.compute.flavor import Flavor
-from climate.compute.request import BootRequest
-from climate.compute.store import cell_servers
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import BootRequest
+from climate.compute.servers import actions, create, interfaces
+from climate.compute.store.cells import servers
 
 RATE = 500
 """Changes of servers in a second."""
@@ -73,7 +73,7 @@ def _calls(found: Cells, idle: Processor, times: int) -> None:
     def below(path: str) -> Callable[[], object]:
         return lambda: messaging.call(found.top, path, server_methods.RUN, asked)
 
-    acts = [lambda: addressing.interfaces(found.top, server_id), below("top!right"), below("top!right!leaf")]
+    acts = [lambda: interfaces.interfaces(found.top, server_id), below("top!right"), below("top!right!leaf")]
     walls, work = _by_turns(found, acts, idle, times)
     for what, wall in zip(("at home", "one cell below", "two cells below"), walls, strict=True):
         line(f"call, {what}", wall)
@@ -120,8 +120,8 @@ def _by_turns(
 
 
 def _boot_at_home(found: Cells) -> None:
-    server = boot.boot(found.leaf, _request())[0]
-    _await_active(server.id, lambda: asking.get(found.leaf, server.id).status)
+    server = create.boot(found.leaf, _request())[0]
+    _await_active(server.id, lambda: actions.get(found.leaf, server.id).status)
 
 
 def _boot_through(found: Cells) -> None:
@@ -129,7 +129,7 @@ def _boot_through(found: Cells) -> None:
 
     def status() -> str:
         with found.top.engine.connect() as conn:
-            server = cell_servers.get(conn, server_id)
+            server = servers.get(conn, server_id)
         return server.status if server is not None else ""
 
     _await_active(server_id, status)

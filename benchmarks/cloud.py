@@ -4,8 +4,8 @@ from sqlalchemy import text
 
 from climate.bootstrap import Deployment
 from climate.cloud import FREEPOOL
-from climate.compute import nodes, services
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
+from climate.compute.nodes import nodes_file, services
 
 _ENROL = text("UPDATE compute_nodes SET pool = :freepool")
 
@@ -18,7 +18,7 @@ _HOSTS = text("""
 
 def furnish(deployment: Deployment, count: int) -> None:
     """Nodes that exist in the cloud's books only; what `climate host register` does for each, done for all at once."""
-    nodes.write(deployment.settings.home, [NodeSpec(f"node-{n}", 8, 32768, 200) for n in range(1, count + 1)])
+    nodes_file.write(deployment.settings.home, [NodeSpec(f"node-{n}", 8, 32768, 200) for n in range(1, count + 1)])
     services.furnish(deployment.compute)
     services.refresh(deployment.compute)
     with deployment.climate.engine.begin() as conn:

@@ -16,7 +16,7 @@ from benchmarks.figures import head, line, spread, timed
 from benchmarks.orders import orders
 from benchmarks.scratch import CALLER, Place
 from climate.bootstrap import Deployment
-from climate.service import leases
+from climate.service.leases import leases
 
 SIZES = ((10, 0), (1000, 0), (1000, 100_000), (1000, 1_000_000))
 """Hosts and leases that are there already."""

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from benchmarks.figures import head, line, spread, timed
-from climate.domain.energy import HOUR, Machine, Rules, Switch, best, next_change, plan, saved
+from climate.domain.hosts.power_planner import HOUR, Machine, Rules, Switch, best, next_change, plan, saved
 from climate.domain.period import Period
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)

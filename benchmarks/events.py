@@ -12,8 +12,8 @@ from benchmarks.orders import SPEC
 from benchmarks.processor_time import Meter
 from benchmarks.scratch import CALLER
 from climate.bootstrap import Deployment
-from climate.service import leases
-from climate.service.leases import Order
+from climate.service.leases import leases
+from climate.service.leases.leases import Order
 
 PATIENCE = 120.0
 

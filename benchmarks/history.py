@@ -14,16 +14,18 @@ from sqlalchemy import Engine, event, text
 from api import create_app
 from benchmarks import scratch, seed
 from benchmarks.figures import head, line, step, timed
-from climate import logs
+from climate import log_setup
 from climate.bootstrap import Deployment
 from climate.cloud import CloudHost
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.policy import Caller
-from climate.service import boot, changes, chores, event_claims, events, hosts, lease_pools, leases
-from climate.service.changes import Changes
-from climate.service.leases import Order
-from workers import rounds
+from climate.service import housekeeping
+from climate.service.hosts import inventory
+from climate.service.leases import event_claims, events, lease_pools, leases, server_boot, update
+from climate.service.leases.leases import Order
+from climate.service.leases.update import Changes
+from workers import periodic
 
 SIZES = (100_000, 1_000_000)
 SHORT = (10_000, 100_000)
@@ -38,7 +40,7 @@ Act = Callable[[], object]
 
 
 def main(short: bool) -> None:
-    logs.configure(level="ERROR")
+    log_setup.configure(level="ERROR")
     head("What gone leases cost")
     with scratch.place() as place:
         deployment = furnished(place.deployment(pool_size=2))
@@ -119,7 +121,7 @@ def furnished(deployment: Deployment) -> Deployment:
     }
     climate = replace(deployment.climate, cloud=FakeCloud(known))
     for name in known:
-        hosts.register(climate, ADMIN, name, {"gpu": "a100"})
+        inventory.register(climate, ADMIN, name, {"gpu": "a100"})
     return replace(deployment, climate=climate, identity=Doorkeeper())  # type: ignore[arg-type]
 
 
@@ -128,7 +130,7 @@ def live(climate: Climate) -> Sequence[UUID]:
     over = [make(climate, "over") for _ in range(3)]
     run_due(climate)
     leases.delete(climate, ADMIN, over[0])
-    changes.update(climate, ADMIN, over[1], Changes(end_now=True))
+    update.update(climate, ADMIN, over[1], Changes(end_now=True))
     run_due(climate)
     leases.delete(climate, ADMIN, over[2])
     run_due(climate)
@@ -166,11 +168,11 @@ def acts(deployment: Deployment) -> dict[str, Act]:
 
 
 _ROUNDS: Sequence[Callable[[Climate], object]] = (
-    *rounds.ROUNDS,
-    *rounds.OUTSIDE_ROUNDS,
-    boot.sweep,
+    *periodic.ROUNDS,
+    *periodic.OUTSIDE_ROUNDS,
+    server_boot.sweep,
     lease_pools.tend,
-    chores.tidy,
+    housekeeping.tidy,
     event_claims.to_send,
     event_claims.next_due,
     event_claims.rung_unbegun,

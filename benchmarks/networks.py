@@ -15,13 +15,13 @@ from typing import Any
 from benchmarks import processes, scratch
 from benchmarks.figures import head, line, step
 from climate import bootstrap
-from climate.cli import lab
-from climate.compute import netns
-from climate.compute.plugging import netns_of
+from climate.cli.operations import lab
+from climate.compute.linux import netns
+from climate.compute.servers.vif_plugging import netns_of
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs
+from climate.sandbox.exec import within, words
 from climate.sandbox.features import Found
-from climate.sandbox.launch import within, words
 from climate.settings import Settings
 
 SERVERS, CLIENTS = 50, 16

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from benchmarks.seed import FIRST, YEARS
-from climate.service.leases import Order
+from climate.service.leases.leases import Order
 
 SPEC = {
     "resource_type": "physical:host",

@@ -15,8 +15,8 @@ from benchmarks.orders import SPEC
 from benchmarks.scratch import CALLER
 from climate.bootstrap import Deployment
 from climate.domain.errors import NotEnoughHosts
-from climate.service import leases
-from climate.service.leases import Order
+from climate.service.leases import leases
+from climate.service.leases.leases import Order
 
 RIVALS = 8
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine, text
 from benchmarks import scratch
 from benchmarks.figures import head, line, spread, timed
 from climate.compute import Compute
-from climate.compute.scheduler.roster import Roster
-from climate.compute.server import SPAWN
+from climate.compute.models.server import SPAWN
+from climate.compute.scheduler.snapshot_cache import Roster
 
 NODES, SERVICES, UNDER_WAY = 10_000, 100, 4_200
 CHANGES = (0, 1, 100)

@@ -15,11 +15,11 @@ from benchmarks.figures import head, line, spread, step, timed
 from benchmarks.zone_tree import Zone, Zones, zones
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_zones import BundledZones
-from climate.compute import services
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
+from climate.compute.nodes import services
 from climate.compute.virt.memory import MemoryDriver
 from climate.domain.policy import Caller
-from climate.service import hosts
+from climate.service.hosts import inventory
 
 LEASED = 8
 """Hosts of a lease: all of them here, or half of them in each child."""
@@ -64,7 +64,7 @@ def _with_hosts(made: Zones, name: str) -> Zone:
     zone.app = create_app(zone.deployment)
     made.applications[name] = zone.app
     for node in names:
-        hosts.register(climate, ADMIN, node, {})
+        inventory.register(climate, ADMIN, node, {})
     return zone
 
 

@@ -12,9 +12,9 @@ from benchmarks.client import Connection
 from benchmarks.figures import head, line, spread, step
 from benchmarks.processor_time import Meter
 from benchmarks.zone_tree import C, Zone, Zones, fill, zones
-from climate.compute import boot
-from climate.compute.request import BootRequest
-from climate.compute.store import flavors
+from climate.compute.models.request import BootRequest
+from climate.compute.servers import create
+from climate.compute.store.projects import flavors
 from climate.compute.zones import registry
 from climate.settings import Settings
 
@@ -125,4 +125,4 @@ def _server(zone: Zone) -> str:
     compute = zone.deployment.compute
     with compute.engine.connect() as conn:
         flavor = flavors.listed(conn)[0]
-    return boot.boot(compute, BootRequest("p", "u", "s", flavor, None))[0].id
+    return create.boot(compute, BootRequest("p", "u", "s", flavor, None))[0].id

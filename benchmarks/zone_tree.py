@@ -15,9 +15,9 @@ from werkzeug.test import create_environ, run_wsgi_app
 
 from api import create_app
 from benchmarks.scratch import Place
-from climate import bootstrap, identity, zoning
+from climate import bootstrap, identity, zone_settings
 from climate.bootstrap import Deployment
-from climate.compute import services
+from climate.compute.nodes import services
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
 from climate.compute.zones.http_messages import HttpAnswer, HttpRequest
@@ -119,7 +119,7 @@ class Zones:
         built = bootstrap.build(chosen, application="climate-bench", pool_size=10)
         engine = built.climate.engine
         self.stack.callback(engine.dispose)
-        options = zoning.options(chosen, engine, built.climate.vault, Wires(self.applications, self.silent))
+        options = zone_settings.options(chosen, engine, built.climate.vault, Wires(self.applications, self.silent))
         compute = replace(built.compute, zones=options, driver=MemoryDriver([]))
         deployment = replace(built, compute=compute)
         identity.first_start(deployment.identity, chosen, lambda said: None)

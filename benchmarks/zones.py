@@ -12,10 +12,10 @@ from flask import Flask, jsonify, request
 from benchmarks import scratch, zone_leases, zone_processes
 from benchmarks.figures import head, line, spread, step
 from benchmarks.zone_tree import C, Zone, fill, zones
-from climate import logs
-from climate.compute.request import BootRequest, spec_of
+from climate import log_setup
+from climate.compute.models.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
-from climate.compute.store import flavors
+from climate.compute.store.projects import flavors
 from climate.compute.zones import build_plan, polling, registry, selection
 from climate.compute.zones.build_plan import LocalItem
 
@@ -29,7 +29,7 @@ SPEC = {
 
 
 def main(short: bool) -> None:
-    logs.configure(level="WARNING")
+    log_setup.configure(level="WARNING")
     with scratch.place() as place:
         _select(place, 3 if short else 20)
         _polls(place, 2 if short else 5)

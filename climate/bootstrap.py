@@ -9,26 +9,28 @@ from climate import (
     cell_settings,
     compute,
     identity,
-    networking,
+    network_settings,
     plugin,
     policy_file,
     power,
     scheduler_notices,
-    scheduling,
+    scheduler_settings,
     schema_upgrade,
-    zoning,
+    zone_settings,
 )
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
-from climate.compute import Compute, moving_out, nodes, services
+from climate.compute import Compute
+from climate.compute.clusters.remote_members import Elsewhere
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeDefaults
-from climate.compute.image_room import ImageLimits
-from climate.compute.members_elsewhere import Elsewhere
+from climate.compute.images.quota import ImageLimits
+from climate.compute.migrations import host_drain
+from climate.compute.models.node import NodeDefaults
+from climate.compute.nodes import nodes_file, services
 from climate.compute.scheduler.selection import Tell, silent
-from climate.compute.store import cell_changes
+from climate.compute.store.cells import changes
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
 from climate.context import Climate
@@ -36,11 +38,14 @@ from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity, keys
 from climate.identity.keys import KeyRing
-from climate.service import health, hosts, powering, webhook
+from climate.sealed_secrets import Vault
+from climate.service import readiness
+from climate.service.hosts import inventory
+from climate.service.notifications import webhooks
+from climate.service.power import controller
 from climate.settings import SettingError, Settings
-from climate.store.claims import CHANNEL
 from climate.store.engine import UNSYNCED, connect
-from climate.vault import Vault
+from climate.store.leases.event_claims import CHANNEL
 
 log = structlog.get_logger(__name__)
 
@@ -86,16 +91,16 @@ def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
 
 def check(settings: Settings) -> None:
     """SettingError for settings that name what there is not; opens nothing."""
-    scheduling.chosen(settings)
+    scheduler_settings.chosen(settings)
     plugin.load(settings.resource_plugins)
-    networking.check(settings)
-    zoning.check(settings)
+    network_settings.check(settings)
+    zone_settings.check(settings)
     cell_settings.check(settings)
-    webhook.check(settings)
+    webhooks.check(settings)
     policy_file.read(settings)
     keys.check(settings.home / "keys")
-    powering.check(settings)
-    health.needed(settings)
+    controller.check(settings)
+    readiness.needed(settings)
     if settings.cloud == "openstack":
         openstack.of(settings.openstack_cloud, settings.openstack_config)
 
@@ -119,7 +124,7 @@ def check_nodes(settings: Settings) -> None:
 
 
 def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
-    schedule, rules = scheduling.chosen(settings)
+    schedule, rules = scheduler_settings.chosen(settings)
     built = compute.build(
         engine,
         home=settings.home,
@@ -131,19 +136,19 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         built,
         schedule=schedule,
         rules=rules,
-        trust=scheduling.trust(settings),
+        trust=scheduler_settings.trust(settings),
         uuid_builds=settings.reservation_id_format == "uuid",
         tell=_teller(settings),
         defaults=_node_defaults(settings),
         down_seconds=settings.service_down_seconds,
         leaving_pools=_leaving_pools(settings),
         confirm_seconds=settings.resize_confirm_window,
-        network=networking.options(settings),
-        wires=networking.wires(settings),
+        network=network_settings.options(settings),
+        wires=network_settings.wires(settings),
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
-        network_queue=networking.queue(settings),
-        zones=zoning.options(settings, engine, vault),
+        network_queue=network_settings.queue(settings),
+        zones=zone_settings.options(settings, engine, vault),
         vault=vault,
         image_limits=ImageLimits(
             settings.images_per_project, settings.image_mb_per_project, settings.image_disk_free_mb
@@ -154,8 +159,8 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
 def _leaving_pools(settings: Settings) -> frozenset[str]:
     """Return the pools whose hosts move their servers away.  SettingError for a word that is none of them."""
     words = frozenset(word.strip() for word in settings.migrate_from.split(",") if word.strip())
-    if unknown := sorted(words - moving_out.POOLS):
-        known = ", ".join(sorted(moving_out.POOLS))
+    if unknown := sorted(words - host_drain.POOLS):
+        known = ", ".join(sorted(host_drain.POOLS))
         raise SettingError(f"CLIMATE_MIGRATE_FROM: there is no such pool: {', '.join(unknown)}; there are {known}")
     return words
 
@@ -220,8 +225,8 @@ def migrate(settings: Settings) -> None:
             conn.exec_driver_sql("SET statement_timeout = 0")
             conn.commit()
             schema_upgrade.upgrade(conn)
-            if not settings.cells_enable and cell_changes.is_tracked(conn):
-                cell_changes.untrack(conn)  # it was a cell once
+            if not settings.cells_enable and changes.is_tracked(conn):
+                changes.untrack(conn)  # it was a cell once
                 conn.commit()
     finally:
         engine.dispose()
@@ -249,17 +254,17 @@ def make_demo(deployment: Deployment) -> None:
     """A small cloud to play with; what is there already is left alone."""
     home, file = deployment.settings.home, deployment.settings.nodes_file
     try:
-        present = nodes.read(home, file)
+        present = nodes_file.read(home, file)
     except VirtError as error:
         raise SettingError(str(error)) from error
     if not present:
-        nodes.write(home, nodes.demo_nodes(), file)
+        nodes_file.write(home, nodes_file.demo_nodes(), file)
     services.refresh(deployment.compute)
     if deployment.settings.cloud != "bundled":  # another cloud's hosts are nobody's toys
         return
     admin = Caller("climate:prepare", "", frozenset({ADMIN}))
-    known = {host.name for host in hosts.listed(deployment.climate, admin)}
-    wanted = [node.name for node in nodes.demo_nodes() if node.name.startswith(DEMO_HOST_PREFIX)]
+    known = {host.name for host in inventory.listed(deployment.climate, admin)}
+    wanted = [node.name for node in nodes_file.demo_nodes() if node.name.startswith(DEMO_HOST_PREFIX)]
     for name in wanted:
         if name not in known and deployment.climate.cloud.find_hosts(name):
             _register(deployment, admin, name)
@@ -268,7 +273,7 @@ def make_demo(deployment: Deployment) -> None:
 def _register(deployment: Deployment, admin: Caller, name: str) -> None:
     """Let a host of the demo be reserved; one that somebody has put to another use stays in that."""
     try:
-        hosts.register(deployment.climate, admin, name, {"gpu_count": "4"})
+        inventory.register(deployment.climate, admin, name, {"gpu_count": "4"})
     except Conflict as refusal:
         log.warning("a host of the demo is not registered", host=name, reason=str(refusal))
 

@@ -8,8 +8,8 @@ from climate.compute.cells.broker import BrokerTransport
 from climate.compute.cells.options import API, CellOptions, CellType, read_capabilities
 from climate.compute.cells.transport import CellTransport
 from climate.compute.errors import BadRequest
+from climate.sealed_secrets import Vault
 from climate.settings import SettingError, Settings
-from climate.vault import Vault
 
 TRANSPORTS = "climate.cell_transports"
 """Group of the entry points of other transports."""

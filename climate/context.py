@@ -13,9 +13,9 @@ from climate.cloud.zone_children import ZoneChildren
 from climate.cloud.zones import ChildZones, NoZones
 from climate.plugin import ResourcePlugin
 from climate.power import PowerDriver
+from climate.sealed_secrets import Vault
 from climate.settings import Settings
 from climate.store.engine import database_time
-from climate.vault import Vault
 
 
 @dataclass(frozen=True)

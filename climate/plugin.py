@@ -21,11 +21,11 @@ from sqlalchemy import Connection
 from climate.cloud import CLEANING, DRAINING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold, AmountHold, Hold
+from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Reservation
+from climate.domain.lease_events import AdditionalEvent
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.domain.pools import Pool
-from climate.domain.schedule import AdditionalEvent
 from climate.settings import SettingError, Settings
 
 GROUP = "climate.resource_plugins"
@@ -146,7 +146,7 @@ class Lent:
     started: bool = False
     """Its start was carried out: what was reserved has been handed over."""
     after: Pool = Pool.RESERVATION
-    """The pool to which its hosts go at the end (`climate.domain.pools.after`)."""
+    """The pool to which its hosts go at the end (`climate.domain.hosts.pools.after`)."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """Of hosts that are shared: how many servers of the reservation each has room for, by the host's name."""
     backends: Mapping[int, str] = field(default_factory=dict)

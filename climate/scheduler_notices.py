@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from climate.compute.scheduler.selection import END, Tell
-from climate.domain.notices import Notice
-from climate.store import notices
+from climate.domain.notifications import Notice
+from climate.store import notifications
 from climate.store.engine import database_time
 
 log = structlog.get_logger(__name__)
@@ -26,7 +26,7 @@ def teller(engine: Engine) -> Tell:
     def tell(kind: str, body: Mapping[str, Any]) -> None:
         try:
             with engine.begin() as conn:
-                notices.add(conn, database_time(conn), [Notice(kind, _message(kind, body), body=body)])
+                notifications.add(conn, database_time(conn), [Notice(kind, _message(kind, body), body=body)])
         except (SQLAlchemyError, TypeError, ValueError) as reason:
             log.warning("a notice of the scheduler could not be written", kind=kind, reason=str(reason))
 

@@ -8,14 +8,14 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 from sqlalchemy import Connection
 
-from climate import capacity
-from climate.capacity import MOST, TERMINATE
+from climate import plugin_capacity
 from climate.cloud import Cloud, CloudFlavor
 from climate.domain.errors import Conflict, NotFound
-from climate.domain.slots import Size
+from climate.domain.hosts.capacity import Size
 from climate.plugin import Allocation, Ask, Lent
-from climate.spec import Affinity, Count, grace_period
-from climate.store import hosts
+from climate.plugin_capacity import MOST, TERMINATE
+from climate.plugin_fields import Affinity, Count, grace_period
+from climate.store.hosts import hosts
 
 LONGEST_ID = 255
 RESERVATION = "aggregate_instance_extra_specs:reservation"
@@ -66,7 +66,7 @@ class FlavorInstance:
         if RESERVATION in flavor.extra_specs:
             raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved itself")
         described = _described(flavor)
-        size = capacity.demand_of(json.loads(described)).size
+        size = plugin_capacity.demand_of(json.loads(described)).size
         return {
             "vcpus": size.vcpus,
             "memory_mb": size.memory_mb,
@@ -75,16 +75,16 @@ class FlavorInstance:
         }
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        capacity.refuse_changes(ask, frozenset({"grace_period"}))
-        demand = capacity.demand_of(json.loads(ask.spec["resource_properties"]))
+        plugin_capacity.refuse_changes(ask, frozenset({"grace_period"}))
+        demand = plugin_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
         ask = replace(ask, spec={"affinity": None, **ask.spec})
-        return capacity.reserve(conn, ask, demand.requirement, demand.classes)
+        return plugin_capacity.reserve(conn, ask, demand.requirement, demand.classes)
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])
         # The flavor is copied as it is, whatever its extra specs say is counted.
         size = Size(flavor["vcpus"], flavor["ram"], flavor["disk"])
-        capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
+        plugin_capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         """Nothing: such reservations have no actions of their own before the end."""
@@ -93,4 +93,4 @@ class FlavorInstance:
         cloud.close(str(lent.reservation.id), lent.token)
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        capacity.take_back(cloud, lent)
+        plugin_capacity.take_back(cloud, lent)

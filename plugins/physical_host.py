@@ -8,16 +8,18 @@ from marshmallow import Schema, fields, validate, validates_schema
 from sqlalchemy import Connection
 
 from climate.cloud import IMAGEABLE, Cloud, CloudError, CloudServer, NotYet
-from climate.domain import requirements
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
+from climate.domain.hosts import requirements
+from climate.domain.hosts.pools import Deadline, OnEnd, Pool
+from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
-from climate.domain.pools import Deadline, OnEnd, Pool
-from climate.domain.requirements import AllOf, Requirement
 from climate.plugin import CLOUD_POOLS, TERMS, Allocation, Ask, Lent
-from climate.spec import Count, grace_period, is_cell, is_requirement
-from climate.store import availability, hosts, matching
-from climate.store.availability import Short, Wanted
+from climate.plugin_fields import Count, grace_period, is_cell, is_requirement
+from climate.store.allocation import hosts as availability
+from climate.store.allocation import requirements_sql
+from climate.store.allocation.hosts import Short, Wanted
+from climate.store.hosts import hosts
 
 MOST_HOSTS = 10_000
 IMAGE_PREFIX = "reserved_"
@@ -195,7 +197,7 @@ class PhysicalHost:
         granted = ask.present is not None and texts == _texts(ask.present.spec)
         if not granted and requirements.keys(requirement) - set(hosts.COLUMNS):
             known = hosts.property_names(conn, private=ask.caller.is_admin)
-            matching.refuse_unknown(requirement, known)
+            requirements_sql.refuse_unknown(requirement, known)
         return requirement
 
     def _refuse_to_shrink(self, conn: Connection, ask: Ask, wanted: Wanted) -> None:

@@ -12,9 +12,9 @@ from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.plugin import Allocation, Ask, Lent, with_grace
-from climate.spec import Count, grace_period
-from climate.store import amounts
-from climate.store.amounts import Wanted
+from climate.plugin_fields import Count, grace_period
+from climate.store.allocation import inventories
+from climate.store.allocation.inventories import Wanted
 
 RESOURCE_TYPE = "storage:pool"
 MOST_GB = 1_000_000_000
@@ -116,7 +116,7 @@ class StoragePool:
             _refuse_changes(ask, ask.present.spec)
         piece = _volume_gb(spec)
         wanted = _wanted(ask, spec, piece)
-        chosen = amounts.pick(conn, wanted, patient=ask.patient)
+        chosen = inventories.pick(conn, wanted, patient=ask.patient)
         holds = tuple(AmountHold(number, count * piece, wanted.window) for number, count in chosen.items())
         return Allocation(spec=spec, amounts=holds)
 

@@ -11,9 +11,9 @@ from climate.cloud import Cloud
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
 from climate.plugin import Allocation, Ask, Lent, with_grace
-from climate.spec import Count, grace_period
-from climate.store import floating_choice
-from climate.store.floating_choice import Wanted
+from climate.plugin_fields import Count, grace_period
+from climate.store.allocation import floating_ips
+from climate.store.allocation.floating_ips import Wanted
 
 MOST = 10_000
 LONGEST_ID = 255
@@ -103,7 +103,7 @@ class FloatingIp:
             required=tuple(spec["required_floatingips"]),
             without=ask.taken_addresses,
         )
-        chosen = floating_choice.pick(conn, wanted, patient=ask.patient)
+        chosen = floating_ips.pick(conn, wanted, patient=ask.patient)
         holds = tuple(AddressHold(one.number, one.address, wanted.window) for one in chosen)
         return Allocation(spec=spec, addresses=holds)
 

@@ -21,14 +21,14 @@ from climate.cloud import CloudHost
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.policy import Caller
-from climate.service import hosts
+from climate.service.hosts import inventory
 from climate.settings import Settings
 from climate.store.engine import connect
-from climate.store.tables import metadata
+from climate.store.tables.leases import metadata
 from tests.databases import Databases, Restored, connected
-from tests.installed import installed_plugins
+from tests.installed_plugins import installed_plugins
 
-pytest_plugins = ("tests.netlab.option",)
+pytest_plugins = ("tests.netlab.netlab_option",)
 
 # The same examples in each run, however long they take: what a change has not broken does not fail on a busy machine.
 # `--hypothesis-profile=default` looks for others.
@@ -117,7 +117,7 @@ def hosts_template(make_database: Databases, engine_template: str) -> str:
     engine = connect(url, pool_size=1)
     known = Climate(engine, _cloud(), {}, Settings(minutes_before_end=0), Clock(), lambda: 0.5)
     for name, extra in HOSTS.items():
-        hosts.register(known, ADMIN, name, extra)
+        inventory.register(known, ADMIN, name, extra)
     engine.dispose()
     return str(make_url(url).database)
 

@@ -18,7 +18,7 @@ BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 ENTRIES = {
     "climate/settings.py",
     "climate/cli/__init__.py",
-    "climate/runner/first.py",
+    "climate/runner/first_run.py",
     "api/wsgi.py",
     "benchmarks/scratch.py",
 }

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import compare, figures, pool_filling
 from benchmarks.processes import environ
-from climate.domain.filling import Rules
+from climate.domain.hosts.pool_filling import Rules
 from climate.settings import Settings
 
 

@@ -7,8 +7,8 @@ from tests.campaign import PAGE, Run, Suite, page, suites
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.system.test_chaos" name="test_a_gust" time="60.0" />
 <testcase classname="tests.system.test_chaos" name="test_more" time="240.0"><failure message="no" /></testcase>
-<testcase classname="tests.test_machine" name="test_one" time="30.0"><skipped message="not here" /></testcase>
-<testcase classname="tests.test_machine" name="test_two" time="30.0"><error message="set-up" /></testcase>
+<testcase classname="tests.machine.test_engine" name="test_one" time="30.0"><skipped message="not here" /></testcase>
+<testcase classname="tests.machine.test_engine" name="test_two" time="30.0"><error message="set-up" /></testcase>
 </testsuite></testsuites>"""
 
 
@@ -17,7 +17,7 @@ def test_results_are_counted_by_module(tmp_path: Path) -> None:
     report.write_text(REPORT, encoding="utf-8")
     assert suites(report) == {
         "tests/system/test_chaos.py": Suite(passed=1, failed=1, seconds=300.0),
-        "tests/test_machine.py": Suite(failed=1, skipped=1, seconds=60.0),
+        "tests/machine/test_engine.py": Suite(failed=1, skipped=1, seconds=60.0),
     }
 
 

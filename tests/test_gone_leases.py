@@ -13,7 +13,7 @@ from benchmarks.history import Act, rows_read
 from climate.bootstrap import Deployment, build
 from climate.connections import reading
 from climate.settings import Settings
-from climate.store import pools
+from climate.store.hosts import pools
 
 OVER = 8000
 """Leases that are over.  Fewer rows than that are read by everything that is asked."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from climate.cli.program import root
 from climate.cli.reference import render
+from climate.cli.root import root
 from climate.settings import Settings
 
 HERE = Path(__file__).parent.parent

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from climate.compute import nodes
-from climate.compute.request import Spec
-from climate.compute.scheduler.rules import Options
+from climate.compute.models.request import Spec
+from climate.compute.nodes import nodes_file
+from climate.compute.scheduler.scheduler_parts import Options
 from climate.settings import Settings
-from tests.compute.tables import hosts
+from tests.compute.node_tables import hosts
 
 PAGE = (Path(__file__).parent.parent / "docs" / "cloud.md").read_text(encoding="utf-8")
 
@@ -23,8 +23,8 @@ def block(language: str) -> str:
 
 
 def test_the_file_of_nodes_shows_every_key_and_the_table_tells_each(tmp_path: Path) -> None:
-    (tmp_path / nodes.FILE).write_text(block("yaml"))
-    (shown,) = nodes.read(tmp_path)
+    (tmp_path / nodes_file.FILE).write_text(block("yaml"))
+    (shown,) = nodes_file.read(tmp_path)
     assert shown.name == "gpu-1"
     keys = set(re.findall(r"^(?:- |  )(\w+): ", block("yaml"), re.MULTILINE))
     assert keys | CLUSTERS == set(type(shown).__dataclass_fields__)

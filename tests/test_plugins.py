@@ -11,12 +11,12 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.status import UNDONE, LeaseStatus
 from climate.plugin import Plugins
-from climate.service import changes
-from climate.service.changes import Changes
+from climate.service.leases import update
+from climate.service.leases.update import Changes
 from climate.settings import SettingError, Settings
 from tests.conftest import MEMBER, Clock
-from tests.service import acts
-from tests.service.acts import START, get, make, run_due, settle
+from tests.service import lease_actions
+from tests.service.lease_actions import START, get, make, run_due, settle
 
 BUNDLED = {"flavor:instance", "physical:host", "storage:pool", "virtual:floatingip", "virtual:instance"}
 
@@ -55,7 +55,7 @@ def test_a_lease_of_a_type_that_is_left_out_waits_for_its_plugin(climate: Climat
     with pytest.raises(InvalidInput, match="The physical:host resource type is not supported"):
         make(less, clock)
     with pytest.raises(Conflict, match="The plugin of resource type physical:host is not loaded"):
-        changes.update(less, MEMBER, lease.id, Changes(end=lease.period.end.replace(minute=59, second=58)))
+        update.update(less, MEMBER, lease.id, Changes(end=lease.period.end.replace(minute=59, second=58)))
     clock.forward(hours=1)
     run_due(less)
     waiting = get(climate, lease)
@@ -63,4 +63,4 @@ def test_a_lease_of_a_type_that_is_left_out_waits_for_its_plugin(climate: Climat
     assert "not loaded" in str(waiting.reason)
     settle(climate, clock, hours=0.2)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
-    assert acts.event(climate, lease, START).carried_out
+    assert lease_actions.event(climate, lease, START).carried_out

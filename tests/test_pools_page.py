@@ -9,10 +9,10 @@ from flask import Flask
 from api.reservation import NOUNS
 from api.reservation.operations import PREFIX
 from climate import process_supervisor
-from climate.domain.pools import MOVES, OnEnd, Pool
+from climate.domain.hosts.pools import MOVES, OnEnd, Pool
 from climate.plugin import CLOUD_POOLS
-from climate.service import cleaning_hook
-from tests.pages import broken_links, check_command, text_of, unknown_settings
+from climate.service.host_operations import cleaning_hook
+from tests.doc_pages import broken_links, check_command, text_of, unknown_settings
 
 HERE = Path(__file__).parent.parent
 PAGE = text_of("pools")

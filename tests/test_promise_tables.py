@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.pages import check_named, tables
+from tests.doc_pages import check_named, tables
 
 PAGES = ("zones", "build-plans", "cells")
 ROW = re.compile(r"^\| (?P<promise>.+) \| `(?P<code>[^`|]+\.py)` \| `(?P<test>[^`|]+\.py::test_\w+)` \|$")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from climate import plugin
-from climate.cli.program import root
 from climate.cli.reference import render
+from climate.cli.root import root
 from climate.settings import Settings
 
 ROOT = Path(__file__).parent.parent

@@ -6,15 +6,15 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler import costs
 from climate.compute.scheduler.host_filters import HOST_FILTERS, matching
 from climate.compute.scheduler.json_query import OPERATORS, parse
 from climate.compute.scheduler.least_cost import least_cost
-from climate.compute.scheduler.rules import Cost, Rules
-from climate.scheduling import BUNDLED
+from climate.compute.scheduler.scheduler_parts import Cost, Rules
+from climate.scheduler_settings import BUNDLED
 from climate.settings import Settings
-from tests.compute.tables import hosts
+from tests.compute.node_tables import hosts
 
 PAGE = (Path(__file__).parent.parent / "docs" / "schedulers.md").read_text(encoding="utf-8")
 

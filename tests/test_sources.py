@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.pages import ROOT, broken_links, check_command, check_named, tables, text_of, unknown_settings
+from tests.doc_pages import ROOT, broken_links, check_command, check_named, tables, text_of, unknown_settings
 
 PAGE = text_of("sources")
 HEAD = ("requirement", "where", "test", "note")

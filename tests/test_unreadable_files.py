@@ -11,14 +11,14 @@ from structlog.testing import capture_logs
 
 from climate import policy_file
 from climate.cli.clouds import find
-from climate.cli.failures import Failure
+from climate.cli.errors import Failure
 from climate.cloud.openstack.connection import connect
-from climate.compute import nodes
 from climate.compute.errors import VirtError
+from climate.compute.nodes import nodes_file
 from climate.embedded.errors import StoreError
 from climate.embedded.postgres import _url
-from climate.identity import clouds, keys, start
-from climate.runner import first
+from climate.identity import clouds, initial_accounts, keys
+from climate.runner import first_run
 from climate.settings import SettingError, Settings
 
 Read = Callable[[Path], object]
@@ -31,10 +31,10 @@ def _told_of_clouds(home: Path) -> None:
 
 
 FILES: Mapping[str, tuple[Read, type[Exception]]] = {
-    "nodes.yaml": (nodes.read, VirtError),
+    "nodes.yaml": (nodes_file.read, VirtError),
     "keys/token-000001.key": (lambda home: keys.KeyRing(home / "keys").fernet(), SettingError),
     "keys/secret-000001.key": (lambda home: keys.check(home / "keys"), SettingError),
-    "admin-password": (lambda home: start._kept(home, "admin"), SettingError),
+    "admin-password": (lambda home: initial_accounts._kept(home, "admin"), SettingError),
     "policy.yaml": (lambda home: policy_file.read(Settings(home=home, policy_file="policy.yaml")), SettingError),
     "clouds.yaml": (lambda home: find(None, {}, home), Failure),
     "./clouds.yaml": (_told_of_clouds, Failure),
@@ -156,7 +156,7 @@ def test_where_no_key_is_left_that_can_be_used_the_old_ones_open_nothing(tmp_pat
 def test_the_first_start_tells_of_a_file_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "keys" / "token-000001.key").mkdir(parents=True)
     environ = {"CLIMATE_HOME": str(tmp_path), "CLIMATE_DATABASE_URL": "postgresql://127.0.0.1:1/none"}
-    assert first.main([], environ) == 2
+    assert first_run.main([], environ) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert "token-000001.key" in said

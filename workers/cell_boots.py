@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from climate.compute import Compute, boot
+from climate.compute import Compute
 from climate.compute.cells import build_request, scheduler
 from climate.compute.cells.build_request import Build
 from climate.compute.cells.errors import NoCellsAvailable
 from climate.compute.cells.scheduler import RunHere
 from climate.compute.errors import BadRequest
-from climate.compute.store import cell_messages, cell_resources
+from climate.compute.servers import create
+from climate.compute.store.cells import messages, resources
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain import errors
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import LeaseStatus
-from climate.service import boot as leased_boot
-from climate.service import leases
+from climate.service.leases import leases
+from climate.service.leases import server_boot as leased_boot
 
 
 def runner(climate: Climate) -> RunHere:
@@ -53,16 +54,16 @@ def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
     """Store one server that sleeps, and its lease; once, however often the build comes."""
     (server_id,) = build.server_ids
     with reading(compute.engine) as conn:
-        if cell_messages.is_done(conn, build.build_id) or cell_resources.known_servers(conn, build.server_ids):
+        if messages.is_done(conn, build.build_id) or resources.known_servers(conn, build.server_ids):
             return build.server_ids
         request = build_request.boot_request(conn, build)
 
     def make(made: str) -> None:
-        boot.reserve(compute, request, made, build_id=build.build_id)
+        create.reserve(compute, request, made, build_id=build.build_id)
 
     leased_boot.reserve(climate, _caller(build), build.lease_params, make, server_id)
     with compute.engine.begin() as conn:
-        cell_messages.once(conn, build.build_id)
+        messages.once(conn, build.build_id)
     return build.server_ids
 
 

@@ -12,7 +12,7 @@ from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.errors import BadMessage
 from climate.compute.cells.messages import Message
 from climate.context import Climate
-from climate.service import part_requests
+from climate.service.lease_tree import part_requests
 
 log = structlog.get_logger(__name__)
 

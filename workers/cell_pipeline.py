@@ -16,7 +16,7 @@ from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.pipeline import Task
 from climate.compute.cells.surroundings import Here, Surroundings
 from climate.compute.cells.transport import CellTransport
-from climate.compute.store.cell_messages import Sent
+from climate.compute.store.cells.messages import Sent
 
 GATHER = 0.25
 """Seconds for which confirmations are gathered: a neighbour waits for them much longer."""

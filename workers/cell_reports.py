@@ -10,7 +10,7 @@ from climate.compute import Compute
 from climate.compute.cells import healing, server_methods, server_sync
 from climate.compute.cells.healing import Healer
 from climate.compute.cells.pipeline import Pipeline
-from climate.compute.store import cell_changes
+from climate.compute.store.cells import changes
 from climate.connections import reading
 
 FOLLOW_SECONDS = 1.0
@@ -72,7 +72,7 @@ class ServerReports:
     def _follow(self) -> None:
         wanted = bool(self.pipeline.here().links.around.parents)
         with reading(self.pipeline.quick.engine) as conn:
-            tracked = cell_changes.is_tracked(conn)
+            tracked = changes.is_tracked(conn)
         if wanted != tracked:
             server_sync.follow(self.compute, wanted=wanted)
 

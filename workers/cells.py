@@ -20,7 +20,7 @@ import structlog
 from kombu.entity import Queue
 from kombu.exceptions import KombuError
 
-from climate import bootstrap, cell_settings, connections, logs
+from climate import bootstrap, cell_settings, connections, log_setup
 from climate.bootstrap import Deployment
 from climate.compute.cells import build_estimate, inbox, inventory, server_methods, state
 from climate.compute.cells.broker import OPTIONS
@@ -30,12 +30,12 @@ from climate.compute.cells.messages import BROADCAST, RESPONSE, TARGETED
 from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.cells.signing import KEPT
 from climate.compute.cells.transport import QUEUES, CellTransport
-from climate.compute.store import cell_changes, cell_handover, cell_messages
-from climate.service import chores, process_health
+from climate.compute.store.cells import changes, handover, messages
+from climate.service import housekeeping, process_health
 from climate.settings import Settings
-from climate.store import failures
+from climate.store import db_errors
 from climate.store.engine import line
-from workers import cell_boots, cell_leases, doorbell, reading
+from workers import celery_app, cell_boots, cell_leases, safe_transport
 from workers.cell_pipeline import ProcessPipeline, stations
 from workers.cell_reports import ServerReports
 
@@ -115,7 +115,7 @@ class CellsProcess:
         """Store what arrives in the broker of this cell."""
         queues = [Queue(name, routing_key=name) for name in QUEUES.values()]  # type: ignore[no-untyped-call]
         while not self.stopping.is_set():
-            connection: Any = reading.connect(self.broker_url, OPTIONS)
+            connection: Any = safe_transport.connect(self.broker_url, OPTIONS)
             try:
                 self._consume(connection, queues)
             except (OSError, KombuError, *connection.connection_errors, *connection.channel_errors) as error:
@@ -158,7 +158,7 @@ class CellsProcess:
     def _look(self) -> None:
         now = self.pipeline.here().now
         with connections.reading(self.pipeline.quick.engine) as conn:
-            kinds, names = cell_handover.due_kinds(conn, list(QUEUES), now), cell_messages.waiting(conn, now)
+            kinds, names = handover.due_kinds(conn, list(QUEUES), now), messages.waiting(conn, now)
         for kind in kinds:
             self.pipeline.stations[kind].look()
         self.pipeline.send_due(names)
@@ -169,7 +169,7 @@ class CellsProcess:
         while not self.stopping.is_set():
             try:
                 with line(url, "climate-cells-listen") as conn:
-                    conn.execute(f"LISTEN {cell_messages.CHANNEL}")
+                    conn.execute(f"LISTEN {messages.CHANNEL}")
                     self.pipeline.surroundings.forget()
                     self.to_report.set()  # what was said meanwhile was not heard
                     self._hear(conn)
@@ -184,13 +184,13 @@ class CellsProcess:
 
     def _told(self, what: str) -> None:
         kind, _, which = what.partition(" ")
-        if kind == cell_changes.CHANGES:
+        if kind == changes.CHANGES:
             self.to_report.set()
-        elif kind == cell_messages.NEIGHBOURS:
+        elif kind == messages.NEIGHBOURS:
             self.pipeline.surroundings.forget()
-        elif kind == cell_messages.INBOX and which in self.pipeline.stations:
+        elif kind == messages.INBOX and which in self.pipeline.stations:
             self.pipeline.stations[which].look()
-        elif kind == cell_messages.OUTBOX:
+        elif kind == messages.OUTBOX:
             self.pipeline.send_due([which])
 
     def report(self) -> None:
@@ -198,7 +198,9 @@ class CellsProcess:
         self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
         name = f"cells:{socket.gethostname()}:{os.getpid()}"
         while not self.stopping.is_set():
-            self._guarded("showing life", lambda: chores.show_life(self.deployment.climate, name, process_health.CELLS))
+            self._guarded(
+                "showing life", lambda: housekeeping.show_life(self.deployment.climate, name, process_health.CELLS)
+            )
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
 
@@ -219,13 +221,13 @@ class CellsProcess:
     def _sweep_once(self) -> None:
         compute = self.deployment.compute
         with compute.engine.begin() as conn:
-            cell_messages.sweep(conn, compute.now(conn), KEPT)
+            messages.sweep(conn, compute.now(conn), KEPT)
 
     def _guarded(self, what: str, act: Callable[[], Any]) -> Any:
         """The result of `act`; None after an error, which is logged: a thread never ends by one."""
         try:
             return act()
-        except failures.ERRORS as error:
+        except db_errors.ERRORS as error:
             log.warning(f"{what} waits for the database", error=type(error).__name__, reason=str(error)[:200])
         except Exception:
             log.exception(f"{what} failed")
@@ -235,7 +237,7 @@ class CellsProcess:
 
 def main(settings: Settings) -> int:
     """Run until SIGINT or SIGTERM; without cells, wait for that and do nothing."""
-    logs.configure(settings.log_format, settings.log_level)
+    log_setup.configure(settings.log_format, settings.log_level)
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
@@ -245,7 +247,7 @@ def main(settings: Settings) -> int:
         return 0
     deployment = bootstrap.build(settings, application="climate-cells", pool_size=len(WORKERS) + 5)
     transport = cell_settings.transport(settings)()
-    url = doorbell.broker_url(settings.redis_url)
+    url = celery_app.broker_url(settings.redis_url)
     CellsProcess(deployment, handlers(deployment), transport, url, stopping).run()
     transport.close()
     return 0

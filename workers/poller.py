@@ -22,25 +22,27 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from celery import Celery
 from sqlalchemy.exc import SQLAlchemyError
 
-from climate import bootstrap, logs
+from climate import bootstrap, log_setup
 from climate.bootstrap import Deployment
 from climate.cloud import CloudError
-from climate.compute import abandoned, lifecycle, services
-from climate.compute.network import calls
-from climate.compute.store import zone_news
+from climate.compute.network.service import wakeups
+from climate.compute.nodes import services
+from climate.compute.servers import local_delete, task_worker
+from climate.compute.store.zones import notifications
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
-from climate.service import boot, chores, event_claims, lease_pools, process_health
+from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch
-from climate.service.event_shares import QUEUE
+from climate.service.leases import event_claims, lease_pools, server_boot
+from climate.service.leases.event_shares import QUEUE
 from climate.settings import Settings
-from climate.store import failures
-from climate.store.claims import CHANNEL, ROUNDS
-from climate.store.due import Cursor
+from climate.store import db_errors
 from climate.store.engine import line
-from workers import doorbell, zone_polls
-from workers.news import News
-from workers.rings import BROKER_IS_AWAY, Rings
+from climate.store.leases.due_events import Cursor
+from climate.store.leases.event_claims import CHANNEL, ROUNDS
+from workers import celery_app, zone_polls
+from workers.event_messages import BROKER_IS_AWAY, Rings
+from workers.work_listener import News
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +127,7 @@ class Poller:
 
     def _put_off(self, said: str, error: Exception, **more: str) -> None:
         """Log what cannot be done now; a disk that is full is called so, once a minute."""
-        if failures.disk_full(error):
+        if db_errors.disk_full(error):
             self.disk.note("the disk of the database")
         else:
             log.warning(said, error=type(error).__name__, **more)
@@ -190,29 +192,29 @@ class Poller:
         """A claim has succeeded; whether all that is due was looked at."""
         roles = (process_health.POLLER, process_health.CAUGHT_UP) if caught_up else (process_health.POLLER,)
         if time.monotonic() - self.shown_life[caught_up] >= LIFE_SECONDS:
-            chores.show_life(self.deployment.climate, self.name, *roles)
+            housekeeping.show_life(self.deployment.climate, self.name, *roles)
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _ring_for_servers(self) -> None:
-        while found := lifecycle.unfinished(self.deployment.compute, wait=0):
+        while found := task_worker.unfinished(self.deployment.compute, wait=0):
             for service_host, server_id in found:
-                doorbell.send(self.bell, doorbell.SERVE, [server_id], doorbell.compute_queue(service_host))
+                celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
                 self._live()
 
     def _ring_for_networks(self) -> None:
-        for host in calls.to_ring(self.deployment.compute):
-            doorbell.send(self.bell, doorbell.TEND_NETWORKS, [], doorbell.network_queue(host))
-        for host in calls.to_tell(self.deployment.compute):
-            doorbell.send(self.bell, doorbell.NETWORK_MESSAGES, [], doorbell.network_queue(host))
+        for host in wakeups.to_ring(self.deployment.compute):
+            celery_app.send(self.bell, celery_app.TEND_NETWORKS, [], celery_app.network_queue(host))
+        for host in wakeups.to_tell(self.deployment.compute):
+            celery_app.send(self.bell, celery_app.NETWORK_MESSAGES, [], celery_app.network_queue(host))
 
     def _ring_for_builds(self) -> None:
         """Have a worker go on with each build over zones that nobody is at."""
-        with self.news.look(zone_news.BUILDS) as look:
+        with self.news.look(notifications.BUILDS) as look:
             if not look.is_due:
                 return
             while found := builds.to_ring(self.deployment.compute):
                 for build_id in found:
-                    doorbell.send(self.bell, doorbell.BUILD, [build_id], QUEUE)
+                    celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
                     self._live()
             look.again = builds.are_open(self.deployment.compute)
 
@@ -221,10 +223,10 @@ class Poller:
         compute = self.deployment.compute
         seconds = max(1.0, self.deployment.settings.network_seconds)
         try:
-            for host, thorough, up in calls.to_beat(compute):
-                queue = doorbell.network_queue(host)
+            for host, thorough, up in wakeups.to_beat(compute):
+                queue = celery_app.network_queue(host)
                 if self._is_heard(queue, up=up):
-                    doorbell.send(self.bell, doorbell.TEND_NETWORKS, [thorough], queue, expires=seconds)
+                    celery_app.send(self.bell, celery_app.TEND_NETWORKS, [thorough], queue, expires=seconds)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
             self._put_off("network services are not rung for", error)
 
@@ -232,9 +234,9 @@ class Poller:
         """Have the compute services make their own rounds, and so show that they are alive."""
         try:
             for service in services.listed(self.deployment.compute):
-                queue = doorbell.compute_queue(service.host)
+                queue = celery_app.compute_queue(service.host)
                 if self._is_heard(queue, up=service.up):
-                    doorbell.send(self.bell, doorbell.TEND, [], queue, expires=CHORES_SECONDS)
+                    celery_app.send(self.bell, celery_app.TEND, [], queue, expires=CHORES_SECONDS)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
             self._put_off("compute services are not rung for", error)
 
@@ -242,10 +244,10 @@ class Poller:
         """What need not be done at once: upkeep and orphans.  The trouble of one keeps no other from being done."""
         climate, compute = self.deployment.climate, self.deployment.compute
         all_of_them: dict[str, Callable[[], object]] = {
-            "tidy": partial(chores.tidy, climate),
-            "sleepers": partial(boot.sweep, climate),
+            "tidy": partial(housekeeping.tidy, climate),
+            "sleepers": partial(server_boot.sweep, climate),
             "pools": partial(lease_pools.tend, climate),
-            "abandoned": partial(abandoned.forget, compute),
+            "abandoned": partial(local_delete.forget, compute),
             "builds": self._sweep_builds,
         }
         for name, chore in all_of_them.items():
@@ -269,15 +271,15 @@ class Poller:
         """Have some worker look after the hosts of all pools; who comes too late to answer need not."""
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
-            for task in (doorbell.TEND_POOLS, doorbell.TEND_OUTSIDE):
-                doorbell.send(self.bell, task, [], QUEUE, expires=seconds)
+            for task in (celery_app.TEND_POOLS, celery_app.TEND_OUTSIDE):
+                celery_app.send(self.bell, task, [], QUEUE, expires=seconds)
         except BROKER_IS_AWAY as error:
             log.warning("no ring: the broker is away", error=type(error).__name__)
 
     def poll_zones(self) -> None:
         """Ask the child zones how they are, in a thread of its own: one that hangs delays no event."""
         try:
-            with self.news.look(zone_news.CHILDREN) as look:
+            with self.news.look(notifications.CHILDREN) as look:
                 if look.is_due:
                     look.again = zone_polls.poll(self.deployment) > 0 or polling.has_children(self.deployment.compute)
         except DATABASE_IS_AWAY as error:
@@ -294,7 +296,7 @@ class Poller:
             try:
                 with line(url, "climate-listen") as conn:
                     conn.execute(f"LISTEN {CHANNEL}")
-                    conn.execute(f"LISTEN {zone_news.CHANNEL}")
+                    conn.execute(f"LISTEN {notifications.CHANNEL}")
                     self.news.miss()
                     self._hear(conn)
             except psycopg.Error as error:
@@ -304,7 +306,7 @@ class Poller:
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=1, stop_after=1):
-                if heard.channel == zone_news.CHANNEL:
+                if heard.channel == notifications.CHANNEL:
                     self.news.hear(heard.payload)
                 else:
                     self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
@@ -357,11 +359,11 @@ class Poller:
 
 def main(settings: Settings) -> int:
     """Run until SIGINT or SIGTERM."""
-    logs.configure(settings.log_format, settings.log_level)
+    log_setup.configure(settings.log_format, settings.log_level)
     # It tells of every tick, and warns of every ring that a waiting beat answers already.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     deployment = bootstrap.build(settings, application="climate-poller", pool_size=4)
-    poller = Poller(deployment, doorbell.connect(settings.redis_url), doorbell.waiting(settings.redis_url))
+    poller = Poller(deployment, celery_app.connect(settings.redis_url), celery_app.waiting(settings.redis_url))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: poller.stopping.set())
     poller.run()

@@ -14,17 +14,22 @@ from celery import Celery
 
 from climate import bootstrap
 from climate.bootstrap import Deployment
-from climate.compute import decisions, departures, leftovers, lifecycle, moving_out, reconcile, resizing, services
-from climate.compute.network import allocator, answering, serving
-from climate.compute.network.allocator import NetworkAllocator
-from climate.compute.network.broker_queue import Replies
+from climate.compute.images import orphan_files
+from climate.compute.migrations import departed_servers, host_drain
+from climate.compute.network.allocation import allocator, host_answers
+from climate.compute.network.allocation.allocator import NetworkAllocator
+from climate.compute.network.allocation.broker_queue import Replies
+from climate.compute.network.service import network_service
+from climate.compute.nodes import services
+from climate.compute.placement import decisions
+from climate.compute.servers import resize, sync_states, task_worker
 from climate.compute.zones import provisioning, reporting
-from climate.service import events
 from climate.service.disk_space import DiskWatch
+from climate.service.leases import events
 from climate.settings import Settings
-from climate.store import failures
-from workers import rounds
-from workers.doorbell import (
+from climate.store import db_errors
+from workers import periodic
+from workers.celery_app import (
     BUILD,
     NETWORK_MESSAGES,
     NETWORK_REQUEST,
@@ -35,7 +40,7 @@ from workers.doorbell import (
     TEND_OUTSIDE,
     TEND_POOLS,
 )
-from workers.rounds import RoundLock
+from workers.periodic import RoundLock
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +68,7 @@ class Desk:
 
     def serve(self, server_id: str) -> None:
         if services.ready(self.deployment.compute):
-            lifecycle.carry_out(self.deployment.compute, str(UUID(server_id)))
+            task_worker.carry_out(self.deployment.compute, str(UUID(server_id)))
 
     def build(self, build_id: str) -> None:
         """Carry out a build over zones."""
@@ -74,25 +79,25 @@ class Desk:
         services.refresh(self.deployment.compute)
         reporting.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
-        reconcile.put_right(self.deployment.compute)
-        moving_out.tend(self.deployment.compute)
-        resizing.confirm_waiting(self.deployment.compute)
+        sync_states.put_right(self.deployment.compute)
+        host_drain.tend(self.deployment.compute)
+        resize.confirm_waiting(self.deployment.compute)
         decisions.forget(self.deployment.compute)
-        departures.forget(self.deployment.compute)
-        leftovers.sweep(self.deployment.compute)
+        departed_servers.forget(self.deployment.compute)
+        orphan_files.sweep(self.deployment.compute)
 
     def _alone(self, lock: str, of: str = "") -> AbstractContextManager[RoundLock]:
-        return rounds.alone(self.deployment.climate.engine, lock, of)
+        return periodic.alone(self.deployment.climate.engine, lock, of)
 
     def tend_networks(self, thorough: bool = False) -> None:
         """Serve the networks of this network service, unless another process of it is at it: that one looks again."""
-        with rounds.alone(
-            self.deployment.climate.engine, rounds.NETWORKS_LOCK, self.deployment.compute.network_host
+        with periodic.alone(
+            self.deployment.climate.engine, periodic.NETWORKS_LOCK, self.deployment.compute.network_host
         ) as mine:
             if mine:
-                serving.tend(self.deployment.compute, thorough=thorough)
+                network_service.tend(self.deployment.compute, thorough=thorough)
                 if thorough and self.settings.network_allocation != "direct":
-                    answering.reconcile(self.deployment.compute, self.allocator)
+                    host_answers.reconcile(self.deployment.compute, self.allocator)
                 if thorough:
                     reporting.report_network(self.deployment.compute)
 
@@ -106,30 +111,30 @@ class Desk:
 
     def answer_network(self, message: Any) -> None:
         """Answer a request for addresses of this network service."""
-        reply = answering.answer(self.allocator, message)
+        reply = host_answers.answer(self.allocator, message)
         if reply is not None:
             self.replies.send(message.get("reply_to"), reply)
 
     def tell_network(self) -> None:
         """Hand over what the allocator of this network service is told, unless another process of it is at it."""
-        with rounds.alone(
-            self.deployment.climate.engine, rounds.MESSAGES_LOCK, self.deployment.compute.network_host
+        with periodic.alone(
+            self.deployment.climate.engine, periodic.MESSAGES_LOCK, self.deployment.compute.network_host
         ) as mine:
             if mine:
-                answering.deliver(self.deployment.compute, self.allocator)
+                host_answers.deliver(self.deployment.compute, self.allocator)
 
     def tend_pools(self) -> None:
         """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""
-        rounds.make(self.deployment.climate, rounds.OWN_ROUNDS)
-        with self._alone(rounds.ROUNDS_LOCK) as mine:
+        periodic.make(self.deployment.climate, periodic.OWN_ROUNDS)
+        with self._alone(periodic.ROUNDS_LOCK) as mine:
             if mine:
-                rounds.make(self.deployment.climate, may_go_on=mine.__bool__)
+                periodic.make(self.deployment.climate, may_go_on=mine.__bool__)
 
     def tend_outside(self) -> None:
         """Talk to what is outside, power supplies and receivers of notices, unless another worker is at it."""
-        with self._alone(rounds.OUTSIDE_LOCK) as mine:
+        with self._alone(periodic.OUTSIDE_LOCK) as mine:
             if mine:
-                rounds.make(self.deployment.climate, rounds.OUTSIDE_ROUNDS, mine.__bool__)
+                periodic.make(self.deployment.climate, periodic.OUTSIDE_ROUNDS, mine.__bool__)
 
 
 def register(app: Celery, desk: Desk) -> None:
@@ -154,7 +159,7 @@ def _guarded(name: str, work: Callable[..., None], disk: DiskWatch) -> Callable[
         try:
             work(*args)
         except Exception as error:
-            if failures.disk_full(error):
+            if db_errors.disk_full(error):
                 disk.note("the disk of the database")
                 return
             log.exception("task failed", task=name, args=[str(arg)[:60] for arg in args])

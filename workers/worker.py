@@ -6,24 +6,24 @@ import warnings
 from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
-from climate import cell_settings, logs, plugin
+from climate import cell_settings, log_setup, plugin
 from climate.settings import Settings
-from workers import doorbell, watch
+from workers import celery_app, watchdog
 from workers.tasks import Desk, register
 
 
 def main(settings: Settings, desk: Desk | None = None) -> int:
     """Run until told to stop; a warm stop lets tasks finish.  `desk` does the tasks; climate's own, if None."""
-    logs.configure(settings.log_format, settings.log_level)
+    log_setup.configure(settings.log_format, settings.log_level)
     for chatty in ("celery.worker.strategy", "celery.app.trace"):  # two lines for every task
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # Whether to run as root, as in a container, is the operator's business.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    app = doorbell.connect(settings.redis_url)
+    app = celery_app.connect(settings.redis_url)
     register(app, desk or Desk(settings))
-    hosts = doorbell.Hosts(settings.service_host, settings.network_host or settings.service_host)
+    hosts = celery_app.Hosts(settings.service_host, settings.network_host or settings.service_host)
     has_nodes = not cell_settings.options(settings).is_api
-    queues = doorbell.queues(
+    queues = celery_app.queues(
         sorted(plugin.load(settings.resource_plugins)), hosts, settings.worker_queues, has_nodes=has_nodes
     )
     names = [queue.name for queue in queues]
@@ -31,12 +31,12 @@ def main(settings: Settings, desk: Desk | None = None) -> int:
 
     def begin(**_: object) -> None:
         for task, queue in (
-            (doorbell.TEND, doorbell.compute_queue(hosts.compute)),
-            (doorbell.TEND_NETWORKS, doorbell.network_queue(hosts.network)),
+            (celery_app.TEND, celery_app.compute_queue(hosts.compute)),
+            (celery_app.TEND_NETWORKS, celery_app.network_queue(hosts.network)),
         ):
             if queue in names:
-                doorbell.send(app, task, [True] if task == doorbell.TEND_NETWORKS else [], queue, expires=60)
-        watch.begin(settings, names)
+                celery_app.send(app, task, [True] if task == celery_app.TEND_NETWORKS else [], queue, expires=60)
+        watchdog.begin(settings, names)
 
     worker_ready.connect(begin, weak=False)
     worker = app.Worker(

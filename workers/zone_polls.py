@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 from climate.bootstrap import Deployment
 from climate.compute.zones import polling
 from climate.compute.zones.models import ChildZone
-from climate.service import notices
-from climate.service.notices import Notice
+from climate.service.notifications import delivery
+from climate.service.notifications.delivery import Notice
 
 INACTIVE, ACTIVE = "zone.inactive", "zone.active"
 
@@ -28,7 +28,7 @@ def poll(deployment: Deployment) -> int:
 
 def tell(conn: Connection, now: datetime, zone: ChildZone) -> None:
     """Write a notice to administrators that a child is inactive, or active again."""
-    notices.tell(conn, now, _notice(zone))
+    delivery.tell(conn, now, _notice(zone))
 
 
 def _notice(zone: ChildZone) -> Notice:

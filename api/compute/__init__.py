@@ -2,61 +2,49 @@
 
 from flask import Flask
 
-from api.compute import (
+from api.compute import versions
+from api.compute.cells import cells
+from api.compute.networks import floating_ips, floating_ips_bulk, networks
+from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services
+from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_groups
+from api.compute.servers import (
     actions,
-    aggregates,
-    cells,
-    child_zones,
-    cloudpipes,
-    flavors,
-    floating_bulk,
-    floating_ips,
-    hosts,
-    hypervisors,
+    addresses,
     instance_actions,
-    keypairs,
     live_migrations,
+    metadata,
     migrations,
-    networks,
-    projects,
-    scheduling,
-    server_addresses,
-    server_groups,
-    server_metadata,
+    scheduler_decisions,
     servers,
-    services,
-    versions,
     volume_attachments,
-    zone_builds,
-    zone_chain,
-    zones,
 )
-from api.current import DEPLOYMENT
+from api.compute.zones import builds, child_zones, zone_chain
 from api.errors import teach
+from api.request_context import DEPLOYMENT
 from climate.compute import errors
 from climate.compute.cells.errors import CellError, CellTimeout, InstanceUnknownCell
 
 NOUNS = (
     servers,
     actions,
-    server_metadata,
+    metadata,
     instance_actions,
-    scheduling,
+    scheduler_decisions,
     flavors,
-    projects,
+    quotas,
     keypairs,
     hypervisors,
     hosts,
     services,
     aggregates,
     server_groups,
-    zones,
+    availability_zones,
     cells,
     networks,
     cloudpipes,
     floating_ips,
-    floating_bulk,
-    server_addresses,
+    floating_ips_bulk,
+    addresses,
     volume_attachments,
     migrations,
     live_migrations,
@@ -88,7 +76,7 @@ def register(app: Flask) -> None:
     app.register_blueprint(versions.blueprint)
     for noun in NOUNS:
         app.register_blueprint(noun.blueprint)
-    app.register_blueprint(zone_builds.owners)
+    app.register_blueprint(builds.owners)
     if app.extensions[DEPLOYMENT].settings.allow_admin_api:
         app.register_blueprint(child_zones.blueprint)
-        app.register_blueprint(zone_builds.blueprint)
+        app.register_blueprint(builds.blueprint)

@@ -2,7 +2,8 @@
 
 from flask import Blueprint
 
-from api.compute import microversion, zone_routing
+from api.compute import microversion
+from api.compute.zones import routing
 from climate.compute.errors import NotFound
 
 
@@ -10,6 +11,6 @@ def compute_blueprint(noun: str) -> Blueprint:
     """A blueprint for routes below /compute/v2.1."""
     made = Blueprint(f"compute-{noun}", __name__, url_prefix="/compute/v2.1")
     made.before_request(microversion.read)
-    made.register_error_handler(NotFound, zone_routing.answer)
+    made.register_error_handler(NotFound, routing.answer)
     made.after_request(microversion.tell)
     return made

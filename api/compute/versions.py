@@ -5,9 +5,9 @@ from typing import Any
 from flask import Blueprint, current_app
 
 from api.auth import public
-from api.compute.described import document
 from api.compute.microversion import HIGHEST, LOWEST, written
-from api.current import deployment
+from api.compute.openapi import document
+from api.request_context import deployment
 
 blueprint = Blueprint("compute-discovery", __name__)
 

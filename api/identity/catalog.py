@@ -5,8 +5,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from flask import Blueprint
 
-from api.current import deployment
-from api.identity.bodies import listing
+from api.identity.views import listing
+from api.request_context import deployment
 from climate.domain.errors import NotFound
 from climate.identity.clouds import REGION
 

@@ -6,17 +6,17 @@ from typing import Any
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.current import caller, identity
-from api.identity import asked, bodies
+from api.identity import validation, views
+from api.request_context import caller, identity
 from climate.connections import reading
 from climate.domain.errors import Forbidden, InvalidInput
+from climate.identity import admin
 from climate.identity import credentials as verbs
-from climate.identity import directory
 from climate.identity.credentials import NewCredential
-from climate.identity.people import ROLES
+from climate.identity.models import ROLES
 from climate.identity.store import credentials as store
 from climate.identity.tokens import Grant
-from climate.service import dates
+from climate.service.leases import dates
 
 blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
 
@@ -27,26 +27,26 @@ def listing(user_id: str) -> dict[str, Any]:
     _only_oneself(user_id)
     with reading(identity().engine) as conn:
         found = store.listing(conn, user_id, request.args.get("name"))
-    return bodies.listing("application_credentials", [bodies.credential(one) for one in found])
+    return views.listing("application_credentials", [views.credential(one) for one in found])
 
 
 @blueprint.post("/application_credentials")
 def create(user_id: str) -> tuple[dict[str, Any], int]:
     """A new credential; its secret is in this answer and nowhere else."""
     _only_oneself(user_id)
-    body = asked.part(read_object(), "application_credential")
+    body = validation.part(read_object(), "application_credential")
     new = NewCredential(
-        name=asked.text(body, "name"),
-        secret=asked.optional(body, "secret"),
+        name=validation.text(body, "name"),
+        secret=validation.optional(body, "secret"),
         roles=_roles(body.get("roles")),
-        description=asked.optional(body, "description") or "",
-        unrestricted=asked.flag(body, "unrestricted", False),
-        expires_at=_moment(asked.optional(body, "expires_at")),
+        description=validation.optional(body, "description") or "",
+        unrestricted=validation.flag(body, "unrestricted", False),
+        expires_at=_moment(validation.optional(body, "expires_at")),
     )
     if body.get("access_rules"):
         raise InvalidInput("access_rules are not kept here; leave them out")
     made, secret = verbs.create(identity(), _grant(), caller(), new)
-    return {"application_credential": bodies.credential(made, secret)}, 201
+    return {"application_credential": views.credential(made, secret)}, 201
 
 
 @blueprint.get("/application_credentials/<credential_id>")
@@ -56,8 +56,8 @@ def show(user_id: str, credential_id: str) -> dict[str, Any]:
     with reading(identity().engine) as conn:
         found = store.find(conn, user_id, credential_id)
     if found is None:
-        raise directory.no_such("application credential", credential_id)
-    return {"application_credential": bodies.credential(found)}
+        raise admin.no_such("application credential", credential_id)
+    return {"application_credential": views.credential(found)}
 
 
 @blueprint.delete("/application_credentials/<credential_id>")

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint
 
 from api.auth import public
-from api.current import deployment
+from api.request_context import deployment
 
 blueprint = Blueprint("identity-discovery", __name__)
 

@@ -5,13 +5,13 @@ from typing import Any
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.current import caller, identity
-from api.identity import asked, bodies
+from api.identity import validation, views
+from api.request_context import caller, identity
 from climate.connections import reading
 from climate.domain.errors import NotFound
 from climate.domain.policy import ADMIN, require
-from climate.identity import directory
-from climate.identity.people import DOMAIN_ID, DOMAIN_NAME
+from climate.identity import admin
+from climate.identity.models import DOMAIN_ID, DOMAIN_NAME
 from climate.identity.store import projects as store
 
 blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
@@ -22,22 +22,22 @@ def listing() -> dict[str, Any]:
     """All projects; who is no administrator sees those in which he has a role."""
     with reading(identity().engine) as conn:
         found = store.listing(conn, request.args.get("name"), _whose())
-    return bodies.listing("projects", [bodies.project(one) for one in found])
+    return views.listing("projects", [views.project(one) for one in found])
 
 
 @blueprint.post("/projects")
 def create() -> tuple[dict[str, Any], int]:
     """A new project."""
     require(caller(), "identity:admin")
-    body = asked.part(read_object(), "project")
-    made = directory.create_project(
+    body = validation.part(read_object(), "project")
+    made = admin.create_project(
         identity(),
         caller(),
-        asked.text(body, "name"),
-        asked.optional(body, "description") or "",
-        asked.flag(body, "enabled", True),
+        validation.text(body, "name"),
+        validation.optional(body, "description") or "",
+        validation.flag(body, "enabled", True),
     )
-    return {"project": bodies.project(made)}, 201
+    return {"project": views.project(made)}, 201
 
 
 @blueprint.get("/projects/<project_id>")
@@ -46,23 +46,23 @@ def show(project_id: str) -> dict[str, Any]:
     with reading(identity().engine) as conn:
         found = store.listing(conn, user_id=_whose(), project_id=project_id)
     if not found:
-        raise directory.no_such("project", project_id)
-    return {"project": bodies.project(found[0])}
+        raise admin.no_such("project", project_id)
+    return {"project": views.project(found[0])}
 
 
 @blueprint.patch("/projects/<project_id>")
 def change(project_id: str) -> dict[str, Any]:
     """Another name or description, or no more tokens for it."""
     require(caller(), "identity:admin")
-    changed = directory.change_project(identity(), caller(), project_id, asked.part(read_object(), "project"))
-    return {"project": bodies.project(changed)}
+    changed = admin.change_project(identity(), caller(), project_id, validation.part(read_object(), "project"))
+    return {"project": views.project(changed)}
 
 
 @blueprint.get("/domains")
 def domains() -> dict[str, Any]:
     """The one domain."""
     fits = request.args.get("name", DOMAIN_NAME).lower() == DOMAIN_NAME.lower()
-    return bodies.listing("domains", [bodies.domain()] if fits else [])
+    return views.listing("domains", [views.domain()] if fits else [])
 
 
 @blueprint.get("/domains/<domain_id>")
@@ -70,7 +70,7 @@ def domain(domain_id: str) -> dict[str, Any]:
     """The one domain."""
     if domain_id != DOMAIN_ID:
         raise NotFound(f"Could not find domain: {domain_id[:80]}.")
-    return {"domain": bodies.domain()}
+    return {"domain": views.domain()}
 
 
 def _whose() -> str | None:

@@ -4,13 +4,13 @@ from typing import Any
 
 from flask import Blueprint, request
 
-from api.current import caller, identity
-from api.identity import bodies
+from api.identity import views
+from api.request_context import caller, identity
 from climate.connections import reading
 from climate.domain.errors import NotFound
 from climate.domain.policy import require
-from climate.identity import directory
-from climate.identity.people import ROLES
+from climate.identity import admin
+from climate.identity.models import ROLES
 from climate.identity.store import assignments
 from climate.identity.store.assignments import Filter
 
@@ -23,15 +23,15 @@ ONE = "/projects/<project_id>/users/<user_id>/roles/<role>"
 def listing() -> dict[str, Any]:
     """All roles."""
     name = request.args.get("name")
-    return bodies.listing("roles", [bodies.role(role) for role in ROLES if name in (None, role)])
+    return views.listing("roles", [views.role(role) for role in ROLES if name in (None, role)])
 
 
 @blueprint.get("/roles/<role>")
 def show(role: str) -> dict[str, Any]:
     """A role; its id is its name."""
     if role not in ROLES:
-        raise directory.no_such("role", role)
-    return {"role": bodies.role(role)}
+        raise admin.no_such("role", role)
+    return {"role": views.role(role)}
 
 
 @blueprint.get("/projects/<project_id>/users/<user_id>/roles")
@@ -40,7 +40,7 @@ def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
     require(caller(), "identity:admin")
     with reading(identity().engine) as conn:
         found = assignments.roles(conn, user_id, project_id)
-    return bodies.listing("roles", [bodies.role(role) for role in found])
+    return views.listing("roles", [views.role(role) for role in found])
 
 
 @blueprint.get(ONE)
@@ -58,7 +58,7 @@ def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 def give(project_id: str, user_id: str, role: str) -> tuple[str, int]:
     """Let a user have a role in a project."""
     require(caller(), "identity:admin")
-    directory.give_role(identity(), caller(), user_id, project_id, role)
+    admin.give_role(identity(), caller(), user_id, project_id, role)
     return "", 204
 
 
@@ -66,7 +66,7 @@ def give(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 def take(project_id: str, user_id: str, role: str) -> tuple[str, int]:
     """Let a user have a role no more."""
     require(caller(), "identity:admin")
-    directory.take_role(identity(), caller(), user_id, project_id, role)
+    admin.take_role(identity(), caller(), user_id, project_id, role)
     return "", 204
 
 
@@ -80,4 +80,4 @@ def all_assignments() -> dict[str, Any]:
     names = asked.get("include_names", "0").lower() not in ("0", "false")
     with reading(identity().engine) as conn:
         found = assignments.listing(conn, wanted)
-    return bodies.listing("role_assignments", [bodies.assignment(one, names=names) for one in found])
+    return views.listing("role_assignments", [views.assignment(one, names=names) for one in found])

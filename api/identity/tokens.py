@@ -6,15 +6,15 @@ from flask import Blueprint, Response, current_app, jsonify, request
 
 from api.auth import TOKENS, public
 from api.body import read_object
-from api.current import caller, deployment, identity
-from api.identity import asked
-from api.identity.bodies import DOMAIN, listing, moment, project
+from api.identity import validation
 from api.identity.catalog import catalog
+from api.identity.views import DOMAIN, listing, moment, project
+from api.request_context import caller, deployment, identity
 from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
-from climate.identity import front, sign_in
-from climate.identity.people import Who
+from climate.identity import authentication, sign_in
+from climate.identity.models import Who
 from climate.identity.store import projects
 from climate.identity.store.revocations import TOKEN
 from climate.identity.tokens import Grant, seal
@@ -26,7 +26,7 @@ blueprint = Blueprint("identity-tokens", __name__, url_prefix="/identity/v3/auth
 @public
 def issue() -> Response:
     """Sign in."""
-    proof, scope = asked.sign_in(read_object())
+    proof, scope = validation.sign_in(read_object())
     grant = _prove(proof, scope)
     response = _shown(grant)
     response.status_code = 201
@@ -75,16 +75,16 @@ def own_system() -> dict[str, Any]:
     return listing("system", [])
 
 
-def _prove(proof: asked.Proof, scope: Who | None) -> Grant:
+def _prove(proof: validation.Proof, scope: Who | None) -> Grant:
     address = request.remote_addr or ""
     match proof:
-        case asked.Password():
+        case validation.Password():
             return sign_in.by_password(identity(), proof.who, proof.password, scope, address)
-        case asked.Token():
-            old = front.of_token(identity(), proof.token)
+        case validation.Token():
+            old = authentication.of_token(identity(), proof.token)
             _spend(old.user_id)
             return sign_in.by_token(identity(), old, scope)
-        case asked.Secret():
+        case validation.Secret():
             return sign_in.by_credential(identity(), proof.who, proof.owner, proof.secret, address)
 
 
@@ -98,7 +98,7 @@ def _subject() -> tuple[str, Grant]:
     if not token:
         raise InvalidInput("The header X-Subject-Token must name a token")
     try:
-        grant = front.of_token(identity(), token)
+        grant = authentication.of_token(identity(), token)
     except NotAuthenticated:
         raise NotFound("This is not a recognized Fernet token") from None
     if grant.user_id != caller().user_id:

@@ -5,14 +5,14 @@ from typing import Any
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.current import caller, identity
-from api.identity import asked, bodies
+from api.identity import validation, views
+from api.request_context import caller, identity
 from climate.connections import reading
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import directory, sign_in
-from climate.identity.directory import NewUser
-from climate.identity.people import Who
+from climate.identity import admin, sign_in
+from climate.identity.admin import NewUser
+from climate.identity.models import Who
 from climate.identity.store import projects
 from climate.identity.store import users as store
 
@@ -25,23 +25,23 @@ def listing() -> dict[str, Any]:
     require(caller(), "identity:admin")
     with reading(identity().engine) as conn:
         found = store.listing(conn, request.args.get("name"))
-    return bodies.listing("users", [bodies.user(one) for one in found])
+    return views.listing("users", [views.user(one) for one in found])
 
 
 @blueprint.post("")
 def create() -> tuple[dict[str, Any], int]:
     """A new user; without a password it cannot sign in."""
     require(caller(), "identity:admin")
-    body = asked.part(read_object(), "user")
+    body = validation.part(read_object(), "user")
     new = NewUser(
-        name=asked.text(body, "name"),
-        password=asked.optional(body, "password"),
-        description=asked.optional(body, "description") or "",
-        email=asked.optional(body, "email"),
-        enabled=asked.flag(body, "enabled", True),
-        default_project_id=asked.optional(body, "default_project_id"),
+        name=validation.text(body, "name"),
+        password=validation.optional(body, "password"),
+        description=validation.optional(body, "description") or "",
+        email=validation.optional(body, "email"),
+        enabled=validation.flag(body, "enabled", True),
+        default_project_id=validation.optional(body, "default_project_id"),
     )
-    return {"user": bodies.user(directory.create_user(identity(), caller(), new))}, 201
+    return {"user": views.user(admin.create_user(identity(), caller(), new))}, 201
 
 
 @blueprint.get("/<user_id>")
@@ -51,16 +51,16 @@ def show(user_id: str) -> dict[str, Any]:
     with reading(identity().engine) as conn:
         found = store.find(conn, Who(id=user_id))
     if found is None:
-        raise directory.no_such("user", user_id)
-    return {"user": bodies.user(found)}
+        raise admin.no_such("user", user_id)
+    return {"user": views.user(found)}
 
 
 @blueprint.patch("/<user_id>")
 def change(user_id: str) -> dict[str, Any]:
     """Another name, password or description, or no more tokens for it."""
     require(caller(), "identity:admin")
-    changed = directory.change_user(identity(), caller(), user_id, asked.part(read_object(), "user"))
-    return {"user": bodies.user(changed)}
+    changed = admin.change_user(identity(), caller(), user_id, validation.part(read_object(), "user"))
+    return {"user": views.user(changed)}
 
 
 @blueprint.delete("/<user_id>")
@@ -69,7 +69,7 @@ def remove(user_id: str) -> tuple[str, int]:
     require(caller(), "identity:admin")
     if user_id == caller().user_id:
         raise Forbidden("You cannot delete yourself")
-    directory.remove_user(identity(), caller(), user_id)
+    admin.remove_user(identity(), caller(), user_id)
     return "", 204
 
 
@@ -78,11 +78,11 @@ def change_password(user_id: str) -> tuple[str, int]:
     """One's own password, by whoever knows the present one."""
     if user_id != caller().user_id:
         raise Forbidden()
-    body = asked.part(read_object(), "user")
-    old, new = asked.text(body, "original_password"), asked.text(body, "password")
+    body = validation.part(read_object(), "user")
+    old, new = validation.text(body, "original_password"), validation.text(body, "password")
     address = request.remote_addr or ""
     sign_in.by_password(identity(), Who(id=user_id), old, sign_in.UNSCOPED, address)
-    directory.change_user(identity(), caller(), user_id, {"password": new})
+    admin.change_user(identity(), caller(), user_id, {"password": new})
     return "", 204
 
 
@@ -92,7 +92,7 @@ def own_projects(user_id: str) -> dict[str, Any]:
     _self_or_admin(user_id)
     with reading(identity().engine) as conn:
         found = projects.listing(conn, user_id=user_id)
-    return bodies.listing("projects", [bodies.project(one) for one in found])
+    return views.listing("projects", [views.project(one) for one in found])
 
 
 def _self_or_admin(user_id: str) -> None:

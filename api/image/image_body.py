@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from api.compute import asked
-from api.current import caller
-from climate.compute.image import COMMUNITY, PRIVATE, PUBLIC, QUEUED, SHARED, Image
+from api.compute import validation
+from api.request_context import caller
+from climate.compute.models.image import COMMUNITY, PRIVATE, PUBLIC, QUEUED, SHARED, Image
 from climate.domain.errors import Conflict, Forbidden, InvalidInput
 
 Body = dict[str, Any]
@@ -37,9 +37,9 @@ def new(body: Body) -> Image:
     if owner != caller().project_id and not caller().is_admin:
         raise Forbidden("You are not permitted to create images for other projects.")
     first = Image(
-        id=asked.uuid(body.pop("id"), "id") if "id" in body else str(uuid4()),
+        id=validation.uuid(body.pop("id"), "id") if "id" in body else str(uuid4()),
         name="",
-        project_id=asked.name(owner, "owner"),
+        project_id=validation.name(owner, "owner"),
         status=QUEUED,
         visibility=SHARED,
         disk_format=None,
@@ -61,7 +61,7 @@ def changed(image: Image, operations: Any) -> Image:
 
 def tag(text: Any) -> str:
     """A tag of an image; InvalidInput."""
-    return asked.name(text, "tag")
+    return validation.name(text, "tag")
 
 
 def _change(image: Image, operation: Any) -> Image:
@@ -103,13 +103,13 @@ def _set(image: Image, values: Mapping[str, Any]) -> Image:
 
 def _properties(found: Body) -> dict[str, str]:
     for key, value in found.items():
-        if not isinstance(value, str) or len(value) > LONGEST or not 0 < len(key) <= asked.NAME_LENGTH:
+        if not isinstance(value, str) or len(value) > LONGEST or not 0 < len(key) <= validation.NAME_LENGTH:
             raise InvalidInput(f"{key[:80]!r} must be a text of at most {LONGEST} characters")
     return found
 
 
 def _name(key: str, value: Any) -> str:
-    return "" if value in (None, "") else asked.name(value, key)
+    return "" if value in (None, "") else validation.name(value, key)
 
 
 def _visibility(key: str, value: Any) -> str:
@@ -146,8 +146,8 @@ KNOWN: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     "visibility": ("visibility", _visibility),
     "disk_format": ("disk_format", _one_of(*FORMATS)),
     "container_format": ("container_format", _one_of(*CONTAINERS)),
-    "min_disk": ("min_disk_gb", lambda key, value: asked.count(value, key, 0, _GB)),
-    "min_ram": ("min_ram_mb", lambda key, value: asked.count(value, key, 0, _MB)),
+    "min_disk": ("min_disk_gb", lambda key, value: validation.count(value, key, 0, _GB)),
+    "min_ram": ("min_ram_mb", lambda key, value: validation.count(value, key, 0, _MB)),
     "protected": ("protected", _flag),
     "os_hidden": ("hidden", _flag),
     "tags": ("tags", _tags),

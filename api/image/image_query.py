@@ -5,12 +5,12 @@ from typing import Any
 
 from flask import request
 
-from api.compute import asked
-from api.current import caller
+from api.compute import validation
 from api.image.image_body import VISIBILITIES
 from api.paging import page
-from climate.compute.image import COMMUNITY, PUBLIC
-from climate.compute.store.images import SORTS, ImageQuery
+from api.request_context import caller
+from climate.compute.models.image import COMMUNITY, PUBLIC
+from climate.compute.store.projects.images import SORTS, ImageQuery
 from climate.domain.errors import InvalidInput
 
 IGNORED = frozenset({"limit", "marker", "sort", "sort_key", "sort_dir", "member_status", "visibility", "fields"})
@@ -36,12 +36,12 @@ def wanted() -> ImageQuery:
     given = request.args
     sort, direction = _order()
     own: dict[str, Any] = {field: _words(given[key]) for key, field in LISTS.items() if key in given}
-    own |= {key: asked.count(given[key], key, 0, 2**62) for key in NUMBERS if key in given}
-    own |= {key: asked.flag(given[key], key) for key in FLAGS if key in given}
+    own |= {key: validation.count(given[key], key, 0, 2**62) for key in NUMBERS if key in given}
+    own |= {key: validation.flag(given[key], key) for key in FLAGS if key in given}
     known = IGNORED | LISTS.keys() | {*NUMBERS, *FLAGS, "tag", "os_hidden"}
     return ImageQuery(
-        project_id=asked.own_project(),
-        hidden=asked.query_flag("os_hidden"),
+        project_id=validation.own_project(),
+        hidden=validation.query_flag("os_hidden"),
         tags=given.getlist("tag"),
         properties={key: value for key, value in given.items() if key not in known},
         sort=sort,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from climate.compute.image import Image
+from climate.compute.models.image import Image
 
 
 def view(image: Image) -> dict[str, Any]:

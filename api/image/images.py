@@ -8,15 +8,15 @@ from flask import Blueprint, Response, request, send_file
 from werkzeug.exceptions import UnsupportedMediaType
 
 from api.body import read_json, read_object
-from api.compute import asked
-from api.current import caller, compute, deployment, here
+from api.compute import validation
 from api.image import image_body, image_query
 from api.image.image_view import view
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
-from climate.compute import image_room, images
-from climate.compute.image import ACTIVE, Image
-from climate.compute.store import images as store
+from api.request_context import caller, compute, deployment, here
+from climate.compute.images import images, quota
+from climate.compute.models.image import ACTIVE, Image
+from climate.compute.store.projects import images as store
 from climate.connections import reading
 from climate.domain.errors import Conflict, Forbidden, NotFound
 
@@ -32,7 +32,7 @@ _BLOCK, _MB = 1 << 16, 1 << 20
 @blueprint.get("/images")
 def listing() -> Body:
     """The images that the caller sees and asks for, newest first unless another order is wanted."""
-    asked.may_read()
+    validation.may_read()
     wanted, query = page(), image_query.wanted()
     with reading(compute().engine) as conn:
         if wanted.marker is not None and not _seen(store.get(conn, wanted.marker)):
@@ -46,11 +46,11 @@ def listing() -> Body:
 @blueprint.post("/images")
 def create() -> tuple[Body, int]:
     """Register an image; its content comes later."""
-    asked.may_write()
+    validation.may_write()
     image = image_body.new(read_object())
     with compute().engine.begin() as conn:
         images.check_words(conn, image)
-        image_room.check_count(conn, compute().image_limits, image.project_id)
+        quota.check_count(conn, compute().image_limits, image.project_id)
         made = store.insert(conn, image)
     if made is None:
         raise Conflict(f"Image ID {image.id} already exists!")
@@ -60,10 +60,10 @@ def create() -> tuple[Body, int]:
 @blueprint.get("/info/usage")
 def usage() -> Body:
     """What the caller's project has of images, and may have: sizes in MiB, -1 for as much as it likes."""
-    asked.may_read()
+    validation.may_read()
     limits = compute().image_limits
     with reading(compute().engine) as conn:
-        used = image_room.used(conn, caller().project_id)
+        used = quota.used(conn, caller().project_id)
     figures = {
         "image_count_total": (limits.count, used.images),
         "image_size_total": (limits.size_mb, -(-used.size // _MB)),
@@ -150,7 +150,7 @@ def download(image_id: str) -> Response:
 
 
 def _find(image_id: str) -> Image:
-    asked.may_read()
+    validation.may_read()
     with reading(compute().engine) as conn:
         found = store.get(conn, image_id)
     if found is None or not _seen(found):
@@ -164,7 +164,7 @@ def _seen(image: Image | None) -> bool:
 
 def _own(image_id: str) -> Image:
     """An image that the caller may change."""
-    asked.may_write()
+    validation.may_write()
     image = _find(image_id)
     if image.project_id != caller().project_id and not caller().is_admin:
         raise Forbidden(f"You are not permitted to change image {image.id}.")

@@ -2,9 +2,9 @@
 
 from flask import Flask
 
-from api.network import extensions, floating, networks, operators, ports, quotas, security, subnets, versions
+from api.network import agents, extensions, floating_ips, networks, ports, quotas, security_groups, subnets, versions
 
-NOUNS = (versions, networks, subnets, ports, floating, quotas, security, operators, extensions)
+NOUNS = (versions, networks, subnets, ports, floating_ips, quotas, security_groups, agents, extensions)
 
 
 def register(app: Flask) -> None:

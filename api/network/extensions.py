@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import Blueprint
 
-from api.network.picking import one
+from api.network.filters import one
 
 Body = dict[str, Any]
 

@@ -5,16 +5,18 @@ from typing import Any
 from flask import Blueprint
 from sqlalchemy import Connection
 
-from api.compute import asked, ip
-from api.current import caller, compute
-from api.network import given, shown
-from api.network.picking import fitting, one
-from climate.compute.network import floating, networks, outlines
-from climate.compute.network.model import FLAT_DHCP, VLAN
-from climate.compute.network.outlines import Drawn
-from climate.compute.store import floating_pools
-from climate.compute.store import networks as rows
-from climate.compute.store import outlines as outline_rows
+from api.compute import validation as asked
+from api.compute.networks import ip_validation
+from api.network import validation as given
+from api.network import views
+from api.network.filters import fitting, one
+from api.request_context import caller, compute
+from climate.compute.network import floating_ips, networks, pending_networks
+from climate.compute.network.models import FLAT_DHCP, VLAN
+from climate.compute.network.pending_networks import Drawn
+from climate.compute.store.networks import floating_pools
+from climate.compute.store.networks import networks as rows
+from climate.compute.store.networks import pending_networks as outline_rows
 from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
@@ -48,7 +50,7 @@ def create() -> tuple[Body, int]:
     asked.may_administer()
     drawn = _drawn(given.thing("network", KNOWN, IGNORED))
     with compute().engine.begin() as conn:
-        return {"network": shown.outline(outlines.draw(conn, drawn))}, 201
+        return {"network": views.outline(pending_networks.draw(conn, drawn))}, 201
 
 
 @blueprint.delete("/networks/<network_id>")
@@ -60,7 +62,7 @@ def delete(network_id: str) -> tuple[str, int]:
         if outline_rows.get(conn, own) is not None:
             outline_rows.drop(conn, own)
         elif any(pool["id"] == own for pool in floating_pools.pools(conn)):
-            floating.drop_pool(conn, own)
+            floating_ips.drop_pool(conn, own)
         else:
             networks.delete(conn, own)
     return "", 204
@@ -70,28 +72,28 @@ def _all() -> list[Body]:
     """All that the caller may see; what is outlined only is for administrators."""
     asked.may_read()
     with reading(compute().engine) as conn:
-        return [*_visible(conn), *(shown.pool(pool) for pool in floating_pools.pools(conn)), *_outlined(conn)]
+        return [*_visible(conn), *(views.pool(pool) for pool in floating_pools.pools(conn)), *_outlined(conn)]
 
 
 def _visible(conn: Connection) -> list[Body]:
-    return [shown.network(row) for row in rows.listed(conn, asked.own_project())]
+    return [views.network(row) for row in rows.listed(conn, asked.own_project())]
 
 
 def _outlined(conn: Connection) -> list[Body]:
-    return [shown.outline(row) for row in outline_rows.listed(conn)] if caller().is_admin else []
+    return [views.outline(row) for row in outline_rows.listed(conn)] if caller().is_admin else []
 
 
 def _drawn(body: Body) -> Drawn:
     name = asked.name(body.get("name"))
     manager = None if asked.flag(body.get(OUTSIDE, False), OUTSIDE) else _manager(body.get(TYPE))
-    if manager is None and body.get(TYPE) not in (None, shown.FLAT_TYPE):
-        raise InvalidInput(f"{TYPE} of an external network must be {shown.FLAT_TYPE}")
+    if manager is None and body.get(TYPE) not in (None, views.FLAT_TYPE):
+        raise InvalidInput(f"{TYPE} of an external network must be {views.FLAT_TYPE}")
     if body.get("shared") is not None and asked.flag(body["shared"], "shared") != _shared(manager):
         right = "everybody's" if _shared(manager) else "one project's" if manager == VLAN else "nobody's to boot in"
         raise InvalidInput(f"shared: a network of this kind is {right}")
     segment = body.get(SEGMENT)
     vlan = None if segment is None else asked.count(segment, SEGMENT, 1, 4094)
-    return Drawn(name, manager, ip.interface(body.get(PHYSICAL), PHYSICAL), vlan, given.project(body))
+    return Drawn(name, manager, ip_validation.interface(body.get(PHYSICAL), PHYSICAL), vlan, given.project(body))
 
 
 def _shared(manager: str | None) -> bool:
@@ -103,8 +105,8 @@ def _manager(kind: Any) -> str:
     ours = compute().network.manager
     if kind is None:
         return ours
-    if kind == shown.VLAN_TYPE:
+    if kind == views.VLAN_TYPE:
         return VLAN
-    if kind == shown.FLAT_TYPE:
+    if kind == views.FLAT_TYPE:
         return FLAT_DHCP if ours == VLAN else ours
-    raise InvalidInput(f"{TYPE} must be {shown.FLAT_TYPE} or {shown.VLAN_TYPE}, not {str(kind)[:40]!r}")
+    raise InvalidInput(f"{TYPE} must be {views.FLAT_TYPE} or {views.VLAN_TYPE}, not {str(kind)[:40]!r}")

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from flask import Blueprint, request
 
-from api.compute import asked
-from api.current import compute
-from api.network import shown
-from api.network.picking import fitting, one
-from climate.compute.store import addresses
+from api.compute import validation
+from api.network import views
+from api.network.filters import fitting, one
+from api.request_context import compute
+from climate.compute.store.networks import fixed_ips
 from climate.connections import reading
 
 Body = dict[str, Any]
@@ -20,7 +20,7 @@ blueprint = Blueprint("network-ports", __name__, url_prefix="/network/v2.0")
 @blueprint.get("/ports")
 def listing() -> Body:
     """The interfaces that fit the query."""
-    asked.may_read()
+    validation.may_read()
     server_id = request.args.get("device_id")
     if server_id is None:
         return {"ports": fitting(_rows())}
@@ -30,8 +30,8 @@ def listing() -> Body:
 @blueprint.get("/ports/<port_id>")
 def show(port_id: str) -> Body:
     """One interface."""
-    asked.may_read()
-    return {"port": one(_rows(port_id=asked.path_id(port_id, "Port")), port_id, "Port")}
+    validation.may_read()
+    return {"port": one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port")}
 
 
 def _id(text: str) -> str | None:
@@ -44,5 +44,5 @@ def _id(text: str) -> str | None:
 
 def _rows(**wanted: str) -> list[Body]:
     with reading(compute().engine) as conn:
-        rows = addresses.ports(conn, {**wanted, "project_id": asked.own_project()})
-        return [shown.port(row) for row in rows]
+        rows = fixed_ips.ports(conn, {**wanted, "project_id": validation.own_project()})
+        return [views.port(row) for row in rows]

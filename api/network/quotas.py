@@ -4,11 +4,11 @@ from typing import Any
 
 from flask import Blueprint
 
-from api.compute import asked
-from api.current import caller, compute
-from api.network import given
-from climate.compute import quotas
-from climate.compute.store.projects import DEFAULT_LIMITS
+from api.compute import validation as asked
+from api.network import validation as given
+from api.request_context import caller, compute
+from climate.compute.projects import quotas
+from climate.compute.store.projects.quotas import DEFAULT_LIMITS
 from climate.domain.errors import Forbidden
 
 Body = dict[str, Any]

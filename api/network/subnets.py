@@ -7,18 +7,21 @@ from typing import Any, TypeVar
 from flask import Blueprint
 from sqlalchemy import Connection
 
-from api.compute import asked, ip
-from api.current import compute
-from api.network import given, shown
-from api.network.picking import fitting, one
+from api.compute import validation as asked
+from api.compute.networks import ip_validation
+from api.network import validation as given
+from api.network import views
+from api.network.filters import fitting, one
+from api.request_context import compute
 from climate.compute.errors import Conflict, NotFound
-from climate.compute.network import outlines, pools
+from climate.compute.network import floating_pools as pools
+from climate.compute.network import pending_networks
 from climate.compute.network.managers import MANAGERS
-from climate.compute.network.outlines import Range, Stretch
-from climate.compute.store import floating_pools
-from climate.compute.store import networks as rows
-from climate.compute.store import outlines as outline_rows
-from climate.compute.store.outlines import Outline
+from climate.compute.network.pending_networks import Range, Stretch
+from climate.compute.store.networks import floating_pools
+from climate.compute.store.networks import networks as rows
+from climate.compute.store.networks import pending_networks as outline_rows
+from climate.compute.store.networks.pending_networks import Outline
 from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
@@ -56,7 +59,7 @@ def create() -> tuple[Body, int]:
         outline = outline_rows.get(conn, network_id)
         if outline is None:
             raise _why_not(conn, network_id)
-        outlines.complete(conn, compute().network, outline, _range(outline, body))
+        pending_networks.complete(conn, compute().network, outline, _range(outline, body))
         made = next(row for row in _rows(conn, None) if row["network_id"] == network_id)
     return {"subnet": made}, 201
 
@@ -94,8 +97,8 @@ def _all() -> list[Body]:
 
 def _rows(conn: Connection, project_id: str | None) -> list[Body]:
     ranges = floating_pools.ranges(conn)
-    outside = [shown.pool_subnet(pool, ranges) for pool in floating_pools.pools(conn)]
-    return [*(shown.subnet(row) for row in rows.listed(conn, project_id)), *outside]
+    outside = [views.pool_subnet(pool, ranges) for pool in floating_pools.pools(conn)]
+    return [*(views.subnet(row) for row in rows.listed(conn, project_id)), *outside]
 
 
 def _why_not(conn: Connection, network_id: str) -> Exception:
@@ -107,12 +110,12 @@ def _why_not(conn: Connection, network_id: str) -> Exception:
 def _range(outline: Outline, body: Body) -> Range:
     if body.get("ip_version", 4) not in (4, "4"):
         raise InvalidInput("ip_version must be 4: IPv6 comes with the settings of networks, by itself")
-    cidr = ip.cidr(body.get("cidr"), "cidr")
+    cidr = ip_validation.cidr(body.get("cidr"), "cidr")
     if cidr.prefixlen > 30:
         raise InvalidInput(f"cidr {cidr} has no room for a gateway and a server")
     stretches = _stretches(body)
     dns = _maybe(body, "dns_nameservers", lambda value: given.listing(value, "dns_nameservers"), None)
-    servers = None if dns is None else tuple(ip.address(entry, "dns_nameservers") for entry in dns)
+    servers = None if dns is None else tuple(ip_validation.address(entry, "dns_nameservers") for entry in dns)
     dhcp = _maybe(body, "enable_dhcp", lambda value: asked.flag(value, "enable_dhcp"), None)
     gateway = _gateway(body, cidr)
     if outline.manager is not None:
@@ -123,7 +126,7 @@ def _range(outline: Outline, body: Body) -> Range:
 def _gateway(body: Body, cidr: IPv4Network) -> IPv4Address | None:
     """The first address of the range, unless another or none (null) is given."""
     value = body.get("gateway_ip", str(cidr[1]))
-    return None if value is None else ip.address(value, "gateway_ip")
+    return None if value is None else ip_validation.address(value, "gateway_ip")
 
 
 def _check_inside(manager: str, cidr: IPv4Network, gateway: Any, *, dhcp: bool | None, pools: bool) -> None:
@@ -148,8 +151,8 @@ def _stretches(body: Body) -> tuple[Stretch, ...]:
 def _stretch(entry: Any) -> Stretch:
     if not isinstance(entry, dict) or set(entry) != {"start", "end"}:
         raise InvalidInput('allocation_pools must be like [{"start": "203.0.113.10", "end": "203.0.113.20"}]')
-    first = ip.address(entry["start"], "allocation_pools.start")
-    last = ip.address(entry["end"], "allocation_pools.end")
+    first = ip_validation.address(entry["start"], "allocation_pools.start")
+    last = ip_validation.address(entry["end"], "allocation_pools.end")
     if first > last:
         raise InvalidInput(f"allocation_pools: {first} comes after {last}")
     return first, last

@@ -5,9 +5,9 @@ from typing import Any
 from flask import Blueprint, current_app
 
 from api.auth import public
-from api.compute.described import document
-from api.current import deployment
-from api.network.described import FACE
+from api.compute.openapi import document
+from api.network.openapi import FACE
+from api.request_context import deployment
 
 blueprint = Blueprint("network-discovery", __name__)
 

@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from api.ops.views import blueprint
+from api.ops.health import blueprint
 
 
 def register(app: Flask) -> None:

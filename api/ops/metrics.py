@@ -6,15 +6,16 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from api.ops.tally import Tally
+from api.ops.request_counters import Tally
 from climate.connections import reading
 from climate.context import Climate
-from climate.domain.pools import Pool
+from climate.domain.hosts.pools import Pool
 from climate.service import broker
-from climate.store import failures, figures, pools, power
-from climate.store.figures import Figures
-from climate.store.pools import Count
-from climate.store.power import Counted
+from climate.store import db_errors, metrics
+from climate.store.hosts import pools, power
+from climate.store.hosts.pools import Count
+from climate.store.hosts.power import Counted
+from climate.store.metrics import Figures
 
 Source = Callable[[], Iterable[Metric]]
 
@@ -52,8 +53,8 @@ def _read(climate: Climate) -> tuple[Figures, Mapping[Pool, Count], Counted] | N
     try:
         with reading(climate.engine) as conn:
             now = climate.now(conn)
-            return figures.read(conn, now), pools.counted(conn, now, now), power.counted(conn)
-    except failures.ERRORS:
+            return metrics.read(conn, now), pools.counted(conn, now, now), power.counted(conn)
+    except db_errors.ERRORS:
         return None
 
 
@@ -106,7 +107,7 @@ def _of_power(found: Counted) -> Iterator[Metric]:
 def _of_cloud(cloud: Source) -> Iterable[Metric]:
     try:
         return list(cloud())
-    except failures.ERRORS:
+    except db_errors.ERRORS:
         return []
 
 

@@ -2,20 +2,20 @@
 
 from flask import Flask
 
-from api.document import document
+from api.openapi import document
 from api.reservation import (
     allocations,
     audit,
-    described,
     events,
     floatingips,
-    health,
+    host_health,
     hosts,
     leases,
     limits,
     maintenance,
     microversion,
     notices,
+    openapi,
     plugins,
     pools,
     power,
@@ -25,7 +25,7 @@ from api.reservation import (
 )
 
 NOUNS = (
-    *(versions, leases, hosts, properties, allocations, plugins, events, notices, limits, maintenance, health),
+    *(versions, leases, hosts, properties, allocations, plugins, events, notices, limits, maintenance, host_health),
     *(pools, power, floatingips, storage, audit),
 )
 
@@ -33,7 +33,7 @@ NOUNS = (
 def register(app: Flask) -> None:
     """Add the routes below /reservation, and what they are to the OpenAPI document."""
     microversion.install(app)
-    described.prepare(app)
+    openapi.prepare(app)
     for noun in NOUNS:
-        document(app).register_blueprint(noun.blueprint, parameters=described.PARAMETERS)
-    described.finish(app)
+        document(app).register_blueprint(noun.blueprint, parameters=openapi.PARAMETERS)
+    openapi.finish(app)

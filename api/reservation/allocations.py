@@ -5,14 +5,14 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
+from api.reservation.dates import date
 from api.reservation.host_schema import AllocationAnswer, AllocationQuery, AllocationsAnswer, OneAllocationQuery
-from api.reservation.moments import date
 from api.reservation.operations import PREFIX, Operation, serve
-from climate.service import hosts
-from climate.store.availability import Allocated
+from climate.service.hosts import inventory
+from climate.store.allocation.hosts import Allocated
 
 Read = dict[str, Any]
 
@@ -28,7 +28,7 @@ blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="W
 def list_allocations(query: Read) -> ResponseReturnValue:
     """Every host with the reservations that hold it, now and later."""
     part = pages.wanted()
-    found = hosts.allocations(climate(), caller(), part.marker, part.fetch)
+    found = inventory.allocations(climate(), caller(), part.marker, part.fetch)
     return pages.listing("allocations", found, part, lambda row: _body(row[0], row[1], query))
 
 
@@ -40,7 +40,7 @@ def list_allocations(query: Read) -> ResponseReturnValue:
 )
 def show_allocation(host_id: str, query: Read) -> ResponseReturnValue:
     """One host with the reservations that hold it, now and later."""
-    host, held = hosts.allocation(climate(), caller(), host_id)
+    host, held = inventory.allocation(climate(), caller(), host_id)
     return {"allocation": _body(host, held, query)}
 
 

@@ -5,16 +5,16 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
+from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import marker_number
 from api.reservation.lease_schema import LinkOut
-from api.reservation.moments import Moment, date, out_date
 from api.reservation.operations import PREFIX, Operation, serve
 from climate.domain.audit import Action, AuditKind
-from climate.service import audit
-from climate.service.audit import AuditEntry, AuditQuery
+from climate.service.journal import audit
+from climate.service.journal.audit import AuditEntry, AuditQuery
 
 Read = dict[str, Any]
 

@@ -5,16 +5,16 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
+from api.reservation.dates import DATE, date, maybe, out_date
 from api.reservation.ids import marker_id, path_id
 from api.reservation.lease_schema import LinkOut
-from api.reservation.moments import DATE, date, maybe, out_date
 from api.reservation.operations import PREFIX, Operation, serve
 from climate.domain.lease import Event, Lease
 from climate.domain.status import EventStatus
-from climate.service import events
+from climate.service.leases import events
 
 Read = dict[str, Any]
 

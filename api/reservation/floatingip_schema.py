@@ -4,9 +4,9 @@ from ipaddress import AddressValueError, IPv4Address
 
 from marshmallow import RAISE, Schema, ValidationError, fields, validate
 
+from api.reservation.dates import out_stamp
 from api.reservation.host_schema import AllocationOut
 from api.reservation.lease_schema import LinkOut
-from api.reservation.moments import out_stamp
 from api.reservation.operations import Strict
 
 LONGEST_ID = 255

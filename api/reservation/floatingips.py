@@ -6,10 +6,10 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from api.current import caller, climate
-from api.document import Blueprint
-from api.reservation import held, pages
-from api.reservation.conditions import DryRun, Repeatable, key_of
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation import pages, resource_allocations
+from api.reservation.dates import maybe, stamp
 from api.reservation.floatingip_schema import (
     AddressAllocationAnswer,
     AddressAllocationsAnswer,
@@ -18,10 +18,10 @@ from api.reservation.floatingip_schema import (
     FloatingIpsAnswer,
 )
 from api.reservation.host_schema import AllocationQuery, OneAllocationQuery
-from api.reservation.moments import maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
-from climate.service import floatingips
-from climate.store.floating import Allocated, FloatingIp
+from api.reservation.request_options import DryRun, Repeatable, key_of
+from climate.service import floating_ips
+from climate.store.floating_ips import Allocated, FloatingIp
 
 Read = dict[str, Any]
 
@@ -34,7 +34,7 @@ blueprint = Blueprint(
 def list_floating_ips(query: Read) -> ResponseReturnValue:
     """List floating IPs that can be reserved."""
     part = pages.wanted()
-    found = floatingips.listed(climate(), caller(), part.marker, part.fetch)
+    found = floating_ips.listed(climate(), caller(), part.marker, part.fetch)
     return pages.listing("floatingips", found, part, floating_ip_body)
 
 
@@ -58,7 +58,7 @@ def register_floating_ip(query: Read, headers: Read, body: Read) -> ResponseRetu
     200 instead of 201 is the answer to a dry run.
     """
     network, address = body["floating_network_id"], body["floating_ip_address"]
-    made = floatingips.register(climate(), caller(), network, address, key_of(headers), dry_run=query["dry_run"])
+    made = floating_ips.register(climate(), caller(), network, address, key_of(headers), dry_run=query["dry_run"])
     return {"floatingip": floating_ip_body(made)}, 200 if query["dry_run"] else 201
 
 
@@ -70,8 +70,8 @@ def register_floating_ip(query: Read, headers: Read, body: Read) -> ResponseRetu
 )
 def list_address_allocations(query: Read) -> ResponseReturnValue:
     """Every floating IP that can be reserved, with the reservations that hold it, now and later."""
-    find = partial(floatingips.allocations, climate(), caller())
-    return held.listing(find, lambda known, taken: _allocation(known, taken, query))
+    find = partial(floating_ips.allocations, climate(), caller())
+    return resource_allocations.listing(find, lambda known, taken: _allocation(known, taken, query))
 
 
 @serve(
@@ -82,7 +82,7 @@ def list_address_allocations(query: Read) -> ResponseReturnValue:
 )
 def show_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
     """Show a floating IP that can be reserved."""
-    return {"floatingip": floating_ip_body(floatingips.get(climate(), caller(), floatingip_id))}
+    return {"floatingip": floating_ip_body(floating_ips.get(climate(), caller(), floatingip_id))}
 
 
 @serve(
@@ -93,7 +93,7 @@ def show_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
 )
 def remove_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
     """Take a floating IP out of those that can be reserved."""
-    floatingips.remove(climate(), caller(), floatingip_id, dry_run=query["dry_run"])
+    floating_ips.remove(climate(), caller(), floatingip_id, dry_run=query["dry_run"])
     return nothing()
 
 
@@ -105,7 +105,7 @@ def remove_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
 )
 def show_address_allocation(floatingip_id: str, query: Read) -> ResponseReturnValue:
     """One floating IP with the reservations that hold it, now and later."""
-    known, taken = floatingips.allocation(climate(), caller(), floatingip_id)
+    known, taken = floating_ips.allocation(climate(), caller(), floatingip_id)
     return {"allocation": _allocation(known, taken, query)}
 
 
@@ -123,5 +123,5 @@ def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
 
 
 def _allocation(known: FloatingIp, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
-    shown = [body for _, body in held.chosen(taken, query)]
+    shown = [body for _, body in resource_allocations.chosen(taken, query)]
     return {"resource_id": str(known.id), "floating_ip_address": known.address, "reservations": shown}

@@ -5,11 +5,11 @@ from typing import Any
 
 from marshmallow import INCLUDE, RAISE, Schema, ValidationError, fields, post_load, validate
 
-from api.reservation.conditions import DryRun
+from api.reservation.dates import DATE, out_date, out_stamp
 from api.reservation.lease_schema import LinkOut
-from api.reservation.moments import DATE, out_date, out_stamp
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
+from api.reservation.request_options import DryRun
 from climate.domain.errors import InvalidInput
 
 LONGEST_VALUE = 4096

@@ -4,17 +4,17 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
-from api.reservation.conditions import DryRun, Repeatable, key_of
+from api.reservation.dates import maybe, stamp
 from api.reservation.host_schema import HostAnswer, HostChanges, HostOrder, HostsAnswer, Registering, capabilities
 from api.reservation.lease_schema import LeaseAt
-from api.reservation.moments import maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
-from climate.service import hosts
-from climate.service.hosts import How
-from climate.store.hosts import Host
+from api.reservation.request_options import DryRun, Repeatable, key_of
+from climate.service.hosts import inventory
+from climate.service.hosts.inventory import How
+from climate.store.hosts.hosts import Host
 
 Read = dict[str, Any]
 
@@ -25,7 +25,7 @@ blueprint = Blueprint("os-hosts", __name__, url_prefix=PREFIX, description="Host
 def list_hosts(query: Read) -> ResponseReturnValue:
     """List hosts."""
     part = pages.wanted()
-    found = hosts.listed(climate(), caller(), part.marker, part.fetch)
+    found = inventory.listed(climate(), caller(), part.marker, part.fetch)
     return pages.listing("hosts", found, part, host_body)
 
 
@@ -49,7 +49,7 @@ def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     200 instead of 201 is the answer to a dry run.
     """
     extra = {name: str(value) for name, value in capabilities(body["extra"], removable=False).items()}
-    made = hosts.register(climate(), caller(), body["name"], extra, How(key_of(headers), **query))
+    made = inventory.register(climate(), caller(), body["name"], extra, How(key_of(headers), **query))
     return {"host": host_body(made)}, 200 if query["dry_run"] else 201
 
 
@@ -58,7 +58,7 @@ def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue
 )
 def show_host(host_id: str, query: Read) -> ResponseReturnValue:
     """Show a host; with `at` its extra capabilities are those of that moment."""
-    return {"host": host_body(hosts.get(climate(), caller(), host_id, query.get("at")))}
+    return {"host": host_body(inventory.get(climate(), caller(), host_id, query.get("at")))}
 
 
 @serve(
@@ -77,7 +77,7 @@ def show_host(host_id: str, query: Read) -> ResponseReturnValue:
 def change_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     """Set extra capabilities of a host; null removes one."""
     extra = capabilities(body, removable=True)
-    return {"host": host_body(hosts.update(climate(), caller(), host_id, extra, dry_run=query["dry_run"]))}
+    return {"host": host_body(inventory.update(climate(), caller(), host_id, extra, dry_run=query["dry_run"]))}
 
 
 @serve(
@@ -88,7 +88,7 @@ def change_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
 )
 def remove_host(host_id: str, query: Read) -> ResponseReturnValue:
     """Give a host back to the ordinary scheduler."""
-    hosts.remove(climate(), caller(), host_id, dry_run=query["dry_run"])
+    inventory.remove(climate(), caller(), host_id, dry_run=query["dry_run"])
     return nothing()
 
 

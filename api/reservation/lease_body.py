@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from api.reservation.moments import date, maybe, stamp
+from api.reservation.dates import date, maybe, stamp
 from climate.domain.lease import Event, Lease, Part, Reservation
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
-from climate.store import codec
-from climate.store.journal import Entry
+from climate.store.journal import fact_codec
+from climate.store.journal.journal import Entry
 
 Body = dict[str, Any]
 
@@ -51,7 +51,7 @@ def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
 
     Without `inventory`, as owners of leases read it, the numbers of hosts, addresses and child zones are left out.
     """
-    body = codec.encode(entry.fact)
+    body = fact_codec.encode(entry.fact)
     return {
         "version": entry.version,
         "kind": type(entry.fact).__name__,
@@ -86,7 +86,7 @@ def _reservation(lease: Lease, one: Reservation) -> Body:
     there = one.aggregate_id is not None and lease.status_of(one) in HAVE_POOLS
     aggregate = {"aggregate_id": one.aggregate_id} if there else {}
     return {
-        **codec.encode(one.spec),
+        **fact_codec.encode(one.spec),
         **allocated,
         **held,
         **parts,

@@ -4,10 +4,10 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields, validate
 
-from api.reservation.moments import Moment, out_date, out_stamp
+from api.reservation.dates import Moment, out_date, out_stamp
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from climate.domain.schedule import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
+from climate.domain.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
 from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus
 
 MOST_PARTS = 64

@@ -7,10 +7,10 @@ from uuid import UUID
 from flask.typing import ResponseReturnValue
 from structlog.contextvars import bind_contextvars
 
-from api.current import caller, climate
-from api.document import Blueprint
-from api.reservation import pages, resources
-from api.reservation.conditions import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation import pages, reservation_specs
+from api.reservation.dates import NOW
 from api.reservation.ids import marker_id, path_id
 from api.reservation.lease_body import entry_body, lease_body
 from api.reservation.lease_schema import (
@@ -23,16 +23,17 @@ from api.reservation.lease_schema import (
     LeaseQuery,
     LeasesAnswer,
 )
-from api.reservation.moments import NOW
 from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.request_options import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden
 from climate.domain.lease import Lease
-from climate.domain.schedule import AdditionalEvent
-from climate.service import leases, tree_leases
-from climate.service.changes import Changes
-from climate.service.leases import Order
-from climate.store.leases import Listing
+from climate.domain.lease_events import AdditionalEvent
+from climate.service.lease_tree import leases as tree_leases
+from climate.service.leases import leases
+from climate.service.leases.leases import Order
+from climate.service.leases.update import Changes
+from climate.store.leases.leases import Listing
 
 Read = dict[str, Any]
 
@@ -79,7 +80,7 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
         start=None if body["start_date"] == NOW else body["start_date"],
         end=body["end_date"],
         before_end=body["before_end_date"],
-        reservations=[resources.read_new(climate().plugins, given) for given in body["reservations"]],
+        reservations=[reservation_specs.read_new(climate().plugins, given) for given in body["reservations"]],
         events=[AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]],
         hold=None if body["hold_seconds"] is None else timedelta(seconds=body["hold_seconds"]),
     )
@@ -184,8 +185,8 @@ def _date(body: Read, name: str) -> Any:
     return None if body.get(name) == NOW else body.get(name)
 
 
-def _changed_reservations(lease_id: UUID, given: Any) -> list[resources.Spec]:
+def _changed_reservations(lease_id: UUID, given: Any) -> list[reservation_specs.Spec]:
     """Which plugin reads a change is known only from the lease."""
     if not given:
         return []
-    return resources.read_changes(climate().plugins, leases.get(climate(), caller(), lease_id), given)
+    return reservation_specs.read_changes(climate().plugins, leases.get(climate(), caller(), lease_id), given)

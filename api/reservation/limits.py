@@ -6,16 +6,16 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
 
-from api.current import caller, climate
-from api.document import Blueprint
-from api.reservation.conditions import DryRun
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation.lease_body import entry_body
 from api.reservation.lease_schema import HistoryAnswer, LeaseAt
 from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
+from api.reservation.request_options import DryRun
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
-from climate.service import limits
-from climate.service.limits import Standing
+from climate.service.admission import limits
+from climate.service.admission.limits import Standing
 from climate.store.limits import DEFAULT
 
 Read = dict[str, Any]

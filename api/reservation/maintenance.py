@@ -6,21 +6,21 @@ from uuid import UUID
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields, validate
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
-from api.reservation.conditions import DryRun
+from api.reservation.dates import DATE, NOW, Moment, date, maybe, out_date
 from api.reservation.host_schema import Truth
 from api.reservation.ids import marker_id, path_id
 from api.reservation.lease_body import entry_body
 from api.reservation.lease_schema import HistoryAnswer, LeaseAt, LinkOut
-from api.reservation.moments import DATE, NOW, Moment, date, maybe, out_date
 from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.request_options import DryRun
 from climate.domain.errors import InvalidInput
-from climate.service import maintenance
-from climate.service.curing import Outcome
-from climate.service.maintenance import LONGEST_REASON, Changes, Order, Planned
-from climate.store.windows import ACTIVE, PLANNED, Wanted, Window, WindowState
+from climate.service.host_operations import maintenance
+from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned
+from climate.service.leases.reallocation import Outcome
+from climate.store.hosts.maintenance import ACTIVE, PLANNED, Wanted, Window, WindowState
 
 Read = dict[str, Any]
 

@@ -6,16 +6,16 @@ from uuid import UUID
 from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
+from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import marker_number
 from api.reservation.lease_schema import LinkOut
-from api.reservation.moments import Moment, date, out_date
 from api.reservation.operations import PREFIX, Operation, serve
-from climate.service import notices
-from climate.service.notices import Listing
-from climate.store.notices import Kept
+from climate.service.notifications import delivery
+from climate.service.notifications.delivery import Listing
+from climate.store.notifications import Kept
 
 Read = dict[str, Any]
 
@@ -64,7 +64,7 @@ def list_notices(query: Read) -> ResponseReturnValue:
         marker=marker_number(part.marker),
         limit=part.fetch,
     )
-    return pages.listing("notices", notices.listed(climate(), caller(), wanted), part, _body)
+    return pages.listing("notices", delivery.listed(climate(), caller(), wanted), part, _body)
 
 
 def _body(kept: Kept) -> dict[str, Any]:

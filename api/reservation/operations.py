@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 from marshmallow import RAISE, Schema, fields
 
 from api.auth import public
-from api.current import caller
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller
 from climate.domain.policy import require
 
 PREFIX = "/reservation/v1"

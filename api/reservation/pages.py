@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from marshmallow import fields, validate
 
-from api.current import here
 from api.paging import next_links, page
+from api.request_context import here
 from api.reservation.operations import Strict
 
 T = TypeVar("T")

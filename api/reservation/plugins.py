@@ -6,8 +6,8 @@ from typing import Any
 from flask.typing import ResponseReturnValue
 from marshmallow import Schema, fields
 
-from api.current import climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import climate
 from api.reservation.operations import PREFIX, Operation, serve
 
 blueprint = Blueprint("plugins", __name__, url_prefix=PREFIX, description="What can be reserved.")

@@ -4,14 +4,15 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, fields, validate
 
+from api.reservation.dates import DATE, Moment, out_date
 from api.reservation.host_schema import Truth
 from api.reservation.lease_schema import EntryOut, LinkOut
-from api.reservation.moments import DATE, Moment, out_date
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
-from climate.domain.filling import Step
-from climate.domain.pools import Deadline, OnEnd, Pool
-from climate.service import opening, placing, pools
+from climate.domain.hosts.pool_filling import Step
+from climate.domain.hosts.pools import Deadline, OnEnd, Pool
+from climate.service.host_operations import pool_moves, pools
+from climate.service.hosts import reservable as opening
 
 POOLS = [str(pool) for pool in Pool]
 
@@ -285,10 +286,10 @@ class MoveOrder(Strict):
     hosts = fields.List(
         fields.String(validate=validate.Length(1, 255)),
         required=True,
-        validate=validate.Length(1, placing.MOST_HOSTS),
+        validate=validate.Length(1, pool_moves.MOST_HOSTS),
         metadata={"description": "Ids or names."},
     )
-    reason = _reason(placing.LONGEST_REASON)
+    reason = _reason(pool_moves.LONGEST_REASON)
     force = Truth(
         load_default=False,
         metadata={"description": "Also from under leases, which get other hosts where there are any."},

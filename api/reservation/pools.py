@@ -6,13 +6,12 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
-from api.reservation.conditions import DryRun
+from api.reservation.dates import date, maybe
 from api.reservation.lease_body import entry_body
 from api.reservation.lease_schema import LeaseAt
-from api.reservation.moments import date, maybe
 from api.reservation.operations import PREFIX, Operation, serve
 from api.reservation.pool_schema import (
     BacklogAnswer,
@@ -29,18 +28,20 @@ from api.reservation.pool_schema import (
     ResidentQuery,
     ResidentsAnswer,
 )
+from api.reservation.request_options import DryRun
 from climate.cloud import CloudServer
 from climate.domain.errors import InvalidInput, NotFound
-from climate.domain.filling import Move
-from climate.domain.pools import HostPlace, Pool
-from climate.service import filling, opening, ordinary, placing, pools
-from climate.service.filling import Explained
-from climate.service.hosts import marker_number
-from climate.service.objections import Order
-from climate.service.ordinary import Stranger
-from climate.service.placing import Moved
-from climate.service.pools import Part, Plan, Resident, Standing
-from climate.store.pools import Promise
+from climate.domain.hosts.pool_filling import Move
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.service.host_operations import pool_filling, pool_moves, pools
+from climate.service.host_operations.pool_filling import Explained
+from climate.service.host_operations.pool_moves import Moved
+from climate.service.host_operations.pools import Part, Plan, Resident, Standing
+from climate.service.hosts import multi_tenant, reservable
+from climate.service.hosts.inventory import marker_number
+from climate.service.hosts.move_checks import Order
+from climate.service.hosts.multi_tenant import Stranger
+from climate.store.hosts.pools import Promise
 
 Read = dict[str, Any]
 
@@ -102,7 +103,7 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
     found = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
     answer = pages.listing("hosts", found, part, _resident_body)
     if pool is Pool.MULTI_TENANT and part.marker is None:
-        others = ordinary.strangers(climate(), caller(), servers=query.get("servers", False))
+        others = multi_tenant.strangers(climate(), caller(), servers=query.get("servers", False))
         answer["unregistered"] = None if others is None else [_stranger_body(one) for one in others]
     return answer
 
@@ -125,7 +126,7 @@ def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
 @serve(blueprint, "GET", "/pools/<pool_name>/plan", Operation("pools:get", {200: PlanAnswer}, refuses=(404,)))
 def pool_plan(pool_name: str, query: Read) -> ResponseReturnValue:
     """Explain how many hosts the reservation pool is to have, and which of them the next round takes and releases."""
-    return {"plan": _filling_body(filling.explain(climate(), caller(), pools.named(pool_name)))}
+    return {"plan": _filling_body(pool_filling.explain(climate(), caller(), pools.named(pool_name)))}
 
 
 @serve(
@@ -148,7 +149,7 @@ def move_hosts(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
     """
     source = body["source"]
     order = Order(body["hosts"], _target(pool_name), body["reason"], body["force"], Pool(source) if source else None)
-    done = placing.move(climate(), caller(), order, dry_run=query["dry_run"])
+    done = pool_moves.move(climate(), caller(), order, dry_run=query["dry_run"])
     return {"moves": [_move_body(one) for one in done]}
 
 
@@ -169,7 +170,7 @@ def open_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     """Say whether a host may be chosen for new promises; those that were made are kept."""
     said = (body["reservable"], body["reason"])
     return {
-        "host": _place_body(opening.open_to_promises(climate(), caller(), host_id, *said, dry_run=query["dry_run"]))
+        "host": _place_body(reservable.open_to_promises(climate(), caller(), host_id, *said, dry_run=query["dry_run"]))
     }
 
 
@@ -181,7 +182,7 @@ def open_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
 )
 def host_history(host_id: str, query: Read) -> ResponseReturnValue:
     """Tell everything that ever happened to a host, also to one that is no longer registered."""
-    return {"history": [entry_body(entry) for entry in opening.history(climate(), caller(), host_id)]}
+    return {"history": [entry_body(entry) for entry in reservable.history(climate(), caller(), host_id)]}
 
 
 def _target(name: str) -> Pool:

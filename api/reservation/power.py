@@ -4,11 +4,10 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
 from api.reservation import pages
-from api.reservation.conditions import DryRun
-from api.reservation.moments import date, maybe, stamp
+from api.reservation.dates import date, maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.power_schema import (
     Clearing,
@@ -20,8 +19,9 @@ from api.reservation.power_schema import (
     SwitchingOff,
     SwitchingOn,
 )
-from climate.service import power
-from climate.service.power import ByHand, Powered, Saved, Wiring
+from api.reservation.request_options import DryRun
+from climate.service.power import power
+from climate.service.power.power import ByHand, Powered, Saved, Wiring
 
 Read = dict[str, Any]
 

@@ -2,12 +2,12 @@
 
 from marshmallow import RAISE, Schema, fields, validate
 
-from api.reservation.conditions import DryRun
+from api.reservation.dates import DATE, Moment, out_date, out_stamp
 from api.reservation.host_schema import Truth
 from api.reservation.lease_schema import LinkOut
-from api.reservation.moments import DATE, Moment, out_date, out_stamp
 from api.reservation.operations import Strict
-from climate.domain.pools import Pool
+from api.reservation.request_options import DryRun
+from climate.domain.hosts.pools import Pool
 
 MOST_WATTS = 100_000
 

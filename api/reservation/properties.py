@@ -4,13 +4,13 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from api.current import caller, climate
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation.dates import date, maybe
 from api.reservation.host_schema import PropertiesAnswer, PropertyAnswer, PropertyChange, PropertyQuery
-from api.reservation.moments import date, maybe
 from api.reservation.operations import PREFIX, Operation, serve
-from climate.service import hosts
-from climate.store.hosts import HOST_TYPE, Property
+from climate.service.hosts import inventory
+from climate.store.hosts.hosts import HOST_TYPE, Property
 
 Read = dict[str, Any]
 
@@ -25,7 +25,7 @@ blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="Wh
 )
 def list_properties(query: Read) -> ResponseReturnValue:
     """List the names of capabilities, and with `detail` their values."""
-    found = hosts.properties(climate(), caller(), private=query["all"])
+    found = inventory.properties(climate(), caller(), private=query["all"])
     return {"resource_properties": [_listed(one, query["detail"]) for one in found]}
 
 
@@ -43,7 +43,7 @@ def list_properties(query: Read) -> ResponseReturnValue:
 )
 def change_property(name: str, query: Read, body: Read) -> ResponseReturnValue:
     """Hide a capability from everybody but admins, or show it again."""
-    one = hosts.set_private(climate(), caller(), name, body["private"])
+    one = inventory.set_private(climate(), caller(), name, body["private"])
     shown = {
         "id": str(one.id),
         "resource_type": HOST_TYPE,

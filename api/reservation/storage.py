@@ -6,13 +6,13 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from api.current import caller, climate
-from api.document import Blueprint
-from api.reservation import held, pages
-from api.reservation.conditions import DryRun, Repeatable, key_of
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation import pages, resource_allocations
+from api.reservation.dates import maybe, stamp
 from api.reservation.host_schema import AllocationQuery, OneAllocationQuery
-from api.reservation.moments import maybe, stamp
 from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.request_options import DryRun, Repeatable, key_of
 from api.reservation.storage_schema import (
     StorageAllocationAnswer,
     StorageAllocationsAnswer,
@@ -22,8 +22,8 @@ from api.reservation.storage_schema import (
     StoragePoolsAnswer,
 )
 from climate.domain.policy import Caller
-from climate.service import storage
-from climate.service.storage import PoolOrder
+from climate.service import storage_pools
+from climate.service.storage_pools import PoolOrder
 from climate.store.inventory_pools import Allocated, Inventory
 
 Read = dict[str, Any]
@@ -42,7 +42,7 @@ blueprint = Blueprint(
 def list_storage_pools(query: Read) -> ResponseReturnValue:
     """List pools of storage that can be reserved."""
     part, asker = pages.wanted(), caller()
-    found = storage.listed(climate(), asker, part.marker, part.fetch)
+    found = storage_pools.listed(climate(), asker, part.marker, part.fetch)
     return pages.listing("storage_pools", found, part, lambda pool: pool_body(pool, asker))
 
 
@@ -65,7 +65,7 @@ def register_storage_pool(query: Read, headers: Read, body: Read) -> ResponseRet
 
     200 instead of 201 is the answer to a dry run.
     """
-    made = storage.register(climate(), caller(), PoolOrder(**body), key_of(headers), dry_run=query["dry_run"])
+    made = storage_pools.register(climate(), caller(), PoolOrder(**body), key_of(headers), dry_run=query["dry_run"])
     return {"storage_pool": pool_body(made, caller())}, 200 if query["dry_run"] else 201
 
 
@@ -77,8 +77,8 @@ def register_storage_pool(query: Read, headers: Read, body: Read) -> ResponseRet
 )
 def list_storage_allocations(query: Read) -> ResponseReturnValue:
     """Every pool of storage, with the reservations that hold some of it, now and later."""
-    find = partial(storage.allocations, climate(), caller())
-    return held.listing(find, lambda known, taken: _allocation(known, taken, query))
+    find = partial(storage_pools.allocations, climate(), caller())
+    return resource_allocations.listing(find, lambda known, taken: _allocation(known, taken, query))
 
 
 @serve(
@@ -90,7 +90,7 @@ def list_storage_allocations(query: Read) -> ResponseReturnValue:
 def show_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
     """Show a pool of storage."""
     asker = caller()
-    return {"storage_pool": pool_body(storage.get(climate(), asker, storage_pool_id), asker)}
+    return {"storage_pool": pool_body(storage_pools.get(climate(), asker, storage_pool_id), asker)}
 
 
 @serve(
@@ -109,7 +109,7 @@ def show_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
 def change_storage_pool(storage_pool_id: str, query: Read, body: Read) -> ResponseReturnValue:
     """Change a pool of storage: its name, its size, or whether anything new is promised of it."""
     asker = caller()
-    known = storage.change(climate(), asker, storage_pool_id, body, dry_run=query["dry_run"])
+    known = storage_pools.change(climate(), asker, storage_pool_id, body, dry_run=query["dry_run"])
     return {"storage_pool": pool_body(known, asker)}
 
 
@@ -121,7 +121,7 @@ def change_storage_pool(storage_pool_id: str, query: Read, body: Read) -> Respon
 )
 def remove_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
     """Take a pool out of the storage that can be reserved."""
-    storage.remove(climate(), caller(), storage_pool_id, dry_run=query["dry_run"])
+    storage_pools.remove(climate(), caller(), storage_pool_id, dry_run=query["dry_run"])
     return nothing()
 
 
@@ -133,7 +133,7 @@ def remove_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValu
 )
 def show_storage_allocation(storage_pool_id: str, query: Read) -> ResponseReturnValue:
     """One pool of storage with the reservations that hold some of it, now and later."""
-    known, taken = storage.allocation(climate(), caller(), storage_pool_id)
+    known, taken = storage_pools.allocation(climate(), caller(), storage_pool_id)
     return {"allocation": _allocation(known, taken, query)}
 
 
@@ -152,5 +152,7 @@ def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
 
 
 def _allocation(known: Inventory, taken: Sequence[Allocated], query: Read) -> dict[str, Any]:
-    shown = [{**body, "size_gb": one.amount, "kept": one.kept} for one, body in held.chosen(taken, query)]
+    shown = [
+        {**body, "size_gb": one.amount, "kept": one.kept} for one, body in resource_allocations.chosen(taken, query)
+    ]
     return {"resource_id": str(known.id), "name": known.name, "reservations": shown}

@@ -5,9 +5,9 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
 
+from api.reservation.dates import out_stamp
 from api.reservation.host_schema import AllocationOut, HeldOut
 from api.reservation.lease_schema import LinkOut
-from api.reservation.moments import out_stamp
 from api.reservation.operations import Strict
 
 MOST_GB = 1_000_000_000

@@ -4,8 +4,8 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from api.current import deployment
-from api.document import Blueprint
+from api.openapi import Blueprint
+from api.request_context import deployment
 from api.reservation.operations import Operation, serve
 
 blueprint = Blueprint("versions", __name__, url_prefix="/reservation", description="What is spoken here.")

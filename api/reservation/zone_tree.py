@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from api.compute import zone_chain
-from api.current import climate
+from api.compute.zones import zone_chain
+from api.request_context import climate
 from climate.context import Climate
 
 

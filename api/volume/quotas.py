@@ -4,8 +4,8 @@ from typing import Any
 
 from flask import Blueprint, request
 
-from api.compute import asked
-from api.current import caller, compute
+from api.compute import validation
+from api.request_context import caller, compute
 from climate.compute import volumes
 from climate.domain.errors import Forbidden
 
@@ -21,7 +21,7 @@ NEVER_MADE = ("snapshots", "backups", "backup_gigabytes", "groups")
 @blueprint.get("/limits")
 def limits() -> Body:
     """What the project may have, and has."""
-    asked.may_read()
+    validation.may_read()
     used = _used(caller().project_id)
     absolute = {
         "maxTotalVolumes": UNLIMITED,
@@ -38,12 +38,12 @@ def limits() -> Body:
 @blueprint.get("/os-quota-sets/<project_id>/defaults")
 def quota(project_id: str) -> Body:
     """What a project may have; with `usage`, and has."""
-    asked.may_read()
-    if asked.own_project() not in (None, project_id):
+    validation.may_read()
+    if validation.own_project() not in (None, project_id):
         raise Forbidden("The quotas of other projects are shown to administrators only")
     most = {"volumes": UNLIMITED, "gigabytes": UNLIMITED, "per_volume_gigabytes": UNLIMITED}
     most |= dict.fromkeys(NEVER_MADE, 0)
-    if not asked.flag(request.args.get("usage", "false"), "usage"):
+    if not validation.flag(request.args.get("usage", "false"), "usage"):
         return {"quota_set": {"id": project_id, **most}}
     used = _used(project_id)
     shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in most.items()}

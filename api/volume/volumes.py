@@ -4,11 +4,11 @@ from typing import Any
 
 from flask import Blueprint, request
 
-from api.compute import asked
-from api.current import caller, compute, deployment, here
+from api.compute import validation
 from api.paging import cut, next_links, page
+from api.request_context import caller, compute, deployment, here
 from climate.compute import volumes
-from climate.compute.store.volumes import Volume
+from climate.compute.store.projects.volumes import Volume
 
 Body = dict[str, Any]
 
@@ -19,8 +19,10 @@ blueprint = Blueprint("volume-volumes", __name__, url_prefix="/volume/v3")
 @blueprint.get("/volumes/detail")
 def listing() -> Body:
     """The volumes of the project; with `all_tenants`, for administrators, of all.  `name` and `status` choose."""
-    asked.may_read()
-    everywhere = asked.own_project() is None and asked.flag(request.args.get("all_tenants", "0"), "all_tenants")
+    validation.may_read()
+    everywhere = validation.own_project() is None and validation.flag(
+        request.args.get("all_tenants", "0"), "all_tenants"
+    )
     found = volumes.listed(compute(), None if everywhere else caller().project_id)
     name, status = request.args.get("name"), request.args.get("status")
     found = [one for one in found if name in (None, one.name) and status in (None, one.state)]
@@ -35,15 +37,15 @@ def listing() -> Body:
 @blueprint.get("/volumes/<volume_id>")
 def show(volume_id: str) -> Body:
     """One volume."""
-    asked.may_read()
-    return {"volume": view(volumes.get(compute(), volume_id, asked.own_project()))}
+    validation.may_read()
+    return {"volume": view(volumes.get(compute(), volume_id, validation.own_project()))}
 
 
 @blueprint.delete("/volumes/<volume_id>")
 def delete(volume_id: str) -> tuple[str, int]:
     """Delete a volume that was kept after its reservation."""
-    asked.may_write()
-    volumes.delete(compute(), volume_id, asked.own_project())
+    validation.may_write()
+    volumes.delete(compute(), volume_id, validation.own_project())
     return "", 202
 
 

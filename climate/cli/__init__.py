@@ -6,7 +6,7 @@ from io import TextIOWrapper
 
 import click
 
-from climate.cli.failures import ERROR, OK, USAGE, Failure, known
+from climate.cli.errors import ERROR, OK, USAGE, Failure, known
 from climate.cli.session import Session
 from climate.settings import environment
 
@@ -24,7 +24,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run one command; answers its exit code.  Data goes to stdout, everything else to stderr."""
-    from climate.cli.program import root
+    from climate.cli.root import root
 
     session = Session(environ)
     try:

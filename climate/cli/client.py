@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from climate.cli.clouds import CloudEntry
-from climate.cli.failures import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
-from climate.cli.moments import read
+from climate.cli.dates import read
+from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
 PAGE = 500

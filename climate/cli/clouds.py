@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from climate.cli.failures import NOT_ALLOWED, USAGE, Failure
+from climate.cli.errors import NOT_ALLOWED, USAGE, Failure
 from climate.file_errors import UNREADABLE, told
 
 DEFAULT = "climate"

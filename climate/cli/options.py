@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from climate.cli.moments import SpanType
+from climate.cli.dates import SpanType
 from climate.cli.output import FORMATS
 from climate.cli.session import current
 

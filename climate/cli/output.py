@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from climate.cli.failures import USAGE, Failure
-from climate.cli.moments import shown
+from climate.cli.dates import shown
+from climate.cli.errors import USAGE, Failure
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

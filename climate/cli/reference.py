@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from climate.cli.failures import EXIT_CODES
+from climate.cli.errors import EXIT_CODES
 
 
 def render(root: click.Command) -> str:

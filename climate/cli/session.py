@@ -11,7 +11,7 @@ import click
 from climate.cli import output
 from climate.cli.client import Client
 from climate.cli.clouds import find
-from climate.cli.failures import USAGE, Failure
+from climate.cli.errors import USAGE, Failure
 from climate.settings import SettingError, Settings
 
 

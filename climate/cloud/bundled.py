@@ -23,26 +23,21 @@ from climate.cloud import (
     provided,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.compute import (
-    asking,
-    attachments,
-    errors,
-    flavors,
-    granting,
-    health,
-    lending,
-    moving_out,
-    resizing,
-    volumes,
-)
+from climate.compute import errors, volumes
 from climate.compute.context import Compute
-from climate.compute.flavor import Flavor
-from climate.compute.granting import Grant
-from climate.compute.groups import AFFINITY, ANTI_AFFINITY
-from climate.compute.host import Node
-from climate.compute.network import lending_addresses
-from climate.compute.server import DELETE, SUSPEND, VERIFY_RESIZE, WAKE, Server
-from climate.compute.store.failures import DATABASE_ERRORS
+from climate.compute.migrations import host_drain
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.node import Node
+from climate.compute.models.server import DELETE, SUSPEND, VERIFY_RESIZE, WAKE, Server
+from climate.compute.network import reserved_floating_ips
+from climate.compute.nodes import health
+from climate.compute.placement.server_groups import AFFINITY, ANTI_AFFINITY
+from climate.compute.projects import flavors
+from climate.compute.reservations import capacity as granting
+from climate.compute.reservations import pools as lending
+from climate.compute.reservations.capacity import Grant
+from climate.compute.servers import actions, resize, volume_attachments
+from climate.compute.store.db_errors import DATABASE_ERRORS
 from climate.connections import Insert
 
 _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Exception]], ...] = (
@@ -151,7 +146,7 @@ class BundledCloud:
 
     def find_external(self, network: str) -> ExternalNetwork | None:
         with _port():
-            found = lending_addresses.find(self.compute, network)
+            found = reserved_floating_ips.find(self.compute, network)
             if found is None:
                 return None
             there, ranges = found
@@ -160,11 +155,11 @@ class BundledCloud:
 
     def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
         with _port():
-            lending_addresses.lend(self.compute, pool, project_id, (network_id, address), token)
+            reserved_floating_ips.lend(self.compute, pool, project_id, (network_id, address), token)
 
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
         with _port():
-            lending_addresses.take_back(self.compute, pool, token)
+            reserved_floating_ips.take_back(self.compute, pool, token)
 
     def find_storage(self, backend: str) -> CloudStorage | None:
         with _port():
@@ -177,7 +172,7 @@ class BundledCloud:
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
         with _port():
-            attachments.drop(self.compute, pool, token, keep=keep)
+            volume_attachments.drop(self.compute, pool, token, keep=keep)
 
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
         with _port():
@@ -209,24 +204,24 @@ class BundledCloud:
         with _port():
             server = self._find(server_id)
             if server is not None and server.status == VERIFY_RESIZE and not server.busy:
-                asking.fence(self.compute, server_id, token)
-                resizing.confirm(self.compute, server_id)
+                actions.fence(self.compute, server_id, token)
+                resize.confirm(self.compute, server_id)
                 raise NotYet(f"server {server_id} keeps its new size")
             self._ask(server_id, SUSPEND, token)
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         with _port():
-            made = asking.snapshot(self.compute, server_id, image, once=asking.Once(token, occasion))
-            if not asking.is_made(self.compute, made):
+            made = actions.snapshot(self.compute, server_id, image, once=actions.Once(token, occasion))
+            if not actions.is_made(self.compute, made):
                 raise NotYet(f"server {server_id} is still being imaged")
 
     def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
         with _port(), suppress(errors.NotFound):
-            moving_out.move(self.compute, server_id, host, token, alone=alone)
+            host_drain.move(self.compute, server_id, host, token, alone=alone)
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
         with _port(), suppress(errors.NotFound):
-            moving_out.evacuate(self.compute, server_id, host, token)
+            host_drain.evacuate(self.compute, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
         # One that goes while it is asked for is one that is gone.
@@ -234,11 +229,11 @@ class BundledCloud:
             self._ask(server_id, DELETE, token)
 
     def _ask(self, server_id: str, task: str, token: int) -> None:
-        asking.ask(self.compute, server_id, task, token=token)
+        actions.ask(self.compute, server_id, task, token=token)
 
     def _find(self, server_id: str) -> Server | None:
         try:
-            return asking.get(self.compute, server_id)
+            return actions.get(self.compute, server_id)
         except errors.NotFound:
             return None
 

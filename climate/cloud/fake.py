@@ -24,7 +24,7 @@ from climate.cloud import (
     NotYet,
     Refused,
 )
-from climate.cloud.pretence import FakeAddress, Pretence
+from climate.cloud.fake_state import FakeAddress, Pretence
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
 from climate.connections import Insert
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute.cluster_spec import CLUSTER
+from climate.compute.clusters.cluster_spec import CLUSTER
 from climate.compute.context import Cast, Compute
-from climate.compute.host import DEFAULTS, NodeDefaults
-from climate.compute.nodes import FILE, NodesFile, demo_nodes
+from climate.compute.models.node import DEFAULTS, NodeDefaults
+from climate.compute.nodes.nodes_file import FILE, NodesFile, demo_nodes
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.cluster import ClusterDriver

@@ -9,27 +9,27 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine
 
 from climate.compute.cells.options import CellOptions
-from climate.compute.flavor import Flavor
-from climate.compute.host import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
-from climate.compute.image_room import ImageLimits
-from climate.compute.network.allocation_queue import AllocationQueue
-from climate.compute.network.options import NetworkOptions
-from climate.compute.network.telling import TellNetwork, silent_network
-from climate.compute.network.wires import Wires
+from climate.compute.images.quota import ImageLimits
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
+from climate.compute.network.allocation.notify_allocators import TellNetwork, silent_network
+from climate.compute.network.allocation.queue import AllocationQueue
+from climate.compute.network.driver_registry import Wires
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.nodes.attestation import SPEC, Trust
+from climate.compute.scheduler.filter_scheduler import select
 from climate.compute.scheduler.filters import FILTERS
 from climate.compute.scheduler.multi import scheduler_of
-from climate.compute.scheduler.plan import Schedule
-from climate.compute.scheduler.roster import Roster
-from climate.compute.scheduler.rules import Rules
-from climate.compute.scheduler.select import select
+from climate.compute.scheduler.placement_plan import Schedule
+from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.scheduler.selection import Tell, silent
+from climate.compute.scheduler.snapshot_cache import Roster
 from climate.compute.scheduler.weighers import WEIGHERS
-from climate.compute.store import network_messages
 from climate.compute.store.clock import database_time
-from climate.compute.trust import SPEC, Trust
+from climate.compute.store.networks import messages
 from climate.compute.virt import VirtDriver
 from climate.compute.zones.options import Zones
-from climate.vault import Vault
+from climate.sealed_secrets import Vault
 
 
 class Cast(Protocol):
@@ -66,7 +66,7 @@ class Compute:
     down_seconds: float = SERVICE_DOWN_SECONDS
     """A service that was not heard of for so long is down."""
     leaving_pools: frozenset[str] = frozenset()
-    """Servers are moved away from nodes in these pools, see climate.compute.moving_out."""
+    """Servers are moved away from nodes in these pools, see climate.compute.migrations.host_drain."""
     confirm_seconds: float = 0
     """A server that was migrated or resized is confirmed after so long; 0: it waits for its owner."""
     roster: Roster = field(default_factory=Roster)
@@ -111,7 +111,7 @@ class Compute:
     @property
     def tell_network(self) -> TellNetwork:
         """What writes down changes for the allocators of networks, where addresses are asked of their queue."""
-        return silent_network if self.network_queue is None else network_messages.write
+        return silent_network if self.network_queue is None else messages.write
 
     @property
     def images(self) -> Path:

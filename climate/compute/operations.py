@@ -8,30 +8,40 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from climate.compute import (
-    addressing,
-    asking,
-    evacuating,
-    fault,
-    guests,
-    live_migrating,
-    migrating,
-    rebuilding,
-    resizing,
-    unshelving,
-    upkeep,
-)
-from climate.compute.addressing import Port, Who, port_of
 from climate.compute.cells import proxy
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound, VirtError
-from climate.compute.flavor import Flavor
-from climate.compute.network import floating
-from climate.compute.rebuilding import Rebuilt
-from climate.compute.server import Server
-from climate.compute.store import cell_server_lists, cell_servers, server_lists, servers
-from climate.compute.store.server_lists import Listing
-from climate.compute.upkeep import Changed
+from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.server import Server
+from climate.compute.network import floating_ips
+from climate.compute.servers import (
+    actions,
+    faults,
+    guests,
+)
+from climate.compute.servers import (
+    interfaces as addressing,
+)
+from climate.compute.servers import (
+    metadata as upkeep,
+)
+from climate.compute.servers import (
+    rebuild as rebuilding,
+)
+from climate.compute.servers import (
+    resize as resizing,
+)
+from climate.compute.servers import (
+    unshelve as unshelving,
+)
+from climate.compute.servers.interfaces import Port, Who, port_of
+from climate.compute.servers.metadata import Changed
+from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.store.cells import server_lists
+from climate.compute.store.cells import servers as cell_servers
+from climate.compute.store.servers import lists, servers
+from climate.compute.store.servers.lists import Listing
 from climate.connections import reading
 
 P = ParamSpec("P")
@@ -56,25 +66,25 @@ def at_top(proxied: Operation[P, R]) -> Callable[[Operation[P, R]], Operation[P,
 @at_top(proxy.get)
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
     """Return the server; NotFound when there is none or it is another project's.  None: any project's."""
-    return asking.get(compute, server_id, project_id)
+    return actions.get(compute, server_id, project_id)
 
 
 def listed(compute: Compute, listing: Listing) -> list[Server]:
     """Return the servers that fit a listing.  BadRequest for a pattern that is none, NotFound for a strange marker."""
-    source = cell_server_lists.ALL_CELLS if compute.cells.is_api else server_lists.HERE
+    source = server_lists.ALL_CELLS if compute.cells.is_api else lists.HERE
     with reading(compute.engine) as conn:
         if listing.marker is not None:
             find = cell_servers.get if compute.cells.is_api else servers.get
             last = find(conn, listing.marker)
             if last is None or listing.wanted.get("project_id", last.project_id) != last.project_id:
                 raise NotFound
-        return server_lists.listed(conn, listing, source)
+        return lists.listed(conn, listing, source)
 
 
 @at_top(proxy.ask)
 def ask(compute: Compute, who: Who, task: str) -> None:
     """Have a task done with a server."""
-    asking.ask(compute, who.server_id, task, project_id=who.project_id, by=who.by)
+    actions.ask(compute, who.server_id, task, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.describe)
@@ -92,7 +102,7 @@ def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, s
 @at_top(proxy.create_image)
 def create_image(compute: Compute, who: Who, name: str, metadata: Mapping[str, str]) -> str:
     """Make an image of a server; its id, at a top cell the id that it has in the cell of the server."""
-    return asking.create_image(compute, who.server_id, name, metadata, project_id=who.project_id, by=who.by)
+    return actions.create_image(compute, who.server_id, name, metadata, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.resize)
@@ -110,19 +120,19 @@ def confirm_resize(compute: Compute, who: Who) -> None:
 @at_top(proxy.migrate)
 def migrate(compute: Compute, who: Who, host: str | None) -> None:
     """Move a server to another host, to be confirmed; None: to any."""
-    migrating.migrate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
+    cold_migration.migrate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.live_migrate)
 def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
     """Move a running server to another host, None: to any; see `live_migrating.live_migrate` for `block`."""
-    live_migrating.live_migrate(compute, who.server_id, host, block, by=who.by)
+    live_requests.live_migrate(compute, who.server_id, host, block, by=who.by)
 
 
 @at_top(proxy.evacuate)
 def evacuate(compute: Compute, who: Who, host: str | None) -> None:
     """Make a server whose host is down anew on another one; None: on any."""
-    evacuating.evacuate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
+    evacuation.evacuate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.rebuild)
@@ -134,7 +144,7 @@ def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
 @at_top(proxy.shelve)
 def shelve(compute: Compute, who: Who) -> None:
     """Put a server into an image, and take it off its node."""
-    asking.shelve(compute, who.server_id, project_id=who.project_id, by=who.by)
+    actions.shelve(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.unshelve)
@@ -164,13 +174,13 @@ def reset_state(compute: Compute, who: Who, status: str) -> None:
 @at_top(proxy.console)
 def console_output(compute: Compute, who: Who, lines: int | None) -> str:
     """Return what a server printed, its last `lines` or all; VirtError when that cannot be read."""
-    server = asking.get(compute, who.server_id, who.project_id)
+    server = actions.get(compute, who.server_id, who.project_id)
     if server.node is None:
         return ""
     try:
         return compute.driver.console(guests.guest(compute, server), lines)
     except VirtError as error:
-        reason = fault.readable(server, str(error))
+        reason = faults.readable(server, str(error))
         raise VirtError(f"The console log of instance {server.id} cannot be read: {reason}") from None
 
 
@@ -201,19 +211,19 @@ def remove_address(compute: Compute, who: Who, address: str) -> None:
 @at_top(proxy.associate)
 def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
     """Let a floating address of the project stand for a server's, its first unless one is named."""
-    server = asking.get(compute, who.server_id, who.project_id)
+    server = actions.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:
-        fixed = floating.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
-        there = floating.by_address(conn, address, who.project_id)
-        floating.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
+        fixed = floating_ips.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
+        there = floating_ips.by_address(conn, address, who.project_id)
+        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
 
 
 @at_top(proxy.disassociate)
 def disassociate(compute: Compute, who: Who, address: str) -> None:
     """Let a floating address stand for a server no more."""
-    server = asking.get(compute, who.server_id, who.project_id)
+    server = actions.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:
-        there = floating.by_address(conn, address, who.project_id)
+        there = floating_ips.by_address(conn, address, who.project_id)
         if there.server_id != server.id:
             raise Conflict(f"Floating IP {address} is not associated with instance {server.id}.")
-        floating.disassociate(conn, there, compute.now(conn), compute.tell_network)
+        floating_ips.disassociate(conn, there, compute.now(conn), compute.tell_network)

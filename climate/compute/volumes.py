@@ -7,9 +7,9 @@ from uuid import UUID
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound, StaleToken
 from climate.compute.storage import Directory
-from climate.compute.store import lent_addresses
-from climate.compute.store import volumes as rows
-from climate.compute.store.volumes import Volume
+from climate.compute.store.networks import lent_floating_ips
+from climate.compute.store.projects import volumes as rows
+from climate.compute.store.projects.volumes import Volume
 from climate.connections import reading
 
 
@@ -49,7 +49,7 @@ def make(compute: Compute, order: Order, token: int) -> None:
         "size_gb": order.size_gb,
     }
     with compute.engine.begin() as conn:
-        if not lent_addresses.fence(conn, order.pool, token):
+        if not lent_floating_ips.fence(conn, order.pool, token):
             raise StaleToken
         volume = rows.offer(conn, row)
     driver.make(volume.backend, volume.id, volume.size_gb)

@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid5
 
-from climate.domain import host_care, window_facts
 from climate.domain.facts import (
     HostDescribed,
     HostEnrolled,
@@ -21,9 +20,17 @@ from climate.domain.facts import (
     HostPowerSet,
     HostRemoved,
 )
-from climate.domain.host_care import Wired
+from climate.domain.hosts import host_facts, maintenance_facts
+from climate.domain.hosts.host_facts import Wired
+from climate.domain.hosts.maintenance_facts import (
+    Standing,
+    WindowBegun,
+    WindowChanged,
+    WindowClosed,
+    WindowFact,
+    WindowPlanned,
+)
 from climate.domain.operator_facts import NAMESPACE, LimitsSet, PoolTermsSet, decided
-from climate.domain.window_facts import Standing, WindowBegun, WindowChanged, WindowClosed, WindowFact, WindowPlanned
 
 DEFAULT_PROJECT = "default"
 """Object of the limits that hold for all projects without their own."""
@@ -162,10 +169,10 @@ def _of_decision(fact: LimitsSet | PoolTermsSet, earlier: Sequence[Any]) -> Chan
 
 def _of_window(stream: UUID, fact: WindowFact, earlier: Sequence[Any]) -> Change:
     known = [one for one in earlier if isinstance(one, WindowFact)]
-    after = _window(window_facts.fold([*known, fact]))
+    after = _window(maintenance_facts.fold([*known, fact]))
     if isinstance(fact, WindowPlanned):
         return Change(AuditKind.MAINTENANCE, str(stream), "", Action.CREATED, None, after)
-    old, new = changed(_window(window_facts.fold(known)), after)
+    old, new = changed(_window(maintenance_facts.fold(known)), after)
     return Change(AuditKind.MAINTENANCE, str(stream), "", Action.CHANGED, old, new)
 
 
@@ -184,7 +191,7 @@ def _window(standing: Standing) -> dict[str, Any]:
 def _of_host(fact: HostFact, earlier: Sequence[Any], host: HostRef) -> Change:
     number, name = str(host.number), host.name
     known = [one for one in earlier if isinstance(one, HostFact)]
-    care = host_care.fold(known)
+    care = host_facts.fold(known)
     match fact:
         case HostEnrolled():
             after = {"name": fact.name, "pool": fact.pool, "capabilities": dict(fact.extra or {})}

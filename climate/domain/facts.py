@@ -366,7 +366,7 @@ Fact = (
 
 @dataclass(frozen=True, slots=True)
 class HostEnrolled:
-    """A host was registered, in this pool (`climate.domain.pools.Pool`)."""
+    """A host was registered, in this pool (`climate.domain.hosts.pools.Pool`)."""
 
     host: int
     at: datetime

@@ -3,7 +3,7 @@
 A lease is the fold of its facts: `reduce(evolve, facts, None)`.  Nothing here
 reads a clock or a database.  What can happen is in `climate.domain.facts`, the
 states and what follows from them in `climate.domain.status`; which facts an
-intention gives rise to is said by `climate.domain.schedule`.
+intention gives rise to is said by `climate.domain.lease_events`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from climate.embedded.account import Account, user_name
 from climate.embedded.errors import AlreadyRunning, StoreError
-from climate.embedded.guard import started_at
+from climate.embedded.reaper import started_at
 
 LONGEST_SOCKET = 103
 """Bytes of a socket's path that every system takes."""

@@ -3,11 +3,11 @@
 from argon2 import PasswordHasher
 from sqlalchemy import Engine
 
+from climate.identity.initial_accounts import first_start
 from climate.identity.keys import KeyRing
 from climate.identity.passwords import Passwords
+from climate.identity.revocation_cache import Watch
 from climate.identity.service import Identity
-from climate.identity.start import first_start
-from climate.identity.watch import Watch
 from climate.settings import Settings
 
 __all__ = ["Identity", "build", "first_start"]

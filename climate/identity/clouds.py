@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from climate.file_errors import UNREADABLE, told
-from climate.identity import private
-from climate.identity.people import DOMAIN_NAME
+from climate.identity import private_files
+from climate.identity.models import DOMAIN_NAME
 
 REGION = "RegionOne"
 
@@ -46,7 +46,7 @@ def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[
         wanted[cloud] = {**_dict(wanted.get(cloud)), **_cloud(base_url, user, password)}
     changed = {**present, "clouds": wanted}
     if changed != present or not path.exists():
-        private.write(path, yaml.safe_dump(changed, sort_keys=False))
+        private_files.write(path, yaml.safe_dump(changed, sort_keys=False))
 
 
 def _read(path: Path) -> dict[str, Any]:

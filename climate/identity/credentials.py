@@ -8,10 +8,10 @@ from uuid import uuid4
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import changes
-from climate.identity.directory import check_name, check_text
+from climate.identity import audit
+from climate.identity.admin import check_name, check_text
+from climate.identity.models import Credential, implied
 from climate.identity.passwords import LONGEST, SHORTEST
-from climate.identity.people import Credential, implied
 from climate.identity.store import credentials as store
 from climate.identity.store import unique, users
 from climate.identity.store.revocations import CREDENTIAL
@@ -57,7 +57,7 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
     kept = identity.passwords.hash(secret)
     with unique.begin(identity.engine, "You have an application credential of this name already") as conn:
         store.add(conn, credential, kept)
-        changes.credential_created(conn, author, credential)
+        audit.credential_created(conn, author, credential)
     return credential, secret
 
 
@@ -70,7 +70,7 @@ def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, cre
         credential = store.find(conn, user_id, credential_id)
         if credential is None or not store.remove(conn, user_id, credential_id):
             raise NotFound(f"Could not find application credential: {credential_id[:80]}.")
-        changes.credential_deleted(conn, author, credential)
+        audit.credential_deleted(conn, author, credential)
         identity.revoke(conn, CREDENTIAL, credential_id, user_id)
     identity.watch.forget()
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Engine
 
 from climate.domain.policy import Caller
-from climate.identity import front
-from climate.identity.front import Headers
+from climate.identity import authentication
+from climate.identity.authentication import Headers
 from climate.identity.keys import KeyRing
-from climate.identity.memory import Memory
+from climate.identity.password_cache import Memory
 from climate.identity.passwords import Passwords
+from climate.identity.revocation_cache import Watch
 from climate.identity.store import revocations
 from climate.identity.tokens import Grant
-from climate.identity.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Identity:
 
     def grant(self, headers: Headers, address: str = "") -> Grant:
         """The same, with how and until when."""
-        return front.grant(self, headers, address)
+        return authentication.grant(self, headers, address)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
         """Believe no token any more that names the subject and was issued until now: within a second, everywhere.

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from climate.connections import reading
 from climate.domain.errors import AccountGuessed, Forbidden, NotAuthenticated, TooManyAttempts
-from climate.identity.people import Credential, User, Who, implied
+from climate.identity.models import Credential, User, Who, implied
 from climate.identity.store import assignments, attempts, credentials, projects, revocations, users
 from climate.identity.tokens import Grant
 

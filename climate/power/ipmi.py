@@ -19,7 +19,7 @@ from typing import ClassVar
 from marshmallow import Schema, ValidationError, fields, validate
 
 from climate.power import OFF, ON, PowerError, PowerRefused, Target
-from climate.power.accepted import PowerSettings, accepted, is_machine
+from climate.power.driver_settings import PowerSettings, accepted, is_machine
 
 PROGRAM = "ipmitool"
 VERBS = {"on": "on", "off": "soft", "hard off": "off"}

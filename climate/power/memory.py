@@ -21,7 +21,7 @@ from urllib.parse import quote
 from marshmallow import Schema, fields, validate
 
 from climate.power import OFF, ON, UNKNOWN, PowerError, PowerFenced, PowerRefused, Target
-from climate.power.accepted import PowerSettings, accepted
+from climate.power.driver_settings import PowerSettings, accepted
 
 
 class Trouble(StrEnum):

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from marshmallow import Schema, ValidationError, fields, validate
 
 from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
-from climate.power.accepted import PowerSettings, accepted, is_machine
-from climate.power.exchange import Controller, Talk, talk
+from climate.power.driver_settings import PowerSettings, accepted, is_machine
+from climate.power.http import Controller, Talk, talk
 
 STATES = {"On": ON, "Off": OFF}
 """All others are between these two, or something else."""

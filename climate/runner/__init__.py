@@ -23,7 +23,7 @@ def up(
     `only` names processes of the Procfile (None: all), `formation` says how many of each, `demo` fills an empty
     cloud.  Children find their settings as CLIMATE_* in their environment, on top of `environ`.
     """
-    first = (sys.executable, "-m", "climate.runner.first", *(["--demo"] if demo else []))
+    first = (sys.executable, "-m", "climate.runner.first_run", *(["--demo"] if demo else []))
     order = Order(_procfile().read_text(encoding="utf-8"), tuple(only or ()), formation or {}, first)
     return _up(settings, environ, order, sys.stdout)
 

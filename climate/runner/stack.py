@@ -13,15 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from climate.embedded import StoreError, guard
+from climate.embedded import StoreError, reaper
 from climate.embedded.account import libc
 from climate.embedded.folder import Stores, locked, publish, publish_web, withdraw
 from climate.embedded.spawn import Program
 from climate.embedded.stores import START_SECONDS, Store, own_stores, urls
 from climate.runner.child import Child
 from climate.runner.console import Console
-from climate.runner.lifeline import Lifeline
 from climate.runner.procfile import RELEASE, ProcfileError, parse
+from climate.runner.reaper_pipe import Lifeline
 from climate.runner.supervise import GaveUp, Stopped, Supervisor
 from climate.settings import Settings
 
@@ -122,7 +122,7 @@ class _Stack:
     def _end(self, supervisor: Supervisor, stores: list[Child]) -> None:
         """The processes first, then what they have started, and the stores when nobody needs them any more."""
         supervisor.stop(keeping=stores)
-        guard.end_servers(self._settings.home)
+        reaper.end_servers(self._settings.home)
         withdraw(self._settings.home)
         supervisor.stop()
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 from climate.embedded.spawn import Program
 from climate.runner.child import Child, Patience
 from climate.runner.console import Console, Lines
-from climate.runner.lifeline import Lifeline
+from climate.runner.reaper_pipe import Lifeline
 
 
 class GaveUp(Exception):

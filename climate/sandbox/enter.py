@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from climate.sandbox import kernel, world
-from climate.sandbox.reasons import Impossible, why
+from climate.sandbox import kernel, namespace
+from climate.sandbox.requirements import Impossible, why
 from climate.settings import environment
 
 CANNOT = 125
@@ -110,7 +110,7 @@ def _first(work: Callable[[], int], kept: Sequence[Path], session: bool, pipes: 
         # A parent that died before that is noticed by its end of the pipe.
         if select.select([parent], [], [], 0)[0]:
             os._exit(CANNOT)
-        world.furnish(kept)
+        namespace.furnish(kept)
         os.close(tells)
         status = _attend(_start(work, session), lambda code: session or code != _BY_KERNEL)
     except OSError as error:

@@ -7,18 +7,20 @@ import structlog
 from climate.cloud.volumes import CloudVolume
 from climate.context import Climate
 from climate.domain.facts import AmountHold, KeptAmountsReleased
-from climate.service import mending
-from climate.service.rounds import AUTHOR
-from climate.service.unit import work
-from climate.store import amounts, claims, inventory_pools, leases
-from climate.store.amounts import Kept
+from climate.service.host_operations.round_settings import AUTHOR
+from climate.service.leases import repair
+from climate.service.transaction import work
+from climate.store import inventory_pools
+from climate.store.allocation import inventories
+from climate.store.allocation.inventories import Kept
+from climate.store.leases import event_claims, leases
 
 log = structlog.get_logger(__name__)
 
 
 def release(climate: Climate) -> int:
     """Give back what is left of no volume; how many reservations gave something back."""
-    kept = work(climate, lambda conn, patient: amounts.kept(conn))
+    kept = work(climate, lambda conn, patient: inventories.kept(conn))
     if not kept:
         return 0
     there = climate.cloud.volumes([str(one.reservation_id) for one in kept])
@@ -30,7 +32,7 @@ def _tried(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
     try:
         return _released(climate, one, there)
     except Exception as error:
-        if not mending.is_its_own(error):
+        if not repair.is_its_own(error):
             raise
         reason = str(error)[:200]
         log.warning("kept volumes are not given back", reservation_id=str(one.reservation_id), reason=reason)
@@ -48,7 +50,7 @@ def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
             return False
         present = tuple(hold for hold in left if hold.amount)
         leases.record(conn, AUTHOR, lease, KeptAmountsReleased(one.reservation_id, climate.now(conn), present))
-        claims.wake_poller(conn)  # a lease may be waiting for them
+        event_claims.wake_poller(conn)  # a lease may be waiting for them
         return True
 
 

@@ -8,8 +8,9 @@ from math import inf
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.service.event_shares import QUEUE, queue_of
-from climate.store import beats, claims, due, figures
+from climate.service.leases.event_shares import QUEUE, queue_of
+from climate.store import heartbeats, metrics
+from climate.store.leases import due_events, event_claims
 
 SLOWEST_BEAT = 10.0
 """Seconds without a sign of life after which the pollers are taken for dead; at least five of their longest sleeps."""
@@ -55,7 +56,7 @@ def queues(climate: Climate) -> list[str]:
 
 def check_poller(conn: Connection, now: float, slowest: float) -> Check:
     """Some poller has claimed what is due lately, or found nothing: one whose claims fail is none."""
-    at = beats.latest(conn, POLLER)
+    at = heartbeats.latest(conn, POLLER)
     if at is None:
         return Check("poller", False, "never heard of: start `climate poller`")
     age = max(0.0, now - at.timestamp())
@@ -65,7 +66,7 @@ def check_poller(conn: Connection, now: float, slowest: float) -> Check:
 
 def check_events(conn: Connection, now: datetime) -> Check:
     """No event has waited long that might have been claimed: it has, or a poller has seen that it cannot run yet."""
-    since, seen = due.oldest(conn, now), beats.latest(conn, CAUGHT_UP)
+    since, seen = due_events.oldest(conn, now), heartbeats.latest(conn, CAUGHT_UP)
     if since is None:
         return Check("events", True, "none is due")
     waited, behind = (now - since).total_seconds(), (now - seen).total_seconds() if seen else inf
@@ -76,7 +77,7 @@ def check_events(conn: Connection, now: datetime) -> Check:
 
 def check_cells(conn: Connection, now: float) -> Check:
     """Some cells process has been heard of lately: without one, builds and messages of cells wait."""
-    at = beats.latest(conn, CELLS)
+    at = heartbeats.latest(conn, CELLS)
     if at is None:
         return Check("cells", False, "no cells process was ever heard of: run `climate cells`")
     age = max(0.0, now - at.timestamp())
@@ -86,12 +87,12 @@ def check_cells(conn: Connection, now: float) -> Check:
 
 def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> Check:
     """Each queue has a worker that was heard of lately, and no event waits long for one."""
-    known = beats.by_queue(conn, now - figures.ALIVE)
+    known = heartbeats.by_queue(conn, now - metrics.ALIVE)
     missing = [name for name in needed if name not in known or not known[name].alive]
     if missing:
         told = ", ".join(f"{name} {since(known[name].at if name in known else None)}" for name in missing)
         return Check("workers", False, f"no worker reads {told}: start `climate worker`")
-    waiting = claims.longest_unbegun(conn)
+    waiting = event_claims.longest_unbegun(conn)
     late = [name for name, begun in waiting.items() if (now - begun).total_seconds() > LONGEST_WAIT]
     if late:
         told = ", ".join(f"{name} since {said(waiting[name])}" for name in sorted(late))

@@ -1,61 +1,95 @@
-"""Which hosts of a lease can be handed over when it starts, and what is said of those that cannot."""
+"""Is this deployment ready to serve?  One short answer per thing that it needs."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from uuid import UUID
+from collections.abc import Callable, Collection
+from importlib import resources
+from pathlib import Path
+from time import time
 
-from climate.cloud import NotYet
+from sqlalchemy import Connection
+
+from climate.connections import reading
 from climate.context import Climate
-from climate.domain.facts import Fact, ReservationChanged
-from climate.domain.healing import weight
-from climate.domain.lease import Lease, Reservation
-from climate.domain.pools import READY, HostPlace, Pool
-from climate.domain.status import HoldState
-from climate.service import preparing
+from climate.service import broker, process_health
+from climate.service.disk_space import DiskWatch
+from climate.service.process_health import Check
+from climate.settings import SettingError, Settings
+from climate.store import db_errors, schema_versions
 
-ON_THEIR_WAY = frozenset({Pool.CLEANING, Pool.RECYCLING, Pool.LENT})
-"""Pools that a host leaves by itself: its last lease is being ended."""
+CLOCKS_APART = 2.0
+"""Seconds that this process's clock may differ from the database's, which is the one that counts."""
 
-
-def bring_up(
-    climate: Climate, reservation: Reservation, held: Sequence[HostPlace], *, patient: bool
-) -> list[HostPlace]:
-    """The hosts to do without for now; all others are up.  NotYet while they are not, and as `lacking` says."""
-    out = lacking(reservation, held, patient=patient)
-    preparing.bring_up(climate, [place for place in held if place not in out])
-    return out
-
-
-def lacking(reservation: Reservation, held: Sequence[HostPlace], *, patient: bool) -> list[HostPlace]:
-    """The hosts to do without for now.
-
-    With patience NotYet while some are still busy with the lease before, or
-    none at all is ready: others may be found for it.
-    """
-    waited_for = [place for place in held if place.pool in ON_THEIR_WAY and place.reservation_id != reservation.id]
-    if waited_for and patient:
-        raise NotYet(f"not ready yet: {told(waited_for)}")
-    out = [place for place in held if place.pool not in READY or place.removed or place in waited_for]
-    if held and len(out) == len(held) and patient:
-        raise NotYet(f"none of the hosts is ready: {told(out)}")
-    return out
+NEEDS = (
+    "database",
+    "migrations",
+    "clock",
+    "broker",
+    "poller",
+    "events",
+    "workers",
+    "cells",
+    "disk",
+    "compute",
+    "network",
+    "zones",
+)
+"""All checks that CLIMATE_READY_NEEDS may name."""
 
 
-def told(found: Sequence[HostPlace]) -> str:
-    """How many hosts are where, in one line that owners may read: it names none."""
-    counted = Counter(place.pool for place in found)
-    return ", ".join(f"{count} {'host' if count == 1 else 'hosts'} {pool}" for pool, count in sorted(counted.items()))
+def needed(settings: Settings) -> frozenset[str]:
+    """Return the checks without which the deployment is not ready; SettingError for a word that is no check."""
+    words = frozenset(word.strip() for word in settings.ready_needs.split(",") if word.strip())
+    if unknown := sorted(words - set(NEEDS)):
+        there = ", ".join(NEEDS)
+        raise SettingError(f"CLIMATE_READY_NEEDS: there is no check {', '.join(unknown)}; there are {there}")
+    return words
 
 
-def marks(lease: Lease, without: Mapping[UUID, Sequence[HostPlace]], now: datetime) -> list[Fact]:
-    """The facts that say which reservations started short of hosts; none for those that already say so."""
-    if lease.hold_state is HoldState.RELEASED:
-        return []
-    facts: list[Fact] = []
-    for number, out in without.items():
-        r, absent = lease.reservation(number), {place.host for place in out}
-        missing = weight(hold for hold in r.holds if hold.host in absent)
-        if missing > r.missing:
-            facts.append(ReservationChanged(now, r.id, r.spec, r.holds, missing=missing, reason=f"without {told(out)}"))
-    return facts
+def missing(checks: Collection[Check], settings: Settings) -> list[Check]:
+    """Return the failed checks without which the deployment is not ready."""
+    needs = needed(settings)
+    return [check for check in checks if check.name in needs and not check.ok]
+
+
+def readiness(climate: Climate, wall: Callable[[], float] = time, disk: DiskWatch | None = None) -> list[Check]:
+    """Return the checks of what every deployment has.  `disk` knows of writes that failed in this process."""
+    of_disk = (disk or DiskWatch(climate.settings.home)).check()
+    return [*of_database(climate, wall), check_broker(climate.settings.redis_url), of_disk]
+
+
+def check_broker(url: str) -> Check:
+    """The broker answers."""
+    ok = broker.answers(url)
+    return Check("broker", ok, "answers" if ok else "does not answer")
+
+
+def check_migrations(conn: Connection) -> Check:
+    """The tables are those of this release."""
+    if schema_versions.present(conn) == wanted_migrations():
+        return Check("migrations", True, "at head")
+    return Check("migrations", False, "not at head: run `climate migrate`")
+
+
+def wanted_migrations() -> frozenset[str]:
+    """The newest revisions of this release."""
+    return schema_versions.wanted(Path(str(resources.files("migrations"))))
+
+
+def check_clock(now: float, here: float) -> Check:
+    """This process's clock agrees with the database's."""
+    apart = abs(here - now)
+    return Check("clock", apart <= CLOCKS_APART, f"{apart:.1f} s from the database's")
+
+
+def of_database(climate: Climate, wall: Callable[[], float] = time) -> list[Check]:
+    """Return the checks that need the database; when it is away nothing is known of the rest, and only that is said."""
+    found: list[Check] = []
+    try:
+        with reading(climate.engine) as conn:
+            moment = climate.now(conn)
+            found += [check_clock(moment.timestamp(), wall()), check_migrations(conn)]
+            found += process_health.checks(climate, conn, moment)
+    except db_errors.ERRORS as error:
+        full = db_errors.disk_full(error)
+        detail = "its disk is full: free some space" if full else "does not answer as it should"
+        return [Check("database", False, detail), *found]
+    return [Check("database", True, "answers"), *found]

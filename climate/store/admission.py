@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from climate.domain.hosts.pools import Pool
 from climate.domain.limits import Limit
-from climate.domain.pools import Pool
 from climate.store.limits import DEFAULT, Rule
 
 # The empty text of the default limits sorts first: a project's own replace them.

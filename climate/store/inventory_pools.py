@@ -12,9 +12,9 @@ from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.store import locks
-from climate.store.failures import constraint
-from climate.store.inventory_tables import inventories, inventory_allocations
-from climate.store.tables import in_force, leases, reservations
+from climate.store.db_errors import constraint
+from climate.store.tables.inventories import inventories, inventory_allocations
+from climate.store.tables.leases import in_force, leases, reservations
 
 
 @dataclass(frozen=True, slots=True)

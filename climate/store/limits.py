@@ -17,9 +17,11 @@ from climate.domain.operator_facts import LimitsSet, decided, limits_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind, LeaseStatus
-from climate.store import journal, locks, tampering
-from climate.store.care_tables import limits
-from climate.store.journal import Entry
+from climate.store import locks
+from climate.store.journal import journal
+from climate.store.journal.journal import Entry
+from climate.store.leases import tampering
+from climate.store.tables.hosts import limits
 
 LONGEST_GRACE = timedelta(days=30)
 

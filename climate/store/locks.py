@@ -30,8 +30,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from climate import advisory_locks
 from climate.advisory_locks import Subject
 from climate.domain.errors import Busy
-from climate.store.care_tables import windows
-from climate.store.tables import hosts, leases
+from climate.store.tables.hosts import windows
+from climate.store.tables.leases import hosts, leases
 
 _ALONE = select(func.pg_advisory_xact_lock(advisory_locks.HOSTS))
 _STATE = "climate.store.locks"

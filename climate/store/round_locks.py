@@ -9,14 +9,14 @@ from datetime import timedelta
 from sqlalchemy import ColumnElement, Connection, delete, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.store import claims
-from climate.store.care_tables import round_locks
 from climate.store.engine import database_time
+from climate.store.leases import event_claims
+from climate.store.tables.hosts import round_locks
 
 
 def take(conn: Connection, name: str, holder: str, life: timedelta) -> int | None:
     """Take a lock that is free or has expired; return its token, or None where somebody else holds it."""
-    now, token = database_time(conn), claims.tokens(conn, 1)[0]
+    now, token = database_time(conn), event_claims.tokens(conn, 1)[0]
     row = {"holder": holder, "token": token, "expires_at": now + life}
     free = insert(round_locks).values(name=name, **row)
     taken = free.on_conflict_do_update(index_elements=["name"], set_=row, where=round_locks.c.expires_at <= now)

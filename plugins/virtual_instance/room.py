@@ -4,14 +4,15 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from climate import capacity
-from climate.capacity import TERMINATE
+from climate import plugin_capacity
 from climate.cloud import Cloud
-from climate.domain import requirements
 from climate.domain.errors import Conflict, InvalidInput
-from climate.domain.requirements import Requirement
+from climate.domain.hosts import requirements
+from climate.domain.hosts.requirements import Requirement
 from climate.plugin import Allocation, Ask, Lent
-from climate.store import hosts, matching
+from climate.plugin_capacity import TERMINATE
+from climate.store.allocation import requirements_sql
+from climate.store.hosts import hosts
 
 OPEN = frozenset({"amount", "grace_period"})
 """What can be changed of a reservation that is in use; the amount can only grow."""
@@ -30,13 +31,13 @@ class RoomForServers:
         if ask.spec.get("on_end", TERMINATE) != TERMINATE:
             raise InvalidInput(f"on_end can only be {TERMINATE}: servers on shared hosts are always terminated")
         if ask.active:
-            capacity.refuse_changes(ask, OPEN)
+            plugin_capacity.refuse_changes(ask, OPEN)
             if ask.present and ask.spec["amount"] < ask.present.spec["amount"]:
                 raise Conflict("amount cannot be updated: it can only grow once the lease has started")
-        return capacity.reserve(conn, ask, self._requirement(conn, ask))
+        return plugin_capacity.reserve(conn, ask, self._requirement(conn, ask))
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
-        capacity.hand_over(cloud, lent, capacity.size_of(lent.reservation.spec))
+        plugin_capacity.hand_over(cloud, lent, plugin_capacity.size_of(lent.reservation.spec))
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         """Nothing: such reservations have no actions of their own before the end."""
@@ -45,12 +46,12 @@ class RoomForServers:
         cloud.close(str(lent.reservation.id), lent.token)
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        capacity.take_back(cloud, lent)
+        plugin_capacity.take_back(cloud, lent)
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:
         text = ask.spec.get("resource_properties")
         requirement = requirements.parse(text)
         granted = ask.present is not None and text == ask.present.spec.get("resource_properties")
         if not granted and requirements.keys(requirement) - set(hosts.COLUMNS):
-            matching.refuse_unknown(requirement, hosts.property_names(conn, private=ask.caller.is_admin))
+            requirements_sql.refuse_unknown(requirement, hosts.property_names(conn, private=ask.caller.is_admin))
         return requirement

@@ -19,8 +19,8 @@ from climate.cloud import (
 )
 from climate.domain.errors import Conflict, NotFound
 from climate.plugin import Allocation, Ask, Lent
-from climate.spec import GIVEN_UP
-from climate.store import leases
+from climate.plugin_fields import GIVEN_UP
+from climate.store.leases import leases
 
 ACTIONS = ("create_image", "suspend", "delete")
 """What can be done at the end, in the order in which it is done (reservation.md 5.3)."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from climate.capacity import MOST, TERMINATE
-from climate.spec import Affinity, Count, grace_period, is_requirement
+from climate.plugin_capacity import MOST, TERMINATE
+from climate.plugin_fields import Affinity, Count, grace_period, is_requirement
 from plugins.virtual_instance.sleeping import actions
 
 SIZES = ("amount", "disk_gb", "memory_mb", "vcpus")

@@ -9,12 +9,12 @@ import structlog
 from flask import Flask
 from sqlalchemy import text
 
-from climate import logs
-from climate.identity import directory
-from climate.identity.changes import SETUP
-from climate.store.tables import metadata
-from tests.api.echo import with_echo
-from tests.identity.place import Asker, Place, place
+from climate import log_setup
+from climate.identity import admin
+from climate.identity.audit import SETUP
+from climate.store.tables.leases import metadata
+from tests.api.echo_views import with_echo
+from tests.identity.identity_factory import Asker, Place, place
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +27,10 @@ def here(scratch: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
     """A deployment with the engine's tables, for tests that leave no trace in it."""
     with place(scratch, tmp_path_factory.mktemp("home")) as found:
         metadata.create_all(found.identity.engine)
-        user = directory.create_user(found.identity, SETUP, directory.NewUser("reader", found.password("demo")))
+        user = admin.create_user(found.identity, SETUP, admin.NewUser("reader", found.password("demo")))
         with found.identity.engine.connect() as conn:
             project = conn.execute(text("SELECT id FROM identity_projects WHERE name = 'demo'")).scalar_one()
-        directory.give_role(found.identity, SETUP, user.id, project, "reader")
+        admin.give_role(found.identity, SETUP, user.id, project, "reader")
         yield found
 
 
@@ -60,7 +60,7 @@ def log() -> Iterator[io.StringIO]:
     """Everything that is logged, as JSON lines."""
     root = logging.getLogger()
     before, stream = (root.handlers[:], root.level), io.StringIO()
-    logs.configure("json", "DEBUG", stream)
+    log_setup.configure("json", "DEBUG", stream)
     yield stream
     root.handlers[:] = before[0]
     root.setLevel(before[1])

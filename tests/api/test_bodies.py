@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from api.body import LONGEST, parse
 from climate.domain.errors import InvalidInput
 from climate.strict_json import DEEPEST
-from tests.api.echo import APIS
-from tests.identity.place import Asker
+from tests.api.echo_views import APIS
+from tests.identity.identity_factory import Asker
 
 ECHO = "/reservation/v1/echo"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from api.paths import canonical, without_project
-from tests.api.echo import APIS
-from tests.identity.place import Asker, Place
+from api.path_aliases import canonical, without_project
+from tests.api.echo_views import APIS
+from tests.identity.identity_factory import Asker, Place
 
 ID = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 SHAPES: dict[str, Callable[[Any, int], bool]] = {

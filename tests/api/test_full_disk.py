@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from api.auth import public
-from tests import apps
-from tests.identity.place import Place
+from tests import flask_apps
+from tests.identity.identity_factory import Place
 
 ROOT = Path(__file__).parents[2]
 
 COUNTING = """
 import sys
 from pathlib import Path
-from api.ops.tally import Tally
+from api.ops.request_counters import Tally
 
 folder = Path(sys.argv[1])
 tally = Tally(folder / "figures")
@@ -51,7 +51,7 @@ def test_a_disk_without_room_for_figures_ends_no_web_process(tmp_path: Path, sma
 
 
 def test_a_request_that_finds_the_disk_of_its_process_full_is_507(here: Place) -> None:
-    app = apps.app_of(here)
+    app = flask_apps.app_of(here)
 
     @public
     def fill() -> str:

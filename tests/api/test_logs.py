@@ -7,11 +7,11 @@ import logging
 import pytest
 import structlog
 
-from climate import courier, logs
-from climate.courier import Parcel
-from climate.logs import without_secrets
-from tests.identity.place import Asker, Place, password_body
-from tests.receiver import receiving
+from climate import http_client, log_setup
+from climate.http_client import Parcel
+from climate.log_setup import without_secrets
+from tests.identity.identity_factory import Asker, Place, password_body
+from tests.webhook_receiver import receiving
 
 CANARY = "canary-5f0c7b"
 
@@ -47,7 +47,7 @@ def test_canaries_in_every_place_of_a_request(here: Place, demo: Asker, log: io.
 )
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_canaries_in_fields(log: io.StringIO, fields: dict[str, object], form: str) -> None:
-    logs.configure(form, "DEBUG", log)
+    log_setup.configure(form, "DEBUG", log)
     structlog.get_logger("test").info("event", **fields)
     assert "event" in log.getvalue()
     assert CANARY not in log.getvalue()
@@ -76,7 +76,7 @@ def test_harmless_words_stay(log: io.StringIO) -> None:
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_nobody_writes_lines_of_his_own(demo: Asker, log: io.StringIO, form: str) -> None:
-    logs.configure(form, "DEBUG", log)
+    log_setup.configure(form, "DEBUG", log)
     demo.ask("GET", "/v1/nowhere%0a2030-01-01 [info] forged%1b[2J")
     logging.getLogger("library").info("a text\nof two lines \x1b[2J")
     assert log.getvalue().count("\n") == 2
@@ -92,10 +92,10 @@ def test_one_line_per_request_with_who_and_what(demo: Asker, log: io.StringIO) -
 @pytest.mark.parametrize("level", ["DEBUG", "INFO"])
 def test_no_library_logs_what_is_posted_where(log: io.StringIO, level: str) -> None:
     """The address of a receiver may be what lets one post there, and whoever answers may say anything."""
-    logs.configure("console", level, log)
+    log_setup.configure("console", level, log)
     with receiving() as receiver:
         parcel = Parcel(f"{receiver.url}/{CANARY}", CANARY.encode(), {"X-Auth-Token": CANARY}, 5.0, private=True)
-        courier.post(parcel)
+        http_client.post(parcel)
     structlog.get_logger("test").info("posted")
     assert "posted" in log.getvalue()
     assert CANARY not in log.getvalue()

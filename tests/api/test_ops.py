@@ -11,14 +11,14 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from api.ops.tally import Tally
-from climate.domain.pools import Pool
-from climate.service import health
+from api.ops.request_counters import Tally
+from climate.domain.hosts.pools import Pool
+from climate.service import readiness
 from climate.settings import SettingError, Settings
 from climate.store.engine import connect
-from tests import apps
-from tests.api.echo import with_echo
-from tests.identity.place import Asker, Place
+from tests import flask_apps
+from tests.api.echo_views import with_echo
+from tests.identity.identity_factory import Asker, Place
 
 BEAT = "INSERT INTO beats VALUES ('poller', 'p1', clock_timestamp() - interval '{} seconds')"
 
@@ -52,7 +52,7 @@ def checks(here: Place, ahead: float = 0.0) -> dict[str, bool]:
         with here.identity.engine.connect() as conn:
             return float(conn.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()) + ahead
 
-    return {check.name: check.ok for check in health.readiness(here.climate, wall)}
+    return {check.name: check.ok for check in readiness.readiness(here.climate, wall)}
 
 
 def test_alive_needs_nothing(app: Flask) -> None:
@@ -79,7 +79,7 @@ def test_ready_tells_what_is_missing_and_names_no_address(app: Flask, here: Plac
 
 def test_no_worker_for_a_queue_is_not_ready_and_is_named(here: Place, beating: Any) -> None:
     beating(1)
-    found = {check.name: check for check in health.readiness(here.climate)}["workers"]
+    found = {check.name: check for check in readiness.readiness(here.climate)}["workers"]
     assert not found.ok
     assert found.detail == "no worker reads events (never heard of): start `climate worker`"
     seen = []
@@ -93,7 +93,7 @@ def test_no_worker_for_a_queue_is_not_ready_and_is_named(here: Place, beating: A
 
 def test_only_the_checks_that_are_set_make_it_unready(here: Place) -> None:
     settings = replace(here.settings, ready_needs="database, clock")
-    alone = Asker(apps.app_of(replace(here, settings=settings, climate=replace(here.climate, settings=settings))))
+    alone = Asker(flask_apps.app_of(replace(here, settings=settings, climate=replace(here.climate, settings=settings))))
     answer = alone.ask("GET", "/readyz")
     assert (answer.status_code, answer.json["status"]) == (200, "degraded")
     assert not answer.json["checks"]["workers"]["ok"]
@@ -101,7 +101,7 @@ def test_only_the_checks_that_are_set_make_it_unready(here: Place) -> None:
 
 def test_a_check_that_is_unknown_is_refused_with_those_there_are() -> None:
     with pytest.raises(SettingError, match="CLIMATE_READY_NEEDS: there is no check pollers; there are database,"):
-        health.needed(Settings(ready_needs="database, pollers"))
+        readiness.needed(Settings(ready_needs="database, pollers"))
 
 
 def test_a_poller_is_ready_while_it_beats(here: Place, beating: Any) -> None:
@@ -172,7 +172,9 @@ def test_figures_need_a_proof_and_are_text(app: Flask, demo: Asker) -> None:
 
 def counts_elsewhere(folder: Path, times: int) -> None:
     """Another process, which is gone afterwards."""
-    program = "import sys, pathlib; from api.ops.tally import Tally; tally = Tally(pathlib.Path(sys.argv[1]))"
+    program = (
+        "import sys, pathlib; from api.ops.request_counters import Tally; tally = Tally(pathlib.Path(sys.argv[1]))"
+    )
     count = "; [tally.count('/r', 'GET', 200, 0.2) for _ in range(int(sys.argv[2]))]"
     subprocess.run([sys.executable, "-c", program + count, str(folder), str(times)], check=True)
 

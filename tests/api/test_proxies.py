@@ -12,8 +12,8 @@ from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
 from climate.settings import Settings
-from tests.api.reservation.face import Deployment
-from tests.apps import app_of
+from tests.api.reservation.api_clients import Deployment
+from tests.flask_apps import app_of
 
 PEER = "127.0.0.1"
 

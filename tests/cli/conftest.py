@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from climate.cli import run
-from tests.cli.wire import PASSWORD, Wire, serving
+from tests.cli.fake_server import PASSWORD, Wire, serving
 
 
 @dataclass(frozen=True)

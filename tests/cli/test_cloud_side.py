@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli, write_clouds
-from tests.cli.wire import Wire
+from tests.cli.fake_server import Wire
 
 SERVERS = "/compute/v2.1/servers"
 BOOT = ("boot", "s1", "--flavor", "small", "--image", "cirros")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from climate.cli.notice import followed
+from climate.cli.leases.notice import followed
 from climate.cli.session import Session
 from tests.cli.conftest import Cli
-from tests.cli.test_failures import _login
-from tests.cli.wire import Wire
+from tests.cli.fake_server import Wire
+from tests.cli.test_errors import _login
 
 LIMITS, NOTICES = "/reservation/v1/limits", "/reservation/v1/notices"
 

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from climate.cli.failures import Failure
-from climate.cli.journal import with_stores
+from climate.cli.errors import Failure
+from climate.cli.operations.journal import with_stores
 from climate.context import Climate
 from climate.embedded.folder import publish_web
-from climate.embedded.guard import started_at
-from climate.service import health
+from climate.embedded.reaper import started_at
+from climate.service import readiness
 from climate.settings import Settings
-from climate.store import beats, drift
+from climate.store import heartbeats
 from climate.store.engine import database_time
+from climate.store.hosts import drift
 from tests.cli.conftest import Cli
-from tests.cli.wire import Wire
+from tests.cli.fake_server import Wire
 
 
 @pytest.mark.parametrize("arguments", [("journal", "check"), ("journal", "rebuild")])
@@ -88,13 +89,13 @@ def test_the_doctor_says_which_queues_nobody_reads_and_what_to_start(
 
     with climate.engine.begin() as conn:
         conn.execute(text("CREATE TABLE alembic_version (version_num varchar(32))"))
-        for version in health.wanted_migrations():
+        for version in readiness.wanted_migrations():
             conn.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": version})
     nobody = "no worker reads events (never heard of), events.physical:host (never heard of): start `climate worker`"
     assert workers() == ("BAD", nobody)
     with climate.engine.begin() as conn:
         now = database_time(conn)
-        beats.beat(conn, ["queue:events", "queue:events.physical:host"], "worker:a", now)
+        heartbeats.beat(conn, ["queue:events", "queue:events.physical:host"], "worker:a", now)
     assert workers() == ("good", "each queue is read, events by 1")
 
 

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from climate.cli.output import FORMATS, record, records
-from climate.cli.program import root
 from climate.cli.reference import render
+from climate.cli.root import root
 from tests.cli.conftest import Cli
-from tests.cli.wire import Wire
+from tests.cli.fake_server import Wire
 
 ROWS = [
     {"id": "1", "name": "b", "size": 10, "tags": ["x"]},

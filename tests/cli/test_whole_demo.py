@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from climate.cli.demo import STEPS
+from climate.cli.demo.demo import STEPS
 from climate.embedded import running
 from tests.campaign import length
 

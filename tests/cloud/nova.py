@@ -12,7 +12,7 @@ from flask import Flask, Response, abort, jsonify, request
 
 from climate.cloud import Cloud, openstack
 from tests.cloud.neutron import Neutron
-from tests.identity.place import served
+from tests.identity.identity_factory import served
 
 HYPERVISORS = {"n1.example.org": "n1", "n2.example.org": "n2", "m1": "metal", "m2": "metal"}
 """Hypervisor -> the host of its service; `metal` stands for two."""

@@ -7,7 +7,7 @@ import pytest
 
 from climate.cloud.bundled import BundledCloud
 from tests.cloud.nova import nova
-from tests.compute.place import node, place, unsafe
+from tests.compute.cloud_factory import node, place, unsafe
 
 N1 = "n1.example.org"
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.cloud import Fenced
-from climate.cloud.openstack import fences
+from climate.cloud.openstack import fencing
 
-HOST, OTHER = fences.of_host("h1"), fences.of_host("h1:1")
+HOST, OTHER = fencing.of_host("h1"), fencing.of_host("h1:1")
 
 
-def written(metadata: dict[str, str], changes: fences.Changes) -> dict[str, str]:
+def written(metadata: dict[str, str], changes: fencing.Changes) -> dict[str, str]:
     """Metadata as the cloud has it afterwards."""
     return {key: value for key, value in {**metadata, **changes}.items() if value is not None}
 
@@ -20,59 +20,59 @@ def written(metadata: dict[str, str], changes: fences.Changes) -> dict[str, str]
 def told(tokens: Iterable[int], subject: str = HOST) -> dict[str, str]:
     metadata: dict[str, str] = {}
     for token in tokens:
-        metadata = written(metadata, fences.raising(metadata, [subject], token))
+        metadata = written(metadata, fencing.raising(metadata, [subject], token))
     return metadata
 
 
 @given(st.lists(st.integers(1, 2**60), min_size=1))
 def test_whoever_comes_after_a_higher_token_is_told(tokens: list[int]) -> None:
     metadata = told(tokens)
-    fences.check(metadata, [HOST], max(tokens))
+    fencing.check(metadata, [HOST], max(tokens))
     with pytest.raises(Fenced):
-        fences.check(metadata, [HOST], max(tokens) - 1)
+        fencing.check(metadata, [HOST], max(tokens) - 1)
     assert len(metadata) == 1
 
 
 @given(st.integers(1, 2**60), st.integers(1, 2**60))
 def test_a_late_write_does_not_hide_a_higher_token(early: int, late: int) -> None:
     """Two that have read the same metadata write one after the other: the second sees both."""
-    both = [fences.raising({}, [HOST], token) for token in (early, late)]
+    both = [fencing.raising({}, [HOST], token) for token in (early, late)]
     metadata = written(written({}, both[0]), both[1])
     for token in (early, late):
         if token < max(early, late):
             with pytest.raises(Fenced):
-                fences.check(metadata, [HOST], token)
+                fencing.check(metadata, [HOST], token)
         else:
-            fences.check(metadata, [HOST], token)
+            fencing.check(metadata, [HOST], token)
 
 
 def test_what_stands_already_is_not_written_again() -> None:
-    assert fences.raising(told([7]), [HOST], 7) == {}
-    assert fences.raising({}, [HOST], 0) == {}
+    assert fencing.raising(told([7]), [HOST], 7) == {}
+    assert fencing.raising({}, [HOST], 0) == {}
 
 
 def test_subjects_do_not_mix() -> None:
     metadata = {**told([9]), **told([5], OTHER), "climate:closed": "true"}
-    fences.check(metadata, [OTHER], 5)
+    fencing.check(metadata, [OTHER], 5)
     with pytest.raises(Fenced):
-        fences.check(metadata, [HOST], 8)
-    assert written(metadata, fences.dropping(metadata, HOST)) == {**told([5], OTHER), "climate:closed": "true"}
+        fencing.check(metadata, [HOST], 8)
+    assert written(metadata, fencing.dropping(metadata, HOST)) == {**told([5], OTHER), "climate:closed": "true"}
     with pytest.raises(Fenced):
-        fences.check(metadata, [fences.of_host("h2"), HOST], 8)
+        fencing.check(metadata, [fencing.of_host("h2"), HOST], 8)
 
 
 def test_servers_are_told_from_hosts() -> None:
-    assert fences.servers({**told([9]), **told([5], fences.of_server("s1"))}) == ["s1"]
+    assert fencing.servers({**told([9]), **told([5], fencing.of_server("s1"))}) == ["s1"]
 
 
 def test_what_somebody_else_wrote_there_is_no_token() -> None:
-    fences.check({f"{fences.PREFIX}{HOST}:soon": "1", fences.PREFIX: "9", HOST: "9"}, [HOST], 1)
+    fencing.check({f"{fencing.PREFIX}{HOST}:soon": "1", fencing.PREFIX: "9", HOST: "9"}, [HOST], 1)
 
 
 def test_the_oldest_pools_are_those_with_the_lowest_tokens() -> None:
     metadata: dict[str, str] = {}
     for token, name in ((5, "b"), (3, "c"), (9, "a")):
-        metadata |= dict.fromkeys(fences.raising({}, [fences.of_pool(name)], token), "1")
-    metadata |= dict.fromkeys(fences.raising({}, [fences.of_server("s")], 1), "1")
-    assert fences.oldest_pools(metadata, 1) == ["c", "b"]
-    assert fences.oldest_pools(metadata, 3) == []
+        metadata |= dict.fromkeys(fencing.raising({}, [fencing.of_pool(name)], token), "1")
+    metadata |= dict.fromkeys(fencing.raising({}, [fencing.of_server("s")], 1), "1")
+    assert fencing.oldest_pools(metadata, 1) == ["c", "b"]
+    assert fencing.oldest_pools(metadata, 3) == []

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING, RESERVED, Cloud, Fenced, NotYet, Refused
-from climate.cloud.openstack import fences
-from climate.cloud.openstack.pools import BOOK, CLOSED, NOBODY, OWNER, TENANT
+from climate.cloud.openstack import fencing
+from climate.cloud.openstack.aggregates import BOOK, CLOSED, NOBODY, OWNER, TENANT
 from climate.cloud.openstack.servers import SLEEPS
 from tests.cloud.nova import Nova, nova
 
@@ -138,7 +138,7 @@ def test_a_later_claim_that_writes_at_the_same_moment_is_seen(there: Nova, cloud
     cloud.enrol(N1, 1)
 
     def overtake(verb: str) -> None:
-        there.of(BOOK)["metadata"] |= fences.raising({}, [fences.of_host(N1)], 8)
+        there.of(BOOK)["metadata"] |= fencing.raising({}, [fencing.of_host(N1)], 8)
 
     there.before = overtake
     with pytest.raises(Fenced):
@@ -161,11 +161,11 @@ def test_the_book_forgets_servers_that_are_gone(there: Nova, cloud: Cloud) -> No
         there.run(f"s{number}", N1)
         cloud.delete_server(f"s{number}", number)
         there.servers.pop(f"s{number}", None)
-    kept = fences.servers(there.of(BOOK)["metadata"])
+    kept = fencing.servers(there.of(BOOK)["metadata"])
     assert "s8" in kept
     assert len(kept) <= 3
     cloud.delete_server("s8", 9)
-    assert "s8" not in fences.servers(there.of(BOOK)["metadata"])
+    assert "s8" not in fencing.servers(there.of(BOOK)["metadata"])
 
 
 def test_only_servers_that_sleep_for_a_lease_are_counted_as_such(there: Nova, cloud: Cloud) -> None:
@@ -201,7 +201,7 @@ def test_what_is_being_woken_is_not_woken_again(there: Nova, cloud: Cloud) -> No
 
 
 def test_a_users_metadata_holds_no_claim_up(there: Nova, cloud: Cloud) -> None:
-    there.run("s1", N1, metadata=dict.fromkeys(fences.raising({}, [fences.of_server("s1")], 2**60), "1"))
+    there.run("s1", N1, metadata=dict.fromkeys(fencing.raising({}, [fencing.of_server("s1")], 2**60), "1"))
     cloud.delete_server("s1", 1)
     assert there.log[-1] == "delete s1"
 

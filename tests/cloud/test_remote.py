@@ -13,11 +13,11 @@ from flask import Flask, Response, jsonify, request
 from climate import bootstrap
 from climate.cloud import CloudError, Refused, openstack
 from climate.cloud.bundled import BundledCloud
+from climate.cloud.openstack.cloud import OpenStackCloud
 from climate.cloud.openstack.connection import TIMEOUT_SECONDS, connect
-from climate.cloud.openstack.port import OpenStackCloud
-from climate.cloud.openstack.remote import Clash, Missing, Remote
+from climate.cloud.openstack.http import Clash, Missing, Remote
 from climate.settings import SettingError, Settings
-from tests.identity.place import served
+from tests.identity.identity_factory import served
 from tests.system.stack import free_port
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of the SDK's own code

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compute.place import Place, node, place, unsafe
+from tests.compute.cloud_factory import Place, node, place, unsafe
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,12 @@ from typing import Any
 
 from sqlalchemy import text
 
-from climate.compute import decisions, lending
 from climate.compute.errors import ComputeError
-from climate.scheduling import chosen
+from climate.compute.placement import decisions
+from climate.compute.reservations import pools
+from climate.scheduler_settings import chosen
 from climate.settings import SettingError, Settings
-from tests.compute.place import Place, node, place
+from tests.compute.cloud_factory import Place, node, place
 
 DEGREES = {"n1": 60, "n2": 40, "n3": 50}
 
@@ -33,9 +34,9 @@ def placed(here: Place, project_id: str = "demo", **wanted: Any) -> str | None:
 
 def schedulers(here: Place) -> None:
     cool = under(here, scheduler="coolest")
-    lending.enrol(here.compute, "n2", 1)
+    pools.enrol(here.compute, "n2", 1)
     print("enrolled", placed(cool))
-    lending.withdraw(here.compute, "n2", 1)
+    pools.withdraw(here.compute, "n2", 1)
     server = cool.boot(networks=())[0]
     (told,) = decisions.of(cool.compute, server.id)
     print("coolest", server.node, told.trail["scheduler"], told.trail["degrees"])

@@ -9,20 +9,21 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event, text
 
-from climate.compute import boot, decisions
 from climate.compute.errors import BadRequest, NoMoreAddresses, QuotaExceeded
-from climate.compute.flavor import Flavor
-from climate.compute.image import ACTIVE, Image
-from climate.compute.quota import MOST_AT_ONCE
-from climate.compute.request import Spec
-from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan
-from climate.compute.scheduler.rules import Filter, Rules
-from climate.compute.scheduler.select import select
-from climate.compute.server import BUILD, ERROR
-from climate.compute.store import images
-from tests.compute import nets
-from tests.compute.place import HALF, HUGE, TINY, Place, node, place, request
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.image import ACTIVE, Image
+from climate.compute.models.request import Spec
+from climate.compute.models.server import BUILD, ERROR
+from climate.compute.placement import decisions
+from climate.compute.projects.quota_check import MOST_AT_ONCE
+from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Filter, Rules
+from climate.compute.servers import create
+from climate.compute.store.projects import images
+from tests.compute import network_factory
+from tests.compute.cloud_factory import HALF, HUGE, TINY, Place, node, place, request
 
 SMALL = Flavor("s", "small", 1, 1, 0)
 
@@ -62,7 +63,7 @@ def test_of_a_build_there_is_what_finds_a_node(here: Place) -> None:
 
 def test_of_a_build_there_is_what_finds_an_address(here: Place) -> None:
     with here.compute.engine.begin() as conn:
-        small = nets.network(conn, "small", "192.0.2.0/29")
+        small = network_factory.network(conn, "small", "192.0.2.0/29")
     assert len(here.boot(count=8, least=2, networks=(small,))) == 5
     with pytest.raises(NoMoreAddresses):
         here.boot(networks=(small,))
@@ -120,7 +121,7 @@ def asked(here: Place, **wanted: Any) -> Spec:
         specs.append(spec)
         return select(hosts, spec, count, rules)
 
-    boot.boot(replace(here.compute, schedule=schedule), request(wanted.pop("flavor", TINY), networks=(), **wanted))
+    create.boot(replace(here.compute, schedule=schedule), request(wanted.pop("flavor", TINY), networks=(), **wanted))
     return specs[0]
 
 

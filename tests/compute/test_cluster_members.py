@@ -12,18 +12,21 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, diagnostics, drivers, images, lifecycle, reconcile, services, unshelving
+from climate.compute import Compute, drivers
+from climate.compute.clusters.remote_members import Elsewhere, RemoteDriver, RemoteMember
 from climate.compute.errors import VirtError
-from climate.compute.flavor import Flavor
-from climate.compute.host import NodeDefaults
-from climate.compute.members_elsewhere import Elsewhere, RemoteDriver, RemoteMember
-from climate.compute.pids import carrying
-from climate.compute.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF, START, STOP, UNPAUSE
+from climate.compute.images import images
+from climate.compute.linux.processes import carrying
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.node import NodeDefaults
+from climate.compute.models.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF, START, STOP, UNPAUSE
+from climate.compute.nodes import services
+from climate.compute.servers import actions, diagnostics, sync_states, task_worker, unshelve
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.homes import MARK
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
-from tests.compute.place import SERVICE, Place, place
+from tests.compute.cloud_factory import SERVICE, Place, place
 
 RACK = "rack-7"
 SMALL = Flavor("s", "small", 1, 512, 1)
@@ -59,15 +62,15 @@ class Pair:
     def ring(self) -> None:
         with self.rack.engine.connect() as conn:
             self.told += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
-        for host, order in lifecycle.unfinished(self.rack, wait=0):
+        for host, order in task_worker.unfinished(self.rack, wait=0):
             if host == RACK and self.answers:
-                lifecycle.carry_out(self.rack, order)
+                task_worker.carry_out(self.rack, order)
 
     def tend(self) -> None:
         """A round of each service that is there."""
         for compute in [self.rack, self.here.compute] if self.answers else [self.here.compute]:
             services.refresh(compute)
-            reconcile.put_right(compute)
+            sync_states.put_right(compute)
         self.here.settle()
 
     def fails(self) -> None:
@@ -120,7 +123,7 @@ def booted(pair: Pair, member: str, flavor: Flavor = SMALL, **wanted: Any) -> st
 
 def do(pair: Pair, server_id: str, *tasks: str) -> str:
     for task in tasks:
-        asking.ask(pair.here.compute, server_id, task)
+        actions.ask(pair.here.compute, server_id, task)
         pair.here.settle()
     return pair.status(server_id)
 
@@ -157,11 +160,11 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     assert do(pair, server_id, START) == ACTIVE
     pair.tend()
     assert pair.status(server_id) == ACTIVE
-    image_id = asking.snapshot(pair.here.compute, server_id, "copy")
+    image_id = actions.snapshot(pair.here.compute, server_id, "copy")
     pair.here.settle()
     assert images.place(pair.here.compute, image_id).stat().st_size > 0
     assert "boot finished" in pair.driver.console(Guest(server_id, "", "sum"), None)
-    asking.ask(pair.here.compute, server_id, DELETE)
+    actions.ask(pair.here.compute, server_id, DELETE)
     pair.here.settle()
     assert not (tmp_path / RACK / "servers" / server_id).exists()
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
@@ -178,7 +181,7 @@ def test_the_service_of_a_member_leaves_the_servers_of_the_cluster_alone(pair: P
         rack = replace(rack, driver=drivers(rack.home, wired=True))
     assert bool(rack.driver.offers()) is (trouble is None)  # type: ignore[attr-defined]
     assert server_id in rack.driver.states()
-    reconcile.put_right(rack)
+    sync_states.put_right(rack)
     assert processes(server_id) == 1
     assert (rack.home / "servers" / server_id).is_dir()
 
@@ -226,9 +229,9 @@ def test_servers_of_a_service_that_dies_run_once_on_another_member(pair: Pair, t
 def test_a_server_that_was_unshelved_is_restarted_from_its_ordinary_image(pair: Pair) -> None:
     by = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
     server_id = booted(pair, "far", image_id=pair.here.image())
-    asking.shelve(pair.here.compute, server_id, project_id="demo", by=by)
+    actions.shelve(pair.here.compute, server_id, project_id="demo", by=by)
     pair.here.settle()
-    unshelving.unshelve(pair.here.compute, server_id, project_id="demo", by=by)
+    unshelve.unshelve(pair.here.compute, server_id, project_id="demo", by=by)
     pair.here.settle()
     assert pair.status(server_id) == ACTIVE
     entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)

@@ -5,16 +5,17 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from climate.compute import asking, boot, quota, resizing, unshelving
 from climate.compute.errors import NoValidHost, QuotaExceeded
-from climate.compute.flavor import Flavor
-from climate.compute.request import Spec
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import Spec
+from climate.compute.projects import quota_check
 from climate.compute.scheduler.chance import availability_zone, chance
-from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan
-from climate.compute.scheduler.rules import Rules
-from climate.compute.store import projects
-from tests.compute.place import HALF, SERVICE, Place, request
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Rules
+from climate.compute.servers import actions, create, resize, unshelve
+from climate.compute.store.projects import quotas
+from tests.compute.cloud_factory import HALF, SERVICE, Place, request
 
 FLAVOR = Flavor("f", "f", 1, 2048, 1)
 LIMITS = {"instances": 2, "cores": 4, "ram_mb": 51200}
@@ -36,12 +37,12 @@ def test_ds_16_the_number_of_servers_that_a_quota_allows(
     here: Place, limits: dict[str, int], asked: int, allowed: int
 ) -> None:
     with here.compute.engine.begin() as conn:
-        projects.lock_limits(conn, "demo")
-        projects.set_limits(conn, "demo", limits)
-        assert quota.allowed(conn, "demo", FLAVOR, asked, 1) == allowed
+        quotas.lock_limits(conn, "demo")
+        quotas.set_limits(conn, "demo", limits)
+        assert quota_check.allowed(conn, "demo", FLAVOR, asked, 1) == allowed
         if limits["instances"] >= 0:
             with pytest.raises(QuotaExceeded):
-                quota.allowed(conn, "demo", FLAVOR, asked, asked)
+                quota_check.allowed(conn, "demo", FLAVOR, asked, asked)
 
 
 def test_ds_17_a_server_goes_to_the_only_node_of_its_zone(here: Place) -> None:
@@ -57,7 +58,7 @@ def test_ds_19_nodes_of_a_disabled_service_are_not_there(here: Place) -> None:
     with here.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET enabled = false"))
     with pytest.raises(NoValidHost):
-        boot.boot(there.compute, request(), strict=True)
+        create.boot(there.compute, request(), strict=True)
     assert here.count("compute_servers") == 0
     with here.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET enabled = true"))
@@ -76,12 +77,12 @@ def test_ds_20_operations_that_need_a_node_ask_one_scheduler_and_ring_for_its_ch
     server = there.boot()[0]
     assert (asked, there.rings.rung) == ([1], [(SERVICE, server.id)])
     there.settle()
-    resizing.resize(there.compute, server.id, HALF)
+    resize.resize(there.compute, server.id, HALF)
     assert (len(asked), there.rings.rung) == (2, [(SERVICE, server.id)])
     there.settle()
-    resizing.confirm(there.compute, server.id)
-    asking.shelve(there.compute, server.id)
+    resize.confirm(there.compute, server.id)
+    actions.shelve(there.compute, server.id)
     there.settle()
     assert len(asked) == 2
-    unshelving.unshelve(there.compute, server.id)
+    unshelve.unshelve(there.compute, server.id)
     assert (len(asked), there.rings.rung) == (3, [(SERVICE, server.id)])

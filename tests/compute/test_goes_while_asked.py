@@ -5,7 +5,7 @@ import threading
 from sqlalchemy import text
 
 from climate.cloud.bundled import BundledCloud
-from tests.compute.place import Place
+from tests.compute.cloud_factory import Place
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 

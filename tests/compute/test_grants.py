@@ -9,16 +9,19 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event, text
 
-from climate.compute import asking, boot, flavors, granting, groups, lending, resizing, unshelving
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, NoValidHost, QuotaExceeded, StaleToken
-from climate.compute.flavor import RESERVATION, Flavor
-from climate.compute.granting import Grant
-from climate.compute.network import lending_addresses
-from climate.compute.request import Spec
+from climate.compute.models.flavor import RESERVATION, Flavor
+from climate.compute.models.request import Spec
+from climate.compute.models.server import ACTIVE, ERROR, RESIZE, SHELVED_OFFLOADED
+from climate.compute.network import reserved_floating_ips
+from climate.compute.placement import server_groups
+from climate.compute.projects import flavors
+from climate.compute.reservations import capacity, pools
+from climate.compute.reservations.capacity import Grant
 from climate.compute.scheduler.filters import reservation
-from climate.compute.server import ACTIVE, ERROR, RESIZE, SHELVED_OFFLOADED
-from climate.compute.store import projects
-from tests.compute.place import HALF, TINY, Place, request
+from climate.compute.servers import actions, create, resize, unshelve
+from climate.compute.store.projects import quotas
+from tests.compute.cloud_factory import HALF, TINY, Place, request
 
 POOL = "6a0ad3a4-6a2c-4c5b-9a39-3a0f9c2f0001"
 GROUP = "6a0ad3a4-6a2c-4c5b-9a39-3a0f9c2f0002"
@@ -28,11 +31,11 @@ NODES = ["n1", "n2", "n3", "n4"]
 def grant(here: Place, slots: dict[str, int], token: int = 1, **more: Any) -> Flavor:
     """Its flavor."""
     for name in slots:
-        lending.enrol(here.compute, name, 1)
+        pools.enrol(here.compute, name, 1)
     made = Grant(
         **{"pool": POOL, "project_id": "demo", "vcpus": 1, "memory_mb": 512, "disk_gb": 1, "slots": slots} | more
     )
-    granting.grant(here.compute, made, token)
+    capacity.grant(here.compute, made, token)
     found = flavors.find(here.compute, made.pool, made.project_id)
     assert found is not None
     return found
@@ -113,7 +116,7 @@ def test_a_slot_that_was_taken_since_it_was_chosen_is_not_taken_again(here: Plac
     """A shelved server comes back between the choice and the lock: who booted chooses anew, and is told."""
     flavor = grant(here, {"n1": 1})
     rival = here.boot_one(flavor)
-    asking.shelve(here.compute, rival.id)
+    actions.shelve(here.compute, rival.id)
     here.settle()
     chosen = here.compute.schedule
     tries: list[str] = []
@@ -122,10 +125,10 @@ def test_a_slot_that_was_taken_since_it_was_chosen_is_not_taken_again(here: Plac
         plan = chosen(*args)
         tries.append(plan.picks[0].node)
         if len(tries) == 1:
-            unshelving.unshelve(here.compute, rival.id)
+            unshelve.unshelve(here.compute, rival.id)
         return plan
 
-    late = boot.boot(replace(here.compute, schedule=schedule), request(flavor, networks=()))[0]
+    late = create.boot(replace(here.compute, schedule=schedule), request(flavor, networks=()))[0]
     assert tries == ["n1"]
     assert here.look(rival.id).node == "n1"
     assert "1 are in use" in str(late.fault)
@@ -135,7 +138,7 @@ def test_a_slot_is_free_again_when_its_server_goes(here: Place) -> None:
     flavor = grant(here, {"n1": 1})
     first = here.boot_one(flavor)
     assert here.boot(flavor)[0].status == ERROR
-    asking.ask(here.compute, first.id, "deleting")
+    actions.ask(here.compute, first.id, "deleting")
     here.settle()
     assert here.boot_one(flavor).node == "n1"
 
@@ -145,7 +148,7 @@ def test_grants_share_a_node_and_do_not_count_each_others_servers(here: Place) -
     made = [here.boot_one(flavor) for flavor in (second, first, second)]
     assert [server.node for server in made] == ["n1"] * 3
     assert states(here.boot(flavor)[0] for flavor in (first, second)) == [ERROR, ERROR]
-    assert [server.id for server in lending.servers_in(here.compute, POOL)][:1] == [made[1].id]
+    assert [server.id for server in pools.servers_in(here.compute, POOL)][:1] == [made[1].id]
 
 
 def test_slots_change_while_servers_run(here: Place) -> None:
@@ -167,37 +170,37 @@ def test_only_nodes_of_the_reservation_pool_have_slots(here: Place) -> None:
     flavor = grant(here, {"n1": 1})
     for name, error in (("n2", Busy), ("n9", NotFound)):
         with pytest.raises(error):
-            granting.grant(here.compute, Grant(POOL, "demo", 1, 1, 1, {"n1": 1, name: 1}), 2)
-    lending.place(here.compute, "n1", "maintenance", 3)
+            capacity.grant(here.compute, Grant(POOL, "demo", 1, 1, 1, {"n1": 1, name: 1}), 2)
+    pools.place(here.compute, "n1", "maintenance", 3)
     assert here.boot(flavor)[0].status == ERROR
-    lending.place(here.compute, "n1", "freepool", 4)
+    pools.place(here.compute, "n1", "freepool", 4)
     assert here.boot_one(flavor).node == "n1"
 
 
 def test_a_node_comes_back_to_the_reservation_pool_with_the_servers_in_its_slots_alone(here: Place) -> None:
     here.boot_one(grant(here, {"n1": 1}))
-    lending.place(here.compute, "n1", "failed", 2)
-    lending.place(here.compute, "n1", "freepool", 3)
-    lending.place(here.compute, "n1", "failed", 4)
+    pools.place(here.compute, "n1", "failed", 2)
+    pools.place(here.compute, "n1", "freepool", 3)
+    pools.place(here.compute, "n1", "failed", 4)
     grant(here, {"n2": 1}, 5)
     with pytest.raises(Busy):
-        lending.place(here.compute, "n1", "freepool", 6)
+        pools.place(here.compute, "n1", "freepool", 6)
 
 
 def test_a_node_with_servers_in_slots_is_not_lent(here: Place) -> None:
     server = here.boot_one(grant(here, {"n1": 1}))
     with pytest.raises(Busy):
-        lending.lend(here.compute, "r1", "demo", ["n1"], 2)
-    asking.ask(here.compute, server.id, "deleting")
+        pools.lend(here.compute, "r1", "demo", ["n1"], 2)
+    actions.ask(here.compute, server.id, "deleting")
     here.settle()
-    lending.lend(here.compute, "r1", "demo", ["n1"], 2)
+    pools.lend(here.compute, "r1", "demo", ["n1"], 2)
 
 
 def test_what_is_closed_takes_no_more_servers_until_it_is_granted_again(here: Place) -> None:
     flavor = grant(here, {"n1": 2})
     here.boot_one(flavor)
     for _ in range(2):
-        granting.close(here.compute, POOL, 2)
+        capacity.close(here.compute, POOL, 2)
     assert "is over or ending" in str(here.boot(flavor)[0].fault)
     grant(here, {"n1": 2}, 3)
     assert here.boot_one(flavor).node == "n1"
@@ -208,15 +211,15 @@ def test_it_is_revoked_when_no_server_uses_it(here: Place) -> None:
     served = [here.boot_one(flavor, hints={"group": GROUP}), here.boot(flavor)[0]]
     assert [server.status for server in served] == [ACTIVE, ERROR]
     with pytest.raises(Busy, match="2 servers"):
-        granting.revoke(here.compute, POOL, 2)
+        capacity.revoke(here.compute, POOL, 2)
     for server in served:
-        asking.ask(here.compute, server.id, "deleting")
+        actions.ask(here.compute, server.id, "deleting")
         here.settle()
     for _ in range(2):
-        granting.revoke(here.compute, POOL, 2)
+        capacity.revoke(here.compute, POOL, 2)
     assert flavors.find(here.compute, POOL, "demo") is None
     with pytest.raises(NotFound):
-        groups.get(here.compute, GROUP)
+        server_groups.get(here.compute, GROUP)
     assert here.count("compute_grant_slots") == 0
     assert here.boot(flavor)[0].status == ERROR
 
@@ -224,28 +227,28 @@ def test_it_is_revoked_when_no_server_uses_it(here: Place) -> None:
 def test_who_was_overtaken_is_refused(here: Place) -> None:
     grant(here, {"n1": 1}, 5)
     late: list[Callable[[], None]] = [
-        lambda: granting.grant(here.compute, Grant(POOL, "demo", 1, 512, 1, {"n1": 3}), 4),
-        lambda: granting.close(here.compute, POOL, 4),
-        lambda: granting.revoke(here.compute, POOL, 4),
+        lambda: capacity.grant(here.compute, Grant(POOL, "demo", 1, 512, 1, {"n1": 3}), 4),
+        lambda: capacity.close(here.compute, POOL, 4),
+        lambda: capacity.revoke(here.compute, POOL, 4),
     ]
     for verb in late:
         with pytest.raises(StaleToken):
             verb()
-    granting.revoke(here.compute, POOL, 6)
+    capacity.revoke(here.compute, POOL, 6)
     with pytest.raises(StaleToken):
         grant(here, {"n1": 1}, 5)
-    lending.place(here.compute, "n2", "freepool", 9)
+    pools.place(here.compute, "n2", "freepool", 9)
     with pytest.raises(StaleToken):
         grant(here, {"n2": 1}, 8, pool=str(uuid4()))
     grant(here, {"n1": 1}, 7)
 
 
 def test_what_never_was_granted_cannot_be_under_a_lower_token(here: Place) -> None:
-    granting.revoke(here.compute, POOL, 6)
-    for verb in (lambda: grant(here, {"n1": 1}, 5), lambda: granting.close(here.compute, POOL, 5)):
+    capacity.revoke(here.compute, POOL, 6)
+    for verb in (lambda: grant(here, {"n1": 1}, 5), lambda: capacity.close(here.compute, POOL, 5)):
         with pytest.raises(StaleToken):
             verb()
-    granting.close(here.compute, "neither", 1)
+    capacity.close(here.compute, "neither", 1)
 
 
 def test_its_group_is_kept_by_the_policy_and_goes_with_it(here: Place) -> None:
@@ -255,21 +258,21 @@ def test_its_group_is_kept_by_the_policy_and_goes_with_it(here: Place) -> None:
     assert sorted(str(here.boot_one(flavor, hints=hint).node) for _ in range(2)) == ["n1", "n2"]
     assert here.boot(flavor, hints=hint)[0].status == ERROR
     with pytest.raises(Conflict, match=POOL):
-        groups.delete(here.compute, GROUP, "demo")
+        server_groups.delete(here.compute, GROUP, "demo")
 
 
 def test_the_projects_limits_of_groups_are_not_those_of_a_reservations_group(here: Place) -> None:
     limits = {"server_groups": 1, "server_group_members": 2}
     with here.compute.engine.begin() as conn:
-        projects.lock_limits(conn, "demo")
-        projects.set_limits(conn, "demo", limits)
+        quotas.lock_limits(conn, "demo")
+        quotas.set_limits(conn, "demo", limits)
     flavor = grant(here, {"n1": 4}, group_id=GROUP, policy="affinity")
     made = here.boot(flavor, count=3, least=3, hints={"group": GROUP})
     assert [server.node for server in made] == ["n1"] * 3
     assert here.boot_one(flavor, hints={"group": GROUP}).node == "n1"
-    own = groups.create(here.compute, project_id="demo", user_id="u", name="own", policy="affinity")
+    own = server_groups.create(here.compute, project_id="demo", user_id="u", name="own", policy="affinity")
     with pytest.raises(QuotaExceeded):
-        groups.create(here.compute, project_id="demo", user_id="u", name="another", policy="affinity")
+        server_groups.create(here.compute, project_id="demo", user_id="u", name="another", policy="affinity")
     with pytest.raises(QuotaExceeded, match="too many servers in group"):
         here.boot(count=3, least=3, hints={"group": own.id})
 
@@ -279,10 +282,10 @@ def test_sizes_of_reservations_stay(here: Place) -> None:
     inside, outside = here.boot_one(flavor), here.boot_one()
     for server, wanted in ((inside, HALF), (outside, flavor)):
         with pytest.raises(BadRequest, match=f"reservation:{POOL}"):
-            resizing.resize(here.compute, server.id, wanted)
+            resize.resize(here.compute, server.id, wanted)
         assert here.look(server.id).task != RESIZE
     with pytest.raises(BadRequest):
-        boot.reserve(here.compute, request(flavor), str(uuid4()))
+        create.reserve(here.compute, request(flavor), str(uuid4()))
 
 
 def test_the_hint_names_the_same_reservation_as_the_flavor_or_none(here: Place) -> None:
@@ -308,16 +311,16 @@ def test_a_server_that_cannot_be_made_is_moved_within_the_slots(here: Place) -> 
 def test_a_shelved_server_comes_back_into_a_free_slot_alone(here: Place) -> None:
     flavor = grant(here, {"n1": 1})
     server = here.boot_one(flavor)
-    asking.shelve(here.compute, server.id)
+    actions.shelve(here.compute, server.id)
     here.settle()
     assert here.look(server.id).status == SHELVED_OFFLOADED
     other = here.boot_one(flavor)
     assert other.node == "n1"
     with pytest.raises(NoValidHost):
-        unshelving.unshelve(here.compute, server.id)
-    asking.ask(here.compute, other.id, "deleting")
+        unshelve.unshelve(here.compute, server.id)
+    actions.ask(here.compute, other.id, "deleting")
     here.settle()
-    unshelving.unshelve(here.compute, server.id)
+    unshelve.unshelve(here.compute, server.id)
     here.settle()
     assert here.look(server.id).node == "n1"
     assert here.boot(flavor)[0].status == ERROR
@@ -325,7 +328,7 @@ def test_a_shelved_server_comes_back_into_a_free_slot_alone(here: Place) -> None
 
 def test_granting_and_booting_are_few_statements_however_many_hosts(here: Place) -> None:
     for name in NODES:
-        lending.enrol(here.compute, name, 1)
+        pools.enrol(here.compute, name, 1)
     seen: list[str] = []
 
     @event.listens_for(here.compute.engine, "before_cursor_execute")
@@ -339,12 +342,12 @@ def test_granting_and_booting_are_few_statements_however_many_hosts(here: Place)
 
     def granted(slots: dict[str, int]) -> int:
         made = Grant(str(uuid4()), "demo", 1, 512, 1, slots)
-        return counted(lambda: granting.grant(here.compute, made, 1))
+        return counted(lambda: capacity.grant(here.compute, made, 1))
 
     assert granted({"n1": 1}) == granted(dict.fromkeys(NODES, 9)) <= 5
     ordinary = Grant(POOL, "demo", 1, 512, 1, dict.fromkeys(NODES, 9))
-    granting.grant(here.compute, ordinary, 1)
-    lending.withdraw(here.compute, "n4", 1)
+    capacity.grant(here.compute, ordinary, 1)
+    pools.withdraw(here.compute, "n4", 1)
     here.boot()
     more = counted(lambda: here.boot(ordinary.flavor, count=9)) - counted(lambda: here.boot(count=9))
     assert more == 2
@@ -356,14 +359,14 @@ def test_a_request_with_an_ordinary_flavor_knows_nothing_of_slots() -> None:
 
 def test_who_is_late_by_days_is_refused_as_well(here: Place) -> None:
     grant(here, {"n1": 1}, token=5)
-    granting.revoke(here.compute, POOL, 6)
-    lending_addresses.take_back(here.compute, POOL, 6)
+    capacity.revoke(here.compute, POOL, 6)
+    reserved_floating_ips.take_back(here.compute, POOL, 6)
     with here.compute.engine.begin() as conn:
         for table in ("compute_grants", "compute_address_loans"):
             conn.execute(text(f"UPDATE {table} SET updated_at = updated_at - interval '40 days'"))
-    granting.revoke(here.compute, "another", 7)
-    lending_addresses.take_back(here.compute, "another", 7)
+    capacity.revoke(here.compute, "another", 7)
+    reserved_floating_ips.take_back(here.compute, "another", 7)
     with pytest.raises(StaleToken):
         grant(here, {"n1": 1}, token=5)
     with pytest.raises(StaleToken):
-        lending_addresses.take_back(here.compute, POOL, 5)
+        reserved_floating_ips.take_back(here.compute, POOL, 5)

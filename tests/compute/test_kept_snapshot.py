@@ -8,14 +8,16 @@ from uuid import UUID
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from climate.compute import aggregates, asking, granting, lending, maintenance, services
 from climate.compute.errors import ComputeError
-from climate.compute.granting import Grant
-from climate.compute.host import OWNER
-from climate.compute.server import DELETE
+from climate.compute.models.node import OWNER
+from climate.compute.models.server import DELETE
+from climate.compute.nodes import aggregates, maintenance, services
+from climate.compute.reservations import capacity, pools
+from climate.compute.reservations.capacity import Grant
+from climate.compute.servers import actions
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute.place import HALF, SERVICE, TINY, Place, node, place
-from tests.compute.scheduler.test_roster import asked_anew, take, told
+from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
+from tests.compute.scheduler.test_snapshot_cache import asked_anew, take, told
 
 NAMES = ["n1", "n2", "n3"]
 Verb = Callable[[Place, str, int], object]
@@ -57,18 +59,18 @@ VERBS: dict[str, Verb] = {
     "boots": lambda here, name, number: here.boot(TINY, networks=()),
     "boots in a pool": lambda here, name, number: here.boot(HALF, networks=(), hints={"reservation": "r1"}),
     "finishes": lambda here, name, number: here.settle(),
-    "deletes": lambda here, name, number: asking.ask(here.compute, _oldest(here), DELETE),
-    "enrols": lambda here, name, number: lending.enrol(here.compute, name, 1),
-    "withdraws": lambda here, name, number: lending.withdraw(here.compute, name, 1),
-    "lends": lambda here, name, number: lending.lend(here.compute, "r1", "demo", [name], number),
-    "closes": lambda here, name, number: lending.close(here.compute, "r1", number),
-    "takes back": lambda here, name, number: lending.take_back(here.compute, "r1", [], number),
-    "recycles": lambda here, name, number: lending.take_back(here.compute, "r1", [], number, "recycling"),
-    "releases": lambda here, name, number: lending.take_back(here.compute, "r1", [], number, None),
-    "places": lambda here, name, number: lending.place(here.compute, name, PLACES[number % len(PLACES)], number),
-    "grants": lambda here, name, number: granting.grant(here.compute, granted(name, number), number),
+    "deletes": lambda here, name, number: actions.ask(here.compute, _oldest(here), DELETE),
+    "enrols": lambda here, name, number: pools.enrol(here.compute, name, 1),
+    "withdraws": lambda here, name, number: pools.withdraw(here.compute, name, 1),
+    "lends": lambda here, name, number: pools.lend(here.compute, "r1", "demo", [name], number),
+    "closes": lambda here, name, number: pools.close(here.compute, "r1", number),
+    "takes back": lambda here, name, number: pools.take_back(here.compute, "r1", [], number),
+    "recycles": lambda here, name, number: pools.take_back(here.compute, "r1", [], number, "recycling"),
+    "releases": lambda here, name, number: pools.take_back(here.compute, "r1", [], number, None),
+    "places": lambda here, name, number: pools.place(here.compute, name, PLACES[number % len(PLACES)], number),
+    "grants": lambda here, name, number: capacity.grant(here.compute, granted(name, number), number),
     "boots on a grant": lambda here, name, number: here.boot(granted(name, number).flavor, networks=()),
-    "revokes": lambda here, name, number: granting.revoke(here.compute, "g1", number),
+    "revokes": lambda here, name, number: capacity.revoke(here.compute, "g1", number),
     "reports": _reports,
     "disables": _disables,
     "maintains": lambda here, name, number: maintenance.maintain(here.compute, name, "disk" if number % 2 else None),

@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
-from climate.compute import lifecycle, live_migrating, reconcile, services
-from climate.compute.migration import COMPLETED, ERROR, Migration
-from climate.compute.nodes import NodesFile
-from climate.compute.server import ACTIVE, Server
-from climate.compute.store import migrations
+from climate.compute.migrations import live_requests
+from climate.compute.models.migration import COMPLETED, ERROR, Migration
+from climate.compute.models.server import ACTIVE, Server
+from climate.compute.nodes import services
+from climate.compute.nodes.nodes_file import NodesFile
+from climate.compute.servers import sync_states, task_worker
+from climate.compute.store.servers import migrations
 from climate.compute.virt import State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.qemu import QemuDriver
-from tests.compute.place import SERVICE, Place, place
+from tests.compute.cloud_factory import SERVICE, Place, place
 from tests.compute.virt import boot_sector
-from tests.compute.virt.subjects import cannot, until
+from tests.compute.virt.driver_cases import cannot, until
 
 OTHER = "compute-2"
 NODE = "- {{name: {}, driver: qemu, vcpus: 4, memory_mb: 4096, local_gb: 20}}\n"
@@ -34,7 +36,7 @@ class Site:
     def settle(self) -> None:
         while self.here.rings.rung:
             host, server_id = self.here.rings.rung.pop(0)
-            lifecycle.carry_out(self.services[host], server_id)
+            task_worker.carry_out(self.services[host], server_id)
 
     def booted(self) -> Server:
         image = self.here.image(boot_sector.image())
@@ -46,7 +48,7 @@ class Site:
         return server
 
     def moved(self, server: Server, host: str) -> Server:
-        live_migrating.live_migrate(self.here.compute, server.id, host)
+        live_requests.live_migrate(self.here.compute, server.id, host)
         self.settle()
         return self.here.look(server.id)
 
@@ -109,7 +111,7 @@ def test_a_machine_goes_on_wherever_it_is_moved(site: Site) -> None:
         assert site.states(server) == {service: State.RUNNING}
         site.goes_on(server)
         for compute in site.services.values():
-            reconcile.put_right(compute)
+            sync_states.put_right(compute)
         assert site.states(server) == {service: State.RUNNING}
         assert site.here.look(server.id).status == ACTIVE
         assert site.here.drift() == []
@@ -118,14 +120,14 @@ def test_a_machine_goes_on_wherever_it_is_moved(site: Site) -> None:
 def test_a_disk_that_must_be_copied_is_copied(site: Site) -> None:
     server = site.booted()
     there = "m1" if server.node != "m1" else "n1"
-    live_migrating.live_migrate(site.here.compute, server.id, there, block=False)
+    live_requests.live_migrate(site.here.compute, server.id, there, block=False)
     site.settle()
     found = site.migration(server)
     assert (found.status, "not shared" in (found.error or "")) == (ERROR, True)
     assert site.here.look(server.id).node == server.node
     assert len(site.states(server)) == 1
     site.goes_on(server)
-    live_migrating.live_migrate(site.here.compute, server.id, there, block=True)
+    live_requests.live_migrate(site.here.compute, server.id, there, block=True)
     site.settle()
     found = site.migration(server)
     assert found.status == COMPLETED

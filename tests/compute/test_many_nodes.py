@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from climate.compute import images, lending, services
 from climate.compute.errors import BadRequest, VirtError
-from climate.compute.host import NodeSpec
-from climate.compute.image import Image
-from climate.compute.server import ACTIVE
+from climate.compute.images import images
+from climate.compute.models.image import Image
+from climate.compute.models.node import NodeSpec
+from climate.compute.models.server import ACTIVE
+from climate.compute.nodes import services
+from climate.compute.reservations import pools
 from climate.compute.virt import Guest
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute.place import HALF, SERVICE, Place, node, place
+from tests.compute.cloud_factory import HALF, SERVICE, Place, node, place
 
 FAKE = {"vcpus": 1, "memory_mb": 8192, "local_gb": 1028}
 
@@ -53,11 +55,11 @@ def test_another_node_of_the_same_service_may_still_be_tried(scratch: str, tmp_p
 
 
 def test_nodes_that_cannot_work_are_warned_of_and_the_others_are_there(here: Place) -> None:
-    """VD-7; that a service of nothing else refuses to start where none can: tests/cli/test_processes.py."""
+    """VD-7; that a service of nothing else refuses to start where none can: tests/cli/operations/test_processes.py."""
 
     def seen(*specs: NodeSpec) -> list[str]:
         services.refresh(replace(here.compute, driver=cluster(*specs)))
-        return [found.name for found in lending.nodes(here.compute)]
+        return [found.name for found in pools.nodes(here.compute)]
 
     with capture_logs() as said:
         assert seen(node("A"), node("B", driver="vcenter")) == ["A"]

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from climate.compute import asking, lending, lifecycle
 from climate.compute.errors import Busy, Conflict, StaleToken
-from climate.compute.server import ERROR
-from climate.compute.store import lease_pools
-from tests.compute.place import Place
+from climate.compute.models.server import ERROR
+from climate.compute.reservations import pools as lending
+from climate.compute.servers import actions, task_worker
+from climate.compute.store.reservations import lease_pools
+from tests.compute.cloud_factory import Place
 from tests.compute.test_goes_while_asked import waits
 
 NODES = ["n1", "n2", "n3", "n4"]
@@ -58,7 +59,7 @@ def test_a_pool_is_taken_back_when_it_is_empty(here: Place) -> None:
     server = here.boot_one(hints={"reservation": "r1"})
     with pytest.raises(Busy, match="1 server"):
         lending.take_back(here.compute, "r1", [], 2)
-    asking.ask(here.compute, server.id, "deleting")
+    actions.ask(here.compute, server.id, "deleting")
     here.settle()
     lending.take_back(here.compute, "r1", [], 2)
     assert lending.pools(here.compute) == {"freepool": {"n1", "n2"}}
@@ -119,8 +120,8 @@ def test_booting_and_moving_between_pools_never_mix(here: Place) -> None:
         for _ in range(rounds):
             server = here.boot(networks=(), project_id=f"p{number}")[0]
             if server.status != ERROR:
-                asking.ask(here.compute, server.id, "deleting")
-                lifecycle.carry_out(here.compute, server.id)
+                actions.ask(here.compute, server.id, "deleting")
+                task_worker.carry_out(here.compute, server.id)
 
     def moves() -> list[str]:
         strangers: list[str] = []

@@ -7,15 +7,17 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from climate.compute import asking, boot, drivers, nodes, reconcile
+from climate.compute import drivers
 from climate.compute.errors import VirtError
-from climate.compute.server import ACTIVE, DELETE, ERROR, RESERVED, SHUTOFF, STOP, SUSPEND, SUSPENDED, WAKE
+from climate.compute.models.server import ACTIVE, DELETE, ERROR, RESERVED, SHUTOFF, STOP, SUSPEND, SUSPENDED, WAKE
+from climate.compute.nodes import nodes_file
+from climate.compute.servers import actions, create, sync_states
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu import QemuDriver
-from climate.embedded import guard
-from tests.compute.place import Place, node, place, request
+from climate.embedded import reaper
+from tests.compute.cloud_factory import Place, node, place, request
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def driver(tmp_path: Path) -> Iterator[ProcessDriver]:
 
 def end_all(driver: ProcessDriver) -> int:
     """As whoever has started everything does it, by what the driver has left on disk; how many processes that were."""
-    numbers = guard.end_servers(driver.folder.parent)
+    numbers = reaper.end_servers(driver.folder.parent)
     for number in numbers:
         psutil.Process(number).wait(10)
     return len(numbers)
@@ -46,53 +48,53 @@ def test_all_guests_can_be_ended_without_the_database(driver: ProcessDriver) -> 
 def test_whoever_has_started_everything_knows_where_all_drivers_keep_their_guests(tmp_path: Path) -> None:
     members = drivers(tmp_path).members
     folders = {one.folder for one in members.values() if isinstance(one, (ProcessDriver, QemuDriver))}
-    assert folders == {tmp_path / name for name in guard.SERVERS}
+    assert folders == {tmp_path / name for name in reaper.SERVERS}
     # The servers of a cluster are those of its members' drivers.
     assert set(members) == {"memory", "process", "container", "qemu", "cluster"}
 
 
 @pytest.mark.parametrize("content", ["- {vcpus: 1}", "just text", "[", "- {name: a, vcpus: x}", "- {name: a}"])
 def test_a_damaged_file_of_nodes_is_told(tmp_path: Path, content: str) -> None:
-    (tmp_path / nodes.FILE).write_text(content)
+    (tmp_path / nodes_file.FILE).write_text(content)
     with pytest.raises(VirtError):
-        nodes.read(tmp_path)
+        nodes_file.read(tmp_path)
 
 
 @pytest.fixture
 def real(scratch: str, tmp_path: Path, driver: ProcessDriver) -> Iterator[Place]:
     """A cloud of one node whose servers are processes."""
-    nodes.write(tmp_path, [node("n1", driver="process")])
-    cluster = ClusterDriver(lambda: nodes.read(tmp_path), {"process": driver})
+    nodes_file.write(tmp_path, [node("n1", driver="process")])
+    cluster = ClusterDriver(lambda: nodes_file.read(tmp_path), {"process": driver})
     with place(scratch, tmp_path, [], cluster) as found:
         yield found
 
 
 def test_from_reserved_to_gone(real: Place, driver: ProcessDriver) -> None:
-    server_id = boot.reserve(real.compute, request(), str(uuid4())).id
+    server_id = create.reserve(real.compute, request(), str(uuid4())).id
     real.settle()
     assert driver.states() == {server_id: State.PREPARED}
-    asking.ask(real.compute, server_id, WAKE)
+    actions.ask(real.compute, server_id, WAKE)
     real.settle()
     assert (real.look(server_id).status, driver.states()) == (ACTIVE, {server_id: State.RUNNING})
-    asking.ask(real.compute, server_id, SUSPEND)
+    actions.ask(real.compute, server_id, SUSPEND)
     real.settle()
     assert (real.look(server_id).status, driver.states()) == (SUSPENDED, {server_id: State.PAUSED})
-    asking.ask(real.compute, server_id, DELETE)
+    actions.ask(real.compute, server_id, DELETE)
     real.settle()
     assert driver.states() == {}
 
 
 def test_what_died_by_itself_is_noticed(real: Place, driver: ProcessDriver) -> None:
     running = real.boot_one()
-    sleeping = boot.reserve(real.compute, request(), str(uuid4()))
+    sleeping = create.reserve(real.compute, request(), str(uuid4()))
     stopped = real.boot_one()
-    asking.ask(real.compute, stopped.id, STOP)
+    actions.ask(real.compute, stopped.id, STOP)
     real.settle()
-    reconcile.put_right(real.compute)
+    sync_states.put_right(real.compute)
     assert real.rings.rung == []
     assert real.look(running.id).status == ACTIVE
     end_all(driver)
-    reconcile.put_right(real.compute)
+    sync_states.put_right(real.compute)
     assert real.look(running.id).status == SHUTOFF
     assert (real.look(sleeping.id).status, real.look(sleeping.id).task) == (RESERVED, None)
     assert driver.states()[sleeping.id] is State.PREPARED
@@ -100,10 +102,10 @@ def test_what_died_by_itself_is_noticed(real: Place, driver: ProcessDriver) -> N
 
 
 def test_a_reserved_server_that_lost_its_disk_is_woken_all_the_same(real: Place, driver: ProcessDriver) -> None:
-    server = boot.reserve(real.compute, request(), str(uuid4()))
+    server = create.reserve(real.compute, request(), str(uuid4()))
     real.settle()
     driver.delete(server.id)
-    asking.ask(real.compute, server.id, WAKE)
+    actions.ask(real.compute, server.id, WAKE)
     real.settle()
     assert real.look(server.id).status == ACTIVE
     assert driver.states() == {server.id: State.RUNNING}
@@ -124,6 +126,6 @@ def test_what_belongs_to_no_server_is_cleared_away(real: Place, driver: ProcessD
     driver.prepare(stray)
     (driver.folder / "not-a-server").mkdir()
     kept = real.boot_one()
-    reconcile.put_right(real.compute)
+    sync_states.put_right(real.compute)
     assert driver.states().keys() == {kept.id}
     assert (driver.folder / "not-a-server").is_dir()

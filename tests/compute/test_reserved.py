@@ -7,23 +7,25 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import asking, boot, images, leftovers, nodes, reconcile, services
 from climate.compute.errors import BadRequest, NoValidHost
-from climate.compute.host import NodeSpec
-from climate.compute.nodes import NodesFile
-from climate.compute.server import ACTIVE, DELETE, ERROR, RESERVED, WAKE, Server
-from climate.compute.store import images as store
+from climate.compute.images import images, orphan_files
+from climate.compute.models.node import NodeSpec
+from climate.compute.models.server import ACTIVE, DELETE, ERROR, RESERVED, WAKE, Server
+from climate.compute.nodes import nodes_file, services
+from climate.compute.nodes.nodes_file import NodesFile
+from climate.compute.servers import actions, create, sync_states
+from climate.compute.store.projects import images as store
 from climate.compute.virt import State, archive
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
-from tests.compute.place import HALF, TINY, Place, node, place, request
-from tests.compute.wired import Died, Wired, wired_place
+from tests.compute.cloud_factory import HALF, TINY, Place, node, place, request
+from tests.compute.recorded_networks import Died, Wired, wired_place
 
 
 @pytest.fixture
 def real(scratch: str, tmp_path: Path) -> Iterator[Place]:
     """Two nodes whose servers are processes; n1 is the better one."""
-    nodes.write(tmp_path, both())
+    nodes_file.write(tmp_path, both())
     driver = ClusterDriver(NodesFile(tmp_path).nodes, {"process": ProcessDriver(tmp_path / "servers")})
     with place(scratch, tmp_path, [], driver) as found:
         yield found
@@ -50,7 +52,7 @@ def image(here: Place) -> str:
 
 
 def reserve(here: Place, **wanted: object) -> Server:
-    return boot.reserve(here.compute, request(**wanted), str(uuid4()))  # type: ignore[arg-type]
+    return create.reserve(here.compute, request(**wanted), str(uuid4()))  # type: ignore[arg-type]
 
 
 def reserved(wired: Wired) -> Server:
@@ -61,7 +63,7 @@ def reserved(wired: Wired) -> Server:
 
 
 def wake(here: Place, server: Server) -> Server:
-    asking.ask(here.compute, server.id, WAKE)
+    actions.ask(here.compute, server.id, WAKE)
     here.settle()
     return here.look(server.id)
 
@@ -76,7 +78,7 @@ def is_kept(here: Place, image_id: str) -> bool:
 
 def swept_a_day_later(here: Place, image_id: str) -> None:
     os.utime(images.place(here.compute, image_id), (0, 0))
-    leftovers.sweep(here.compute)
+    orphan_files.sweep(here.compute)
 
 
 def test_an_image_deleted_before_the_preparation_is_there_for_it(real: Place) -> None:
@@ -97,7 +99,7 @@ def test_a_server_whose_image_was_deleted_is_woken_on_another_node(real: Place) 
     server = reserve(real, image_id=made)
     real.settle()
     real.drop_image(made)
-    nodes.write(real.compute.home, both()[1:])
+    nodes_file.write(real.compute.home, both()[1:])
     services.refresh(real.compute)
     awake = wake(real, server)
     assert (server.node, awake.status, awake.node, note(real, server)) == ("n1", ACTIVE, "n2", "from the image")
@@ -111,7 +113,7 @@ def test_the_content_of_a_deleted_image_goes_with_the_last_that_needs_it(real: P
     real.settle()
     real.drop_image(made)
     for server, kept in ((first, True), (second, False)):
-        asking.ask(real.compute, server.id, WAKE if wakes else DELETE)
+        actions.ask(real.compute, server.id, WAKE if wakes else DELETE)
         real.settle()
         swept_a_day_later(real, made)
         assert is_kept(real, made) is kept
@@ -166,9 +168,9 @@ def test_the_room_of_a_reserved_server_is_taken_though_it_uses_no_memory(real: P
                 reserve(real, flavor=refused, zone="nova")
         services.refresh(real.compute)
         services.audit(real.compute)
-        reconcile.put_right(real.compute)
+        sync_states.put_right(real.compute)
     gone, awake = (one for one in made if one.node == "n1")
-    asking.ask(real.compute, gone.id, DELETE)
+    actions.ask(real.compute, gone.id, DELETE)
     real.settle()
     assert (real.used("n1")[1], real.driver.states().keys()) == (4096, {one.id for one in made} - {gone.id})
     assert wake(real, awake).status == ACTIVE
@@ -181,7 +183,7 @@ def test_a_service_that_is_started_again_finds_reserved_servers_as_they_were(rea
     before = real.look(server.id)
     disk = (real.compute.home / "servers" / server.id / "disk").stat()
     services.refresh(real.compute)
-    reconcile.put_right(real.compute)
+    sync_states.put_right(real.compute)
     assert (real.look(server.id), real.rings.rung) == (before, [])
     assert (real.compute.home / "servers" / server.id / "disk").stat() == disk
 
@@ -189,7 +191,7 @@ def test_a_service_that_is_started_again_finds_reserved_servers_as_they_were(rea
 def test_a_reserved_server_is_deleted_with_all_that_it_has(real: Place) -> None:
     server = reserve(real)
     real.settle()
-    asking.ask(real.compute, server.id, DELETE)
+    actions.ask(real.compute, server.id, DELETE)
     real.settle()
     assert (real.count("compute_servers"), real.driver.states(), real.used("n1")) == (0, {}, (0, 0, 0))
     assert real.count("compute_addresses", "server_id IS NOT NULL") == 0
@@ -201,7 +203,7 @@ def test_a_host_that_was_started_again_has_the_interfaces_of_reserved_servers_an
     wired.here.driver.told = True
     for host in ("c1", "c2"):
         wired.net(host).plugs.clear()
-    reconcile.put_right(wired.compute)
+    sync_states.put_right(wired.compute)
     wired.settle()
     after = wired.here.look(server.id)
     assert (after.status, after.task, after.addresses) == (RESERVED, None, server.addresses)
@@ -213,7 +215,7 @@ def test_a_host_that_was_started_again_has_the_interfaces_of_reserved_servers_an
 def test_a_worker_that_is_killed_while_it_wakes_a_server_is_followed_by_another(wired: Wired, step: int) -> None:
     server = reserved(wired)
     wired.steps.asked.clear()
-    asking.ask(wired.compute, server.id, WAKE)
+    actions.ask(wired.compute, server.id, WAKE)
     wired.steps.dies = step
     try:
         wired.settle()
@@ -231,6 +233,6 @@ def test_a_reserved_server_that_is_deleted_while_it_is_prepared_leaves_nothing(w
     try:
         wired.settle()
     except Died:
-        asking.ask(wired.compute, server.id, DELETE)
+        actions.ask(wired.compute, server.id, DELETE)
         wired.restarted(server.id)
         assert (wired.here.count("compute_servers"), wired.plugs(), wired.here.driver.guests) == (0, [], {})

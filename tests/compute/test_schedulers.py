@@ -10,14 +10,16 @@ import pytest
 from sqlalchemy import text
 
 from climate.cloud.bundled import BundledCloud
-from climate.compute import boot, decisions, groups, lending, resizing, unshelving
-from climate.compute.asking import shelve
 from climate.compute.errors import BadRequest, NoValidHost
-from climate.compute.server import ACTIVE, ERROR
+from climate.compute.models.server import ACTIVE, ERROR
+from climate.compute.placement import decisions, server_groups
+from climate.compute.reservations import pools
+from climate.compute.servers import create, resize, unshelve
+from climate.compute.servers.actions import shelve
 from climate.compute.zones.selection import room
-from climate.scheduling import BUNDLED, chosen
+from climate.scheduler_settings import BUNDLED, chosen
 from climate.settings import Settings
-from tests.compute.place import HALF, HUGE, SERVICE, Place, request
+from tests.compute.cloud_factory import HALF, HUGE, SERVICE, Place, request
 
 OTHERS = sorted({*BUNDLED} - {"filter", "multi"})
 NODES = ["n1", "n2", "n3", "n4"]
@@ -46,8 +48,8 @@ def test_each_scheduler_places_and_tells_how(here: Place, name: str) -> None:
 def test_under_each_scheduler_a_lent_node_is_for_its_project_alone(here: Place, name: str) -> None:
     cloud = under(here, name)
     for node in NODES:
-        lending.enrol(cloud.compute, node, 1)
-    lending.lend(cloud.compute, "r1", "demo", ["n2"], 1)
+        pools.enrol(cloud.compute, node, 1)
+    pools.lend(cloud.compute, "r1", "demo", ["n2"], 1)
     for asked in ({}, {"zone": "nova::n2", "admin": True}, {"zone": f"nova:{SERVICE}", "admin": True}):
         refused = cloud.boot(**asked)[0]
         assert (refused.status, refused.node) == (ERROR, None)
@@ -104,7 +106,7 @@ def test_simple_stops_at_its_most_cores(here: Place) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_group_whose_policy_nobody_would_keep_is_refused(here: Place, name: str) -> None:
-    made = groups.create(here.compute, project_id="demo", user_id="dora", name="g", policy="anti-affinity")
+    made = server_groups.create(here.compute, project_id="demo", user_id="dora", name="g", policy="anti-affinity")
     with pytest.raises(BadRequest, match="anti-affinity"):
         under(here, name).boot(hints={"group": made.id})
     assert here.count("compute_servers") == 0
@@ -142,15 +144,15 @@ def test_multi_has_a_scheduler_for_each_kind_of_request(here: Place) -> None:
     cloud = under(here, "multi", multi_schedulers=kinds, least_cost_functions="compute_fill_first_cost_fn=1")
     server = cloud.boot_one(networks=())
     assert rule_names(cloud, server.id)[1] == {"compute_fill_first_cost_fn"}
-    held = boot.reserve(cloud.compute, request(networks=()), str(uuid4()))
+    held = create.reserve(cloud.compute, request(networks=()), str(uuid4()))
     assert "SimpleCoresFilter" in rule_names(cloud, held.id)[0]
     shelve(cloud.compute, server.id)
     cloud.settle()
-    unshelving.unshelve(cloud.compute, server.id)
+    unshelve.unshelve(cloud.compute, server.id)
     assert rule_names(cloud, server.id)[1] == {"noop_cost_fn"}
     cloud.settle()
     with pytest.raises(NoValidHost, match="filter 'RamFilter'"):
-        resizing.resize(cloud.compute, server.id, HUGE)
+        resize.resize(cloud.compute, server.id, HUGE)
 
 
 def test_multi_tries_a_server_again_by_the_scheduler_of_its_kind(here: Place) -> None:
@@ -162,12 +164,12 @@ def test_multi_tries_a_server_again_by_the_scheduler_of_its_kind(here: Place) ->
 
 
 def test_multi_keeps_the_groups_that_the_scheduler_of_a_kind_keeps(here: Place) -> None:
-    made = groups.create(here.compute, project_id="demo", user_id="dora", name="g", policy="anti-affinity")
+    made = server_groups.create(here.compute, project_id="demo", user_id="dora", name="g", policy="anti-affinity")
     cloud = under(here, "multi", multi_schedulers="reserve=simple")
     asked = request(networks=(), hints={"group": made.id})
-    assert len({server.node for server in boot.boot(cloud.compute, replace(asked, count=3, least=3))}) == 3
+    assert len({server.node for server in create.boot(cloud.compute, replace(asked, count=3, least=3))}) == 3
     with pytest.raises(BadRequest, match="anti-affinity"):
-        boot.reserve(cloud.compute, asked, str(uuid4()))
+        create.reserve(cloud.compute, asked, str(uuid4()))
 
 
 def test_a_server_without_a_zone_goes_to_the_one_of_the_settings(here: Place) -> None:
@@ -180,14 +182,14 @@ def test_a_server_without_a_zone_goes_to_the_one_of_the_settings(here: Place) ->
     assert cloud.boot_one(networks=(), zone=":n1", admin=True).node == "n1"
     shelve(cloud.compute, first.id)
     cloud.settle()
-    unshelving.unshelve(cloud.compute, first.id)
+    unshelve.unshelve(cloud.compute, first.id)
     assert cloud.look(first.id).node == "n3"
     assert room(cloud.compute, request(HALF, count=9)) == 2, "estimates are of that zone too"
 
 
 def test_a_reservation_is_in_no_default_zone(here: Place) -> None:
-    lending.enrol(here.compute, "n2", 1)
-    lending.lend(here.compute, "r1", "demo", ["n2"], 1)
+    pools.enrol(here.compute, "n2", 1)
+    pools.lend(here.compute, "r1", "demo", ["n2"], 1)
     cloud = under(here, "filter", default_schedule_zone="west")
     assert cloud.boot_one(hints={"reservation": "r1"}).node == "n2"
     with pytest.raises(BadRequest, match="availability zone is not available"):

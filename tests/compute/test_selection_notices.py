@@ -11,11 +11,11 @@ from climate.compute.scheduler.selection import END, START, silent
 from climate.compute.zones.selection import room
 from climate.scheduler_notices import teller
 from climate.settings import Settings
-from climate.store import notices
-from climate.store.notices import Listing
-from climate.store.tables import metadata
+from climate.store import notifications
+from climate.store.notifications import Listing
+from climate.store.tables.leases import metadata
 from tests import databases
-from tests.compute.place import HUGE, TINY, Place, request
+from tests.compute.cloud_factory import HUGE, TINY, Place, request
 
 
 def heard(here: Place) -> tuple[Place, list[tuple[str, Mapping[str, Any]]]]:
@@ -58,7 +58,7 @@ def test_notices_stay_though_the_request_leaves_nothing(here: Place) -> None:
     cloud.boot(networks=())
     cloud.boot(HUGE, networks=())
     with apart.connect() as conn:
-        found = [kept.notice for kept in notices.listed(conn, Listing())]
+        found = [kept.notice for kept in notifications.listed(conn, Listing())]
     apart.dispose()
     assert [notice.kind for notice in found] == [START, END, START, END]
     assert {notice.project_id for notice in found} == {None}, "for administrators alone"

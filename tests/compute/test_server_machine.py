@@ -11,23 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.compute import (
-    Compute,
-    asking,
-    evacuating,
-    lifecycle,
-    migrating,
-    rebuilding,
-    reconcile,
-    resizing,
-    services,
-    unshelving,
-    upkeep,
-)
+from climate.compute import Compute
 from climate.compute.errors import ComputeError, VirtError
-from climate.compute.host import NodeSpec
-from climate.compute.rebuilding import Rebuilt
-from climate.compute.server import (
+from climate.compute.migrations import cold_migration, evacuation
+from climate.compute.models.node import NodeSpec
+from climate.compute.models.server import (
     ACTIVE,
     DELETE,
     ERROR,
@@ -47,10 +35,13 @@ from climate.compute.server import (
     VERIFY_RESIZE,
     Server,
 )
-from climate.compute.services import IMAGE_ID
+from climate.compute.nodes import services
+from climate.compute.nodes.services import IMAGE_ID
+from climate.compute.servers import actions, metadata, rebuild, resize, sync_states, task_worker, unshelve
+from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute.place import HALF, SERVICE, TINY, Place, node, place
+from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 
 OTHER = "compute-2"
 
@@ -59,17 +50,17 @@ SMALL = replace(TINY, id="s", name="small", ram_mb=256, disk_gb=30)
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 
 ASKED: dict[str, Callable[[Compute, str], object]] = {
-    **{task: partial(lambda wish, compute, server_id: asking.ask(compute, server_id, wish), task) for task in WISHES},
-    "shelve": asking.shelve,
-    "unshelve": unshelving.unshelve,
-    "grow": lambda compute, server_id: resizing.resize(compute, server_id, HALF),
-    "shrink": lambda compute, server_id: resizing.resize(compute, server_id, SMALL),
-    "confirm": resizing.confirm,
-    "migrate": migrating.migrate,
-    "evacuate": evacuating.evacuate,
-    "image": lambda compute, server_id: asking.snapshot(compute, server_id, "copy"),
-    "rebuild": lambda compute, server_id: rebuilding.rebuild(compute, server_id, Rebuilt(IMAGE_ID)),
-    "reset": lambda compute, server_id: upkeep.reset(compute, server_id, ERROR, by=BY),
+    **{task: partial(lambda wish, compute, server_id: actions.ask(compute, server_id, wish), task) for task in WISHES},
+    "shelve": actions.shelve,
+    "unshelve": unshelve.unshelve,
+    "grow": lambda compute, server_id: resize.resize(compute, server_id, HALF),
+    "shrink": lambda compute, server_id: resize.resize(compute, server_id, SMALL),
+    "confirm": resize.confirm,
+    "migrate": cold_migration.migrate,
+    "evacuate": evacuation.evacuate,
+    "image": lambda compute, server_id: actions.snapshot(compute, server_id, "copy"),
+    "rebuild": lambda compute, server_id: rebuild.rebuild(compute, server_id, Rebuilt(IMAGE_ID)),
+    "reset": lambda compute, server_id: metadata.reset(compute, server_id, ERROR, by=BY),
 }
 """What may be asked of a server."""
 
@@ -196,7 +187,7 @@ class Life:
     def tend(self) -> None:
         """Each service looks after what it has."""
         for site in self.sites.values():
-            reconcile.put_right(site.compute)
+            sync_states.put_right(site.compute)
 
     def work(self, ends: Ends, dead: str | None = None) -> None:
         """Workers do what was rung for; some die at it, and what they had claimed is free after a while."""
@@ -205,7 +196,7 @@ class Life:
             host, server_id = self.here.rings.rung.pop(0)
             with contextlib.suppress(Dies):
                 if host in self.sites and host != dead:
-                    lifecycle.carry_out(self.sites[host].compute, server_id)
+                    task_worker.carry_out(self.sites[host].compute, server_id)
         self.ends_of_drivers.clear()
         with self.here.compute.engine.begin() as conn:
             conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
@@ -213,9 +204,9 @@ class Life:
     def finish(self) -> None:
         """In the end everything that was asked is done, and every guest is what its server is."""
         self.work([])
-        while found := lifecycle.unfinished(self.here.compute, wait=0, again=0):
+        while found := task_worker.unfinished(self.here.compute, wait=0, again=0):
             for host, server_id in found:
-                lifecycle.carry_out(self.sites[host].compute, server_id)
+                task_worker.carry_out(self.sites[host].compute, server_id)
         self.tend()
         rows = {server.id: server for server in map(self._look, self.ids) if server is not None}
         for server in rows.values():

@@ -3,15 +3,15 @@
 import pytest
 from sqlalchemy import text
 
-from climate.compute import asking, lifecycle, unshelving
 from climate.compute.errors import BadRequest, Busy, Conflict, NoValidHost, VirtError
-from climate.compute.server import ACTIVE, DELETE, SHELVE, SHELVED_OFFLOADED, SHUTOFF, STOP, Server
+from climate.compute.models.server import ACTIVE, DELETE, SHELVE, SHELVED_OFFLOADED, SHUTOFF, STOP, Server
+from climate.compute.servers import actions, task_worker, unshelve
 from climate.compute.virt import Guest
-from tests.compute.place import HALF, Place
+from tests.compute.cloud_factory import HALF, Place
 
 
 def shelved(here: Place, server: Server) -> Server:
-    asking.shelve(here.compute, server.id)
+    actions.shelve(here.compute, server.id)
     here.settle()
     return here.look(server.id)
 
@@ -43,7 +43,7 @@ def test_unshelving_makes_it_from_its_image_which_is_gone_then(here: Place) -> N
     assert image.read_text(encoding="utf-8") == "s\n"
     made: list[Guest] = []
     run, here.driver.run = here.driver.run, lambda guest: (made.append(guest), run(guest))
-    unshelving.unshelve(here.compute, before.id)
+    unshelve.unshelve(here.compute, before.id)
     assert here.look(before.id).task == "unshelving"
     here.settle()
     after = here.look(before.id)
@@ -58,7 +58,7 @@ def test_unshelving_makes_it_from_its_image_which_is_gone_then(here: Place) -> N
 def test_it_comes_back_in_no_zone_that_is_not_there(here: Place) -> None:
     server = shelved(here, here.boot_one())
     with pytest.raises(BadRequest, match="availability zone is not available"):
-        unshelving.unshelve(here.compute, server.id, "nowhere")
+        unshelve.unshelve(here.compute, server.id, "nowhere")
     assert here.look(server.id) == server
 
 
@@ -66,7 +66,7 @@ def test_without_room_it_stays_shelved(here: Place) -> None:
     server = shelved(here, here.boot_one(HALF))
     here.boot(HALF, count=12, least=12)
     with pytest.raises(NoValidHost):
-        unshelving.unshelve(here.compute, server.id)
+        unshelve.unshelve(here.compute, server.id)
     assert here.look(server.id) == server
 
 
@@ -75,10 +75,10 @@ def test_a_server_whose_image_is_gone_is_not_made_of_nothing(here: Place) -> Non
     image = here.compute.images / str(server.shelved_image)
     image.rename(image.with_name("elsewhere"))
     with pytest.raises(Conflict, match="shelved in is gone"):
-        unshelving.unshelve(here.compute, server.id)
+        unshelve.unshelve(here.compute, server.id)
     assert here.look(server.id) == server
     image.with_name("elsewhere").rename(image)
-    unshelving.unshelve(here.compute, server.id)
+    unshelve.unshelve(here.compute, server.id)
     here.settle()
     assert here.look(server.id).status == ACTIVE
 
@@ -92,14 +92,14 @@ def test_the_image_outlives_a_worker_that_dies_with_the_guest_gone(here: Place) 
         raise KeyboardInterrupt
 
     here.driver.delete = dies
-    asking.shelve(here.compute, server.id)
+    actions.shelve(here.compute, server.id)
     with pytest.raises(KeyboardInterrupt):
         here.settle()
     here.driver.delete = delete
     image = here.compute.images / str(here.look(server.id).task_image)
     image.write_text("as it was\n", encoding="utf-8")
     free_claims(here)
-    lifecycle.carry_out(here.compute, server.id)
+    task_worker.carry_out(here.compute, server.id)
     assert here.look(server.id).status == SHELVED_OFFLOADED
     assert image.read_text(encoding="utf-8") == "as it was\n"
 
@@ -121,21 +121,21 @@ def test_what_cannot_be_imaged_is_shut_off_and_says_why(here: Place) -> None:
 def test_what_cannot_be_made_again_stays_shelved_and_holds_no_room(here: Place) -> None:
     server = shelved(here, here.boot_one())
     here.driver.broken.update({"n1", "n2", "n3", "n4"})
-    unshelving.unshelve(here.compute, server.id)
+    unshelve.unshelve(here.compute, server.id)
     here.settle()
     after = here.look(server.id)
     assert (after.status, after.node_id, after.shelved_image) == (SHELVED_OFFLOADED, None, server.shelved_image)
     assert after.fault is not None
     assert here.count("compute_nodes", "used_servers > 0") == 0
     here.driver.broken.clear()
-    unshelving.unshelve(here.compute, server.id)
+    unshelve.unshelve(here.compute, server.id)
     here.settle()
     assert (here.look(server.id).status, here.look(server.id).fault) == (ACTIVE, None)
 
 
 def test_deleting_a_shelved_server_leaves_nothing(here: Place) -> None:
     server = shelved(here, here.boot_one())
-    asking.ask(here.compute, server.id, DELETE)
+    actions.ask(here.compute, server.id, DELETE)
     assert (here.count("compute_servers"), here.count("compute_images")) == (0, 0)
     assert list(here.compute.images.iterdir()) == []
     assert here.count("compute_addresses", "server_id IS NOT NULL") == 0
@@ -143,12 +143,12 @@ def test_deleting_a_shelved_server_leaves_nothing(here: Place) -> None:
 
 def test_deleting_overtakes_shelving(here: Place) -> None:
     server = here.boot_one()
-    asking.shelve(here.compute, server.id)
+    actions.shelve(here.compute, server.id)
     snapshot = here.driver.snapshot
 
     def overtaken(guest: Guest, target: object) -> None:
         snapshot(guest, target)
-        asking.ask(here.compute, server.id, DELETE)
+        actions.ask(here.compute, server.id, DELETE)
 
     here.driver.snapshot = overtaken
     here.settle()
@@ -160,17 +160,17 @@ def test_deleting_overtakes_shelving(here: Place) -> None:
 def test_only_a_shelved_server_is_unshelved_and_only_once(here: Place) -> None:
     server = here.boot_one()
     with pytest.raises(Conflict, match="active"):
-        unshelving.unshelve(here.compute, server.id)
-    asking.shelve(here.compute, server.id)
+        unshelve.unshelve(here.compute, server.id)
+    actions.shelve(here.compute, server.id)
     with pytest.raises(Busy):
-        asking.shelve(here.compute, server.id)
+        actions.shelve(here.compute, server.id)
     assert here.look(server.id).task == SHELVE
     here.settle()
-    unshelving.unshelve(here.compute, server.id)
+    unshelve.unshelve(here.compute, server.id)
     with pytest.raises(Busy):
-        unshelving.unshelve(here.compute, server.id)
+        unshelve.unshelve(here.compute, server.id)
     with pytest.raises(Conflict):
-        asking.ask(here.compute, server.id, STOP)
+        actions.ask(here.compute, server.id, STOP)
     here.settle()
     assert here.drift() == []
 
@@ -181,7 +181,7 @@ def test_it_comes_back_elsewhere_when_the_node_that_was_forced_is_full(here: Pla
     shelved(here, server)
     for _ in range(2):
         here.boot_one(HALF, zone="nova::n2", admin=True)
-    unshelving.unshelve(here.compute, server.id)
+    unshelve.unshelve(here.compute, server.id)
     here.settle()
     after = here.look(server.id)
     assert after.status == ACTIVE

@@ -13,8 +13,9 @@ from climate.cloud import ACTIVE, RESERVED, Cloud, Refused
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud, host
 from climate.cloud.openstack.servers import SLEEPS
-from climate.compute import boot, flavors
-from tests.compute.place import Place, node, place, request, unsafe
+from climate.compute.projects import flavors
+from climate.compute.servers import create
+from tests.compute.cloud_factory import Place, node, place, request, unsafe
 from tests.conformance.remote import Remote, remote
 
 HOSTS = ("h1", "h2", "h3")
@@ -86,9 +87,9 @@ class BundledScene:
         hints: dict[str, Any] = {"reservation": pool} if pool else {}
         wanted = request(hints=hints, project_id=project_id)
         if status == RESERVED:
-            made = boot.reserve(self.here.compute, wanted, str(uuid4()))
+            made = create.reserve(self.here.compute, wanted, str(uuid4()))
         else:
-            made = boot.boot(self.here.compute, wanted)[0]
+            made = create.boot(self.here.compute, wanted)[0]
         self.settle()
         return made.id if self.here.look(made.id).status == status else None
 
@@ -118,7 +119,7 @@ class OpenStackScene:
     def server(self, pool: str | None = None, project_id: str = "demo", status: str = ACTIVE) -> str | None:
         hints: dict[str, Any] = {"reservation": pool} if pool else {}
         marks = {SLEEPS: "true"} if status == RESERVED else {}
-        made = boot.boot(self.here.compute, request(hints=hints, project_id=project_id, metadata=marks))[0]
+        made = create.boot(self.here.compute, request(hints=hints, project_id=project_id, metadata=marks))[0]
         self.settle()
         if status == RESERVED:
             self.there.ask("POST", f"/servers/{made.id}/action", {"shelve": None})

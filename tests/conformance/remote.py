@@ -14,13 +14,13 @@ from climate import plugin
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute
-from climate.compute.store.tables import metadata
+from climate.compute.store.tables.servers import metadata
 from climate.context import Climate
 from climate.settings import Settings
 from climate.store.engine import connect
-from tests.api.reservation.face import Deployment
-from tests.apps import app_of
-from tests.identity import place as people
+from tests.api.reservation.api_clients import Deployment
+from tests.flask_apps import app_of
+from tests.identity import identity_factory as people
 from tests.system.stack import free_port
 
 

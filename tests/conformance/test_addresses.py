@@ -11,13 +11,13 @@ from sqlalchemy import text
 from climate.cloud import Cloud, Fenced, NotYet, Refused
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud
-from climate.cloud.pretence import FakeAddress
-from climate.compute.network import floating
+from climate.cloud.fake_state import FakeAddress
+from climate.compute.network import floating_ips
 from tests.cloud.neutron import OUTSIDE as NETWORK
 from tests.cloud.nova import Nova, nova
-from tests.compute.place import Place, node, place
+from tests.compute.cloud_factory import Place, node, place
 from tests.conformance.conftest import SDK_WARNS
-from tests.service.addresses import OUTSIDE
+from tests.service.floating_ip_factory import OUTSIDE
 
 POOL, OTHER = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11", "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f22"
 ONE, TWO = "203.0.113.7", "203.0.113.8"
@@ -66,8 +66,8 @@ class BundledOutside:
         self.here, self.cloud = here, BundledCloud(here.compute)
         with here.compute.engine.begin() as conn:
             gateway = IPv4Address("203.0.113.1")
-            self.network = floating.make_pool(conn, "public", IPv4Network("203.0.113.0/24"), gateway=gateway)
-            floating.add(conn, self.network, IPv4Address("203.0.113.100"), IPv4Address("203.0.113.199"))
+            self.network = floating_ips.make_pool(conn, "public", IPv4Network("203.0.113.0/24"), gateway=gateway)
+            floating_ips.add(conn, self.network, IPv4Address("203.0.113.100"), IPv4Address("203.0.113.199"))
 
     def addresses(self) -> dict[str, tuple[str, frozenset[str]]]:
         asked = "SELECT host(address), project_id, tags FROM compute_floating_addresses WHERE project_id IS NOT NULL"
@@ -77,7 +77,7 @@ class BundledOutside:
     def own(self, address: str) -> None:
         with self.here.compute.engine.begin() as conn:
             only = IPv4Address(address)
-            floating.add(conn, self.network, only, only)
+            floating_ips.add(conn, self.network, only, only)
             made = "UPDATE compute_floating_addresses SET project_id = 'somebody' WHERE address = CAST(:at AS inet)"
             assert conn.execute(text(made), {"at": address}).rowcount == 1
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from climate.cloud import FREEPOOL, MAINTENANCE, Capacity, Cloud, Fenced, NotYet, Refused
-from climate.compute import flavors, groups
 from climate.compute.errors import NotFound
-from climate.compute.flavor import RESERVATION
+from climate.compute.models.flavor import RESERVATION
+from climate.compute.placement import server_groups
+from climate.compute.projects import flavors
 from tests.conformance.conftest import HOSTS, SDK_WARNS, BundledScene, Scene
 
 POOL = "0d1e3c52-56c1-4d0e-9a3c-6c6b1f0c0001"
@@ -179,9 +180,9 @@ def test_its_group_keeps_servers_together_or_apart(bundled: BundledScene, affini
     found = flavors.find(here.compute, POOL, "demo")
     assert found is not None
     assert len({here.boot_one(found, hints={"group": GROUP}).node for _ in range(2)}) == nodes
-    assert groups.get(here.compute, GROUP, "demo").name == f"reservation:{POOL}"
+    assert server_groups.get(here.compute, GROUP, "demo").name == f"reservation:{POOL}"
     with pytest.raises(NotFound):
-        groups.get(here.compute, GROUP, "other")
+        server_groups.get(here.compute, GROUP, "other")
 
 
 @SDK_WARNS

@@ -6,19 +6,20 @@ import pytest
 from sqlalchemy import text
 
 from climate.cloud import ACTIVE, PAUSED, RESIZED, SHELVED, SUSPENDED, Fenced, NotYet
-from climate.compute import asking, images, resizing
-from climate.compute.server import PAUSE, RESUME
-from tests.compute.place import HALF, Place
+from climate.compute.images import images
+from climate.compute.models.server import PAUSE, RESUME
+from climate.compute.servers import actions, resize
+from tests.compute.cloud_factory import HALF, Place
 from tests.conformance.conftest import SDK_WARNS, BundledScene, FakeScene, OpenStackScene
 
 
 def changed(here: Place, server_id: str, status: str) -> None:
     if status == PAUSED:
-        asking.ask(here.compute, server_id, PAUSE)
+        actions.ask(here.compute, server_id, PAUSE)
     elif status == SHELVED:
-        asking.shelve(here.compute, server_id)
+        actions.shelve(here.compute, server_id)
     else:
-        resizing.resize(here.compute, server_id, HALF)
+        resize.resize(here.compute, server_id, HALF)
     here.settle()
     assert here.look(server_id).status == status
 
@@ -85,7 +86,7 @@ def test_who_is_fenced_confirms_no_resize(bundled: BundledScene) -> None:
     server_id = str(bundled.server())
     bundled.cloud.suspend(server_id, 10)
     bundled.settle()
-    asking.ask(bundled.here.compute, server_id, RESUME)
+    actions.ask(bundled.here.compute, server_id, RESUME)
     bundled.settle()
     changed(bundled.here, server_id, RESIZED)
     with pytest.raises(Fenced):

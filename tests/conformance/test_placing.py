@@ -22,9 +22,9 @@ from climate.cloud import (
     NotYet,
     Refused,
 )
-from climate.compute import maintenance, services
-from climate.compute.store import flavors
-from tests.compute.place import DOWN_SECONDS, HALF, TINY, node
+from climate.compute.nodes import maintenance, services
+from climate.compute.store.projects import flavors
+from tests.compute.cloud_factory import DOWN_SECONDS, HALF, TINY, node
 from tests.conformance.conftest import HOSTS, SDK_WARNS, BundledScene, FakeScene, Scene
 
 OUT_OF_USE = sorted(KEPT - {FREEPOOL})

@@ -3,8 +3,8 @@
 import pytest
 
 from climate.cloud import FREEPOOL, LeasePool, Refused
-from climate.compute import aggregates
 from climate.compute.errors import Conflict
+from climate.compute.nodes import aggregates
 from tests.conformance.conftest import BundledScene, Scene
 
 WANTED = {"min": "1", "max": "2", "resource_properties": '["==", "$gpu", "a100"]'}

@@ -10,7 +10,7 @@ from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
 from tests.cloud.nova import nova
-from tests.compute.place import node, place
+from tests.compute.cloud_factory import node, place
 from tests.conformance.conftest import SDK_WARNS
 
 POOL, OTHER = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11", "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f22"

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from climate.domain.audit import describe
+from climate.domain.hosts.maintenance_facts import Standing, WindowClosed, WindowPlanned
 from climate.domain.period import Period
-from climate.domain.window_facts import Standing, WindowClosed, WindowPlanned
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
 DURING = Period(NOW, NOW + timedelta(hours=1))

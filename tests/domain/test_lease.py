@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
-from climate.domain import facts, holds, schedule
+from climate.domain import facts, holds, lease_events
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, Part, evolve, fold
-from climate.domain.schedule import Times
+from climate.domain.lease_events import Times
 from climate.domain.status import (
     DONE,
     ERROR,
@@ -25,7 +25,7 @@ from climate.domain.status import (
     PartState,
     ReservationStatus,
 )
-from tests.domain.made import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease, next_due
+from tests.domain.lease_factory import HOUR, NOON, PERIOD, after, claimed, created, done, failed, lease, next_due
 
 Move = Callable[[Lease, datetime], "Fact | tuple[Fact, ...] | None"]
 GRACE = timedelta(minutes=20)
@@ -43,7 +43,7 @@ TIMES = (
 
 def _moves(known: Lease) -> Iterator[Move]:
     """All that the engine or somebody may do to a lease."""
-    yield schedule.delete
+    yield lease_events.delete
     yield lambda held, now: holds.confirm(held, "key", now)
     yield lambda held, now: _prolonged(held, now, PERIOD.end + HOUR)
     yield lambda held, now: _prolonged(held, now, now)
@@ -53,20 +53,22 @@ def _moves(known: Lease) -> Iterator[Move]:
     if known.parts:
         yield _synced
     for event in known.events:
-        yield lambda held, now, e=event: schedule.requeue(held, e.id, now)  # type: ignore[misc]
+        yield lambda held, now, e=event: lease_events.requeue(held, e.id, now)  # type: ignore[misc]
         if event.status is UNDONE:
             yield lambda held, now, e=event: _claim(held, e.id, now)  # type: ignore[misc]
         if event.status is IN_PROGRESS:
-            yield lambda held, now, e=event: schedule.finish(held, e.id, now)  # type: ignore[misc]
-            yield lambda held, now, e=event: schedule.fail(held, e.id, now, "broken")  # type: ignore[misc]
-            yield lambda held, now, e=event: schedule.fall_short(held, e.id, now, "flaky", 0)  # type: ignore[misc]
+            yield lambda held, now, e=event: lease_events.finish(held, e.id, now)  # type: ignore[misc]
+            yield lambda held, now, e=event: lease_events.fail(held, e.id, now, "broken")  # type: ignore[misc]
+            yield lambda held, now, e=event: lease_events.fall_short(held, e.id, now, "flaky", 0)  # type: ignore[misc]
             yield lambda held, now, e=event: _passed_over(held, e.id, now)  # type: ignore[misc]
 
 
 def _prolonged(held: Lease, now: datetime, end: datetime) -> tuple[Fact, ...]:
     holds.refuse_while_held(held)
-    times = Times(schedule.new_period(held, None, end, now), grace=schedule.grace(r.spec for r in held.reservations))
-    return tuple(schedule.reschedule(held, times, now, uuid4))
+    times = Times(
+        lease_events.new_period(held, None, end, now), grace=lease_events.grace(r.spec for r in held.reservations)
+    )
+    return tuple(lease_events.reschedule(held, times, now, uuid4))
 
 
 def _part_goes_on(held: Lease, part: Part, now: datetime) -> Fact | None:
@@ -77,28 +79,28 @@ def _part_goes_on(held: Lease, part: Part, now: datetime) -> Fact | None:
 
 
 def _synced(held: Lease, now: datetime) -> Fact | None:
-    schedule.refuse_while_running(held)
+    lease_events.refuse_while_running(held)
     known = any(event.kind is EventKind.SYNC and event.status is UNDONE for event in held.events)
     over = held.event(EventKind.END).status is not UNDONE or held.held or held.deleting
-    return None if known or over else schedule.sync(held, now, now, uuid4)
+    return None if known or over else lease_events.sync(held, now, now, uuid4)
 
 
 def _grown(held: Lease, now: datetime) -> Fact | None:
-    schedule.new_period(held, None, None, now)
-    schedule.refuse_while_running(held)
-    planned = schedule.adjustment(held, now, uuid4)
+    lease_events.new_period(held, None, None, now)
+    lease_events.refuse_while_running(held)
+    planned = lease_events.adjustment(held, now, uuid4)
     return facts.LeaseRescheduled(now, held.period, (planned,)) if held.touched else None
 
 
 def _claim(held: Lease, event_id: object, now: datetime) -> Fact | None:
     ready = next_due(held, now)
-    return schedule.claim(held, ready.id, held.version, now) if ready and ready.id == event_id else None
+    return lease_events.claim(held, ready.id, held.version, now) if ready and ready.id == event_id else None
 
 
 def _passed_over(held: Lease, event_id: object, now: datetime) -> Fact | None:
     event = next(e for e in held.events if e.id == event_id)
-    why = schedule.verdict(held, event, now)
-    return None if why is schedule.Verdict.RUN else schedule.pass_over(held, event.id, why, now)
+    why = lease_events.verdict(held, event, now)
+    return None if why is lease_events.Verdict.RUN else lease_events.pass_over(held, event.id, why, now)
 
 
 def _steps(known: Lease) -> Iterator[tuple[Fact, ...]]:
@@ -258,7 +260,7 @@ def test_only_what_was_handed_over_is_in_grace(reachable: dict[object, Lease]) -
             if known.in_grace(now):
                 seen.add(known.status)
                 assert known.event(EventKind.START).carried_out
-                assert schedule.new_period(known, None, now + HOUR, now).end == now + HOUR
+                assert lease_events.new_period(known, None, now + HOUR, now).end == now + HOUR
     assert seen == {LeaseStatus.ACTIVE}
 
 
@@ -271,11 +273,11 @@ def test_the_life_of_a_lease() -> None:
     )
     known = claimed(known, "start_lease", PERIOD.start)
     assert (known.status, known.hold_state) == (LeaseStatus.STARTING, HoldState.ACTIVE)
-    known = after(known, *schedule.finish(known, known.event(EventKind.START).id, PERIOD.start))
+    known = after(known, *lease_events.finish(known, known.event(EventKind.START).id, PERIOD.start))
     assert (known.status, known.reservation_status) == (LeaseStatus.ACTIVE, ReservationStatus.ACTIVE)
     known = claimed(known, "end_lease", PERIOD.end, 2)
     assert (known.status, known.hold_state) == (LeaseStatus.TERMINATING, HoldState.ACTIVE)
-    known = after(known, *schedule.finish(known, known.event(EventKind.END).id, PERIOD.end))
+    known = after(known, *lease_events.finish(known, known.event(EventKind.END).id, PERIOD.end))
     assert (known.status, known.reservation_status, known.hold_state) == (
         LeaseStatus.TERMINATED,
         ReservationStatus.DELETED,
@@ -287,10 +289,10 @@ def test_the_life_of_a_lease() -> None:
 def test_a_start_that_an_operator_tries_again_still_counts_as_begun() -> None:
     """Its hosts may be lent already: neither may they be taken for merely held, nor the lease just be forgotten."""
     known = failed(lease(), "start_lease", PERIOD.start)
-    known = after(known, schedule.requeue(known, known.event(EventKind.START).id, PERIOD.start))
+    known = after(known, lease_events.requeue(known, known.event(EventKind.START).id, PERIOD.start))
     assert known.event(EventKind.START).attempts == 0
     assert known.hold_state is HoldState.ACTIVE
-    deleted = after(known, *schedule.delete(known, PERIOD.start))
+    deleted = after(known, *lease_events.delete(known, PERIOD.start))
     assert not deleted.gone
     assert deleted.status is LeaseStatus.DELETING
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from climate.domain.errors import LimitExceeded
 from climate.domain.facts import Hold, LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
+from climate.domain.lease_events import Times, plan
 from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Edge, Limit, Use, Wish, check, most
 from climate.domain.period import Period
-from climate.domain.schedule import Times, plan
 
 NOON = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 DAYS = timedelta(hours=6)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from climate.domain.errors import InvalidPeriod
 from climate.domain.period import Period
-from tests.domain.made import HOUR, NOON
+from tests.domain.lease_factory import HOUR, NOON
 
 MINUTES = st.integers(0, 300)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.identity.place import Asker, Place, app_of, place
+from tests.identity.identity_factory import Asker, Place, app_of, place
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ from climate.context import Climate
 from climate.domain.audit import AuditKind, change_stream
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import directory
-from climate.service import audit, rebuild, replay
-from climate.service.audit import AuditEntry, AuditQuery
-from tests.identity.place import Asker, Place
+from climate.identity import admin as directory
+from climate.service.journal import audit, check, rebuild
+from climate.service.journal.audit import AuditEntry, AuditQuery
+from tests.identity.identity_factory import Asker, Place
 
 V3 = "/identity/v3"
 READER = Caller("looker", "p", frozenset({ADMIN}))
@@ -140,7 +140,7 @@ def test_a_change_that_is_refused_is_not_told(here: Place) -> None:
 def test_the_journal_and_the_rows_agree_with_users_in_it(here: Place, admin: Asker) -> None:
     made(admin.ask("POST", f"{V3}/users", json={"user": {"name": "ada", "password": "open-sesame-1"}}))
     made(admin.ask("POST", f"{V3}/projects", json={"project": {"name": "lab"}}))
-    assert replay.differences(here.climate) == []
+    assert check.differences(here.climate) == []
     rebuilt = rebuild.rebuild(here.climate)
     assert rebuilt.streams > 2
     assert rebuilt.left == ()
@@ -153,4 +153,4 @@ def test_a_change_that_is_lost_from_the_journal_is_told(here: Place, admin: Aske
     with here.identity.engine.begin() as conn:
         conn.execute(text("SET LOCAL session_replication_role = replica"))
         conn.execute(text("DELETE FROM journal WHERE stream = :id AND version = 1"), {"id": stream})
-    assert [(one.stream, one.what) for one in replay.differences(here.climate)] == [(stream, "versions are not 1..n")]
+    assert [(one.stream, one.what) for one in check.differences(here.climate)] == [(stream, "versions are not 1..n")]

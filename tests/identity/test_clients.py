@@ -11,7 +11,7 @@ from keystoneauth1.identity import v3
 from openstack.connection import Connection
 
 from climate.settings import Settings
-from tests.identity.place import Place, app_of, place, served
+from tests.identity.identity_factory import Place, app_of, place, served
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 

@@ -7,7 +7,7 @@ import yaml
 
 from climate.identity import build, first_start
 from climate.identity.store.tables import metadata
-from tests.identity.place import QUICK, Asker, Place, app_of
+from tests.identity.identity_factory import QUICK, Asker, Place, app_of
 
 
 def clouds(here: Place) -> dict[str, dict[str, object]]:

@@ -11,12 +11,12 @@ from argon2 import PasswordHasher
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from climate.identity import directory
-from climate.identity.changes import SETUP
-from climate.identity.directory import NewUser
+from climate.identity import admin as directory
+from climate.identity.admin import NewUser
+from climate.identity.audit import SETUP
 from climate.identity.passwords import Passwords
 from climate.identity.sign_in import GUESSED, network_of
-from tests.identity.place import QUICK, Asker, Place, app_of, password_body
+from tests.identity.identity_factory import QUICK, Asker, Place, app_of, password_body
 
 TOKENS = "/identity/v3/auth/tokens"
 

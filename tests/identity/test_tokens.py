@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from climate.domain.errors import NotAuthenticated
-from climate.identity import directory, sign_in
-from climate.identity.changes import SETUP
+from climate.identity import admin as directory
+from climate.identity import sign_in
+from climate.identity.audit import SETUP
 from climate.identity.keys import KEPT, KeyRing
-from climate.identity.people import Who
+from climate.identity.models import Who
+from climate.identity.revocation_cache import TIDY, View, Watch
 from climate.identity.store import revocations
 from climate.identity.store.revocations import TOKEN
 from climate.identity.tokens import Grant, seal, unseal
-from climate.identity.watch import TIDY, View, Watch
 from climate.settings import Settings
 from climate.store.engine import connect
-from tests.identity.place import Asker, Place, app_of, place
+from tests.identity.identity_factory import Asker, Place, app_of, place
 
 NOW = 1_900_000_000.25
 LIFE = 3600

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.identity.place import Asker, Place, app_of
+from tests.identity.identity_factory import Asker, Place, app_of
 
 V3 = "/identity/v3"
 USER, PROJECT = f"{V3}/users/<user_id>", f"{V3}/projects/<project_id>"

@@ -4,16 +4,16 @@ from collections import defaultdict
 from datetime import timedelta
 
 from climate.cloud import FREEPOOL, KEPT
-from climate.domain import pools
 from climate.domain.facts import Hold
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import READY, HostPlace, OnEnd, Pool
 from climate.domain.lease import Lease, Reservation
-from climate.domain.pools import READY, HostPlace, OnEnd, Pool
 from climate.domain.status import DONE, EventKind, HoldState, LeaseStatus
 from climate.plugin import CLOUD_POOLS
-from climate.service.curing import curable
-from climate.store.windows import ACTIVE
+from climate.service.leases.reallocation import curable
+from climate.store.hosts.maintenance import ACTIVE
+from tests.machine.deployment import Site, Taken
 from tests.machine.invariants import count, every_lease_is_over, the_engine_is_sound
-from tests.machine.site import Site, Taken
 from tests.machine.world import HOSTS
 
 CAPACITY = (4, 8192, 100)

@@ -14,14 +14,14 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import HoldState
 from climate.power import PowerDriver
-from climate.service import event_claims, events
+from climate.service.leases import event_claims, events
 from climate.settings import Settings
-from climate.store import leases
-from climate.store.claims import Message
-from climate.store.tables import metadata
+from climate.store.leases import leases
+from climate.store.leases.event_claims import Message
+from climate.store.tables.leases import metadata
 from tests import databases
 from tests.conftest import ADMIN, Clock, cloud_host
-from tests.installed import installed_plugins
+from tests.installed_plugins import installed_plugins
 
 HOSTS = ("h1", "h2", "h3", "h4")
 TABLES = (

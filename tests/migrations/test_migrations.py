@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import text
 
 from climate import bootstrap
-from climate.compute.store.tables import metadata as compute
+from climate.compute.store.tables.servers import metadata as compute
 from climate.identity.store.tables import metadata as identity
 from climate.settings import Settings
 from climate.store.engine import connect
-from climate.store.tables import metadata as engine
+from climate.store.tables.leases import metadata as engine
 
 OURS = "n.nspname = 'public' AND c.relname <> 'alembic_version'"
 QUESTIONS = {

@@ -12,15 +12,16 @@ from alembic.config import Config
 from sqlalchemy import Engine, text
 
 from climate import schema_upgrade
-from climate.compute import asking, build
-from climate.compute.network import serving
-from climate.compute.network.recording import RecordingNetwork
-from climate.compute.network.wires import Wires
-from climate.compute.server import DELETE
+from climate.compute import build
+from climate.compute.models.server import DELETE
+from climate.compute.network.driver_registry import Wires
+from climate.compute.network.recording_driver import RecordingNetwork
+from climate.compute.network.service import network_service
+from climate.compute.servers import actions
 from climate.compute.virt.memory import MemoryDriver
 from climate.store.engine import connect
-from tests.compute.network.books import MUST_BE_EMPTY
-from tests.compute.place import TINY, Rings
+from tests.compute.cloud_factory import TINY, Rings
+from tests.compute.network.recorded_network import MUST_BE_EMPTY
 
 NETWORK = "11111111-0000-4000-8000-000000000001"
 WIDE = "11111111-0000-4000-8000-000000000002"
@@ -112,9 +113,9 @@ def test_the_network_service_takes_them_over_and_a_server_goes_as_any_other(old:
     made = build(old, home=tmp_path, service_host="service-1", cast=Rings(), driver=MemoryDriver())
     compute = replace(made, wires=Wires(lambda _: wire))
     for _ in range(3):
-        serving.tend(compute)
+        network_service.tend(compute)
     assert rows(old, "SELECT DISTINCT host, injected FROM compute_networks") == [("service-1", True)]
     assert wire.serving == {}, "flat: somebody else does it"
-    asking.ask(compute, SERVERS[0], DELETE)
+    actions.ask(compute, SERVERS[0], DELETE)
     assert rows(old, "SELECT server_id::text FROM compute_addresses WHERE server_id IS NOT NULL") == [(SERVERS[1],)]
     assert rows(old, "SELECT server_id::text FROM compute_vifs") == [(SERVERS[1],)]

@@ -10,13 +10,16 @@ from sqlalchemy import text
 from climate import schema_upgrade
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
+from climate.domain.hosts.pools import Pool
 from climate.domain.limits import Limit
-from climate.domain.pools import Pool
-from climate.service import hosts, limits, maintenance, opening, pools, replay
-from climate.service.rebuild import Rebuilt, rebuild
+from climate.service.admission import limits
+from climate.service.host_operations import maintenance, pools
+from climate.service.hosts import inventory, reservable
+from climate.service.journal import check
+from climate.service.journal.rebuild import Rebuilt, rebuild
 from climate.store.engine import connect
-from climate.store.journal import Entry
-from climate.store.windows import Wanted, Window, WindowState
+from climate.store.hosts.maintenance import Wanted, Window, WindowState
+from climate.store.journal.journal import Entry
 from tests.conftest import ADMIN
 
 BEFORE = "0017"
@@ -82,7 +85,7 @@ def history(climate: Climate, window: Window) -> list[Entry]:
 def test_they_are_facts_of_the_migration(old: str) -> None:
     engine = connect(old, pool_size=2)
     climate = Climate(engine, FakeCloud(), {})
-    assert replay.differences(climate) == []
+    assert check.differences(climate) == []
     windows = maintenance.listed(climate, ADMIN, Wanted(states=tuple(WindowState)))
     told = {str(one.state): [entry.actor["user_id"] for entry in history(climate, one)] for one in windows}
     both = ["admin", "climate:migration"]
@@ -91,11 +94,11 @@ def test_they_are_facts_of_the_migration(old: str) -> None:
     assert entry.actor == {"user_id": "climate:migration", "project_id": ""}
     pools.change(climate, ADMIN, Pool.RESERVATION, {"target": 5})
     limits.put(climate, ADMIN, "p", {Limit.LEASES: 4})
-    assert hosts.update(climate, ADMIN, "1", {"rack": "r1"}).extra == {"gpu": "1", "rack": "r1"}
-    assert hosts.update(climate, ADMIN, "2", {"rack": "r2"}).extra == {"rack": "r2"}
-    kinds = [type(entry.fact).__name__ for entry in opening.history(climate, ADMIN, "1")]
+    assert inventory.update(climate, ADMIN, "1", {"rack": "r1"}).extra == {"gpu": "1", "rack": "r1"}
+    assert inventory.update(climate, ADMIN, "2", {"rack": "r2"}).extra == {"rack": "r2"}
+    kinds = [type(entry.fact).__name__ for entry in reservable.history(climate, ADMIN, "1")]
     assert kinds == ["HostEnrolled", "HostDescribed", "HostPowerSet", "HostDescribed"]
     assert rebuild(climate) == Rebuilt(streams=8, mended=0)
     assert pools.get(climate, ADMIN, Pool.RESERVATION).own == {"target", "on_end"}
-    assert replay.differences(climate) == []
+    assert check.differences(climate) == []
     engine.dispose()

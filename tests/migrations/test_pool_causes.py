@@ -10,9 +10,9 @@ from sqlalchemy import text
 from climate import schema_upgrade
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.service import replay
-from climate.store import places
+from climate.service.journal import check
 from climate.store.engine import connect
+from climate.store.hosts import pool_membership
 
 BEFORE = "0031"
 
@@ -59,7 +59,7 @@ def test_rows_get_the_causes_that_their_facts_get(old: str) -> None:
     engine = connect(old, pool_size=2)
     climate = Climate(engine, FakeCloud(), {})
     with engine.connect() as conn:
-        causes = {place.name: str(place.cause) for place in places.listed(conn)}
+        causes = {place.name: str(place.cause) for place in pool_membership.listed(conn)}
     assert causes == {"h1": "declared_well", "h2": "not_cleaned", "h3": "maintenance_window", "h4": "", "h5": ""}
-    assert replay.differences(climate) == []
+    assert check.differences(climate) == []
     engine.dispose()

@@ -6,8 +6,8 @@ import pytest
 
 from climate.sandbox import topology
 from climate.sandbox.topology import Lab
-from tests.netlab import traces
-from tests.netlab.bench import until
+from tests.netlab import leftovers
+from tests.netlab.bridge_bench import until
 from tests.netlab.sites import make_site
 
 __all__ = ["lab", "make_site"]
@@ -19,10 +19,10 @@ def lab() -> Iterator[Lab]:
     lab = topology.described()
     topology.up(lab)
     for host in lab.hosts:
-        until(lambda host=host: traces.at_rest(host), f"rest on {host}")  # type: ignore[misc]
-    before = traces.seen()
+        until(lambda host=host: leftovers.at_rest(host), f"rest on {host}")  # type: ignore[misc]
+    before = leftovers.seen()
     yield lab
-    left = traces.left_since(before)
-    traces.end_processes(left)
+    left = leftovers.left_since(before)
+    leftovers.end_processes(left)
     topology.down(lab)
     assert not left, f"the module has left behind: {', '.join(map(str, sorted(left)))}"

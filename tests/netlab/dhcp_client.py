@@ -5,7 +5,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from climate.compute import netns
+from climate.compute.linux import netns
 from tests.netlab.guests import run
 
 _SCRIPT = """#!/bin/sh

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address
 from uuid import uuid4
 
-from climate.compute import netns
+from climate.compute.linux import netns
 from climate.compute.network.driver import Kind, Link, Plug
 
 GUEST = "guest-"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import netns
+from climate.compute.linux import netns
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.sandbox.topology import Lab
 from tests.netlab.guests import GUEST

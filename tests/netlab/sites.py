@@ -7,7 +7,7 @@ import pytest
 
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.sandbox.topology import Lab
-from tests.compute.virt.subjects import cannot
+from tests.compute.virt.driver_cases import cannot
 from tests.netlab.guest.build import TARGET
 from tests.netlab.servers import LINK, MAKERS, Site
 

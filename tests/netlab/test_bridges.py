@@ -6,12 +6,12 @@ from ipaddress import IPv4Interface, IPv6Interface
 
 import pytest
 
-from climate.compute import netns
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns
 from climate.compute.network.driver import Link
-from climate.compute.network.linux import rtnl
-from tests.netlab import traces
-from tests.netlab.bench import until
+from climate.compute.network.linux import netlink
+from tests.netlab import leftovers
+from tests.netlab.bridge_bench import until
 from tests.netlab.guests import guest, reaches, run, said
 from tests.netlab.hosts import On, on
 
@@ -36,7 +36,7 @@ def mac(host: str, interface: str) -> str:
 
 def rest(*places: str) -> None:
     for place in places:
-        until(lambda place=place: traces.at_rest(place), f"rest in {place}")  # type: ignore[misc]
+        until(lambda place=place: leftovers.at_rest(place), f"rest in {place}")  # type: ignore[misc]
 
 
 def everything(host: str) -> str:
@@ -66,7 +66,7 @@ def test_a_bridge_takes_over_addresses_and_routes_while_packets_go_on(on: On) ->
 
 def test_what_was_broken_off_is_finished(on: On) -> None:
     """As after a kill between any two steps: made and not signed, addresses on both, in no bridge yet."""
-    said("n1", "ip", "link", "add", "br-ex", "group", str(rtnl.GROUP), "type", "bridge")
+    said("n1", "ip", "link", "add", "br-ex", "group", str(netlink.GROUP), "type", "bridge")
     said("n1", "ip", "address", "add", "203.0.113.1/24", "dev", "br-ex")
     on("n1").ensure(OUTWARD)
     assert (addresses("n1", "br-ex"), addresses("n1", "eth0")) == (["203.0.113.1/24"], [])

@@ -12,12 +12,12 @@ import yaml
 
 from climate.compute.vpn import authority, openvpn
 from climate.sandbox.topology import Lab
-from tests.compute.virt.subjects import cannot
+from tests.compute.virt.driver_cases import cannot
 from tests.netlab.guest.build import CLOUDPIPE
-from tests.netlab.region import COMPUTE, Region
+from tests.netlab.stack import COMPUTE, Region
+from tests.netlab.stack_process import region
 from tests.netlab.vpn import CONNECTED, client
-from tests.netlab.whole import region
-from tests.system.caller import Api
+from tests.system.api_client import Api
 from tests.system.stack import await_so
 
 pytestmark = [

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import pids
 from climate.compute.errors import NetworkError
+from climate.compute.linux import processes
 from climate.compute.network.driver import Dhcp, Entry, Happened, Link, What
 from climate.compute.network.linux.daemons import MARK
 from climate.compute.network.linux.dhcp import DhcpServers
 from climate.compute.network.render import dnsmasq
 from climate.sandbox.topology import Lab
-from tests.netlab.bench import HOST, Bench, mac_of, until
+from tests.netlab.bridge_bench import HOST, Bench, mac_of, until
 from tests.netlab.dhcp_client import NOT_THERE, REFUSED, ask, client, lease, renewals
 from tests.netlab.guests import reaches, said
 
@@ -238,7 +238,7 @@ def test_a_server_that_was_killed_is_started_again(
     servers: DhcpServers, link: Link, bench: Bench, folder: Path, tmp_path: Path
 ) -> None:
     servers.start(link, dhcp(entry(1)))
-    first = pids.of(process(folder))
+    first = processes.of(process(folder))
     assert first is not None
     os.kill(first.number, signal.SIGKILL)
     until(lambda: servers.running() == frozenset(), "the end of the server")
@@ -251,10 +251,10 @@ def test_a_server_without_its_pid_file_is_not_left_beside_the_new_one(
     servers: DhcpServers, link: Link, folder: Path
 ) -> None:
     servers.start(link, dhcp(entry(1)))
-    first = pids.of(process(folder))
+    first = processes.of(process(folder))
     (folder / link.network_id / "pid").unlink()
     servers.start(link, dhcp(entry(1)))
-    assert pids.state(first) is None
+    assert processes.state(first) is None
     assert servers.running() == {link.network_id}
 
 
@@ -285,11 +285,11 @@ def test_a_bridge_that_was_made_anew_gets_a_new_server(
 
 def test_nothing_is_left_of_a_server_that_is_stopped(servers: DhcpServers, link: Link, folder: Path) -> None:
     servers.start(link, dhcp(entry(1)))
-    family = list(pids.carrying({MARK: str(folder / link.network_id)}))
+    family = list(processes.carrying({MARK: str(folder / link.network_id)}))
     assert len(family) >= 2, "the server and what calls its script"
     for _ in range(2):
         servers.stop(link.network_id)
-    assert [pid for pid in family if pids.state(pid)] == []
+    assert [pid for pid in family if processes.state(pid)] == []
     servers.forget([event.key for event in servers.happened()])
     assert list(folder.iterdir()) == []
     assert servers.running() == frozenset()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import pids
 from climate.compute.errors import NetworkError
+from climate.compute.linux import processes
 from climate.compute.network.driver import Dhcp, Entry, Link, Served
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.sandbox.topology import Lab
@@ -62,7 +62,7 @@ def test_what_is_served_like_this_and_what_is_not_any_more(lab: Lab, tmp_path: P
 
 def ended(file: Path) -> None:
     """End the program that wrote this pid file."""
-    pid = pids.of(int(file.read_text()))
+    pid = processes.of(int(file.read_text()))
     assert pid is not None
-    pids.send_one(pid, signal.SIGKILL)
-    assert pids.wait_gone(pid, 10)
+    processes.send_one(pid, signal.SIGKILL)
+    assert processes.wait_gone(pid, 10)

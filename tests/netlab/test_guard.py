@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Address
 import pytest
 
 from climate.compute.network.driver import Link
-from climate.compute.network.linux import rtnl
+from climate.compute.network.linux import netlink
 from tests.netlab import frames
 from tests.netlab.frames import ARP, ICMPV6, IPV4, IPV6, arp, bootp, ether, icmpv6, ipv4, ipv6, udp
 from tests.netlab.guests import Guest, guest, said
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.netlab("nft", "ping")
 NET = Link("net", "br100")
 MAC, ADDRESS, FOREIGN, FOREIGN_MAC = "02:16:3e:00:00:01", "10.0.0.2", "10.0.0.3", "02:16:3e:00:00:02"
 ADDRESS_V6 = "fd00::16:3eff:fe00:1"
-LOCAL, FOREIGN_LOCAL = str(rtnl.link_local(MAC)), str(rtnl.link_local(FOREIGN_MAC))
+LOCAL, FOREIGN_LOCAL = str(netlink.link_local(MAC)), str(netlink.link_local(FOREIGN_MAC))
 SOLICIT_ROUTER, ADVERTISE_ROUTER, SOLICIT, ADVERTISE, REDIRECT = range(133, 138)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import netns
+from climate.compute.linux import netns
 from climate.compute.network.driver import Dhcp, Entry, Link, Served, What
-from climate.compute.network.linux import release
-from climate.compute.network.linux.segments import Vxlan, why_not
+from climate.compute.network.linux import dhcp_release
+from climate.compute.network.linux.vlan_transport import Vxlan, why_not
 from tests.netlab import frames
-from tests.netlab.bench import until
+from tests.netlab.bridge_bench import until
 from tests.netlab.dhcp_client import lease
 from tests.netlab.guests import PATIENCE, Guest, guest, said, silent
 from tests.netlab.hosts import On, on
@@ -94,7 +94,7 @@ def neighbours(on: On) -> tuple[Guest, Guest]:
 
 def as_client(mac: str, kind: int, address: IPv4Address, *more: bytes) -> bytes:
     """What a DHCP client with this hardware address tells the server of an address; `more`: options, with numbers."""
-    said = bytearray(release.message(mac, address, GATE.ip)[:-1])
+    said = bytearray(dhcp_release.message(mac, address, GATE.ip)[:-1])
     said[242] = kind
     options = b"".join(bytes((one[0], len(one) - 1)) + one[1:] for one in (*more, b"\x32" + address.packed))
     return bytes(said) + options + b"\xff"

@@ -10,7 +10,7 @@ import pytest
 from climate.compute.network.driver import Kind, Link, Plug
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.sandbox.topology import Lab
-from tests.netlab import traces
+from tests.netlab import leftovers
 from tests.netlab.guests import reaches, said
 
 pytestmark = pytest.mark.netlab("nft", "ping")
@@ -51,7 +51,7 @@ while True:
 @pytest.mark.parametrize("steps", [2, 5, 6, 7])
 def test_the_next_service_goes_on_from_there(lab: Lab, tmp_path: Path, steps: int) -> None:
     """It is killed as soon as it has told of so many steps: somewhere in the next one."""
-    before, routes = traces.seen(), said("n1", "ip", "route")
+    before, routes = leftovers.seen(), said("n1", "ip", "route")
     words = [sys.executable, "-c", SERVICE, str(tmp_path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as service:
         assert service.stdout is not None
@@ -64,6 +64,6 @@ def test_the_next_service_goes_on_from_there(lab: Lab, tmp_path: Path, steps: in
     assert host.standing().plugs == {GUEST.name}
     for step in STEPS[3:]:
         step(host)
-    assert traces.left_since(before) == frozenset()
-    assert traces.seen() == before
+    assert leftovers.left_since(before) == frozenset()
+    assert leftovers.seen() == before
     assert said("n1", "ip", "route") == routes

@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 
-from climate.cli.lab import furnish
+from climate.cli.operations.lab import furnish
 from climate.sandbox.features import Found
 
 ROOT = Path(__file__).parents[2]

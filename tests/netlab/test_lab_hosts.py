@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from climate.compute import netns
+from climate.compute.linux import netns
 from climate.sandbox import topology
 from climate.sandbox.topology import Lab
-from tests.netlab import traces
+from tests.netlab import leftovers
 
 pytestmark = pytest.mark.netlab("ping", "nft")
 
@@ -30,13 +30,13 @@ def test_the_switch_takes_what_a_packet_is_wrapped_in(lab: Lab) -> None:
 
 
 def test_making_it_again_changes_nothing(lab: Lab) -> None:
-    before = traces.seen()
+    before = leftovers.seen()
     topology.up(lab)
-    assert traces.seen() == before
+    assert leftovers.seen() == before
 
 
 def test_what_was_taken_away_comes_back_and_a_moved_address_stays_where_it_is(lab: Lab) -> None:
-    before = traces.seen()
+    before = leftovers.seen()
     for line in (
         "link add br100 type bridge",
         "address del 192.0.2.2/24 dev eth1",
@@ -50,25 +50,25 @@ def test_what_was_taken_away_comes_back_and_a_moved_address_stays_where_it_is(la
     assert works("c1", "ip", "link", "delete", "br100")
     topology.up(lab)
     assert works("c1", "sh", "-c", "ip -4 address show dev eth1 | grep 192.0.2.2")
-    assert traces.seen() == before
+    assert leftovers.seen() == before
 
 
 def test_traces_tell_of_everything_that_a_module_may_leave(lab: Lab) -> None:
-    before = traces.seen()
+    before = leftovers.seen()
     assert works("c1", "ip", "link", "add", "left", "type", "bridge")
     assert works("n1", "nft", "add table ip left")
     assert works(None, "ip", "netns", "add", "left")
     with netns.inside("c2", lambda: subprocess.Popen(["sleep", "600"])):
-        left = traces.seen() - before
+        left = leftovers.seen() - before
         assert sorted((what, place if what != "process" else "c2") for what, place, _ in left) == [
             ("interface", "c1"),
             ("interface", "left"),
-            ("namespace", traces.MACHINE),
+            ("namespace", leftovers.MACHINE),
             ("process", "c2"),
             ("rule", "n1"),
         ]
-        traces.end_processes(left)
+        leftovers.end_processes(left)
     assert works("c1", "ip", "link", "delete", "left")
     assert works("n1", "nft", "delete table ip left")
     assert works(None, "ip", "netns", "delete", "left")
-    assert traces.seen() == before
+    assert leftovers.seen() == before

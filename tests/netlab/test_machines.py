@@ -8,12 +8,12 @@ from ipaddress import IPv4Interface
 
 import pytest
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import processes
 from climate.compute.network.render import interfaces
 from climate.compute.network.render.interfaces import Card
 from climate.compute.virt import State
-from tests.netlab import traces
+from tests.netlab import leftovers
 from tests.netlab.guests import packets_from, silent
 from tests.netlab.servers import SERVING, Placed, Site, answering, hears
 
@@ -86,7 +86,7 @@ def test_a_machine_that_was_killed_gets_its_tap_again(site: Site) -> None:
     site.run(one)
     pid = site.driver.homes.pid(one.guest.id)  # type: ignore[attr-defined]
     os.kill(pid.number, signal.SIGKILL)
-    assert pids.wait_gone(pid, 10)
+    assert processes.wait_gone(pid, 10)
     site.run(one)
     answering(one)
 
@@ -134,7 +134,7 @@ def test_a_machine_without_its_interface_is_an_error_and_leaves_nothing(site: Si
 def test_nothing_is_left_of_a_deleted_machine(site: Site, state: str) -> None:
     other = site.place("c1")
     site.connect(other)
-    before = traces.seen()
+    before = leftovers.seen()
     one = site.place("c1")
     site.connect(one, up=state != "prepared")
     site.driver.prepare(one.guest)
@@ -144,4 +144,4 @@ def test_nothing_is_left_of_a_deleted_machine(site: Site, state: str) -> None:
     if state == "suspended":
         site.driver.suspend(one.guest)
     site.delete(one)
-    assert traces.left_since(before) == frozenset()
+    assert leftovers.left_since(before) == frozenset()

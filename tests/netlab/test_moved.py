@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from climate.compute import pids
+from climate.compute.linux import processes
 from climate.compute.virt.live import Limits, LiveMigrator, Order
 from climate.compute.virt.qemu import QemuDriver
 from tests.netlab.guests import packets_from
@@ -29,7 +29,7 @@ def migrator(driver: object) -> LiveMigrator:
     return found
 
 
-def pid(one: Placed) -> pids.Pid | None:
+def pid(one: Placed) -> processes.Pid | None:
     assert isinstance(one.driver, QemuDriver)
     return one.driver.homes.pid(one.guest.id)
 

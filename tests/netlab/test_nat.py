@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from climate.compute import netns
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns
 from climate.compute.network.driver import Forward, Link, Nat, Vpn
 from climate.compute.network.linux.nat import IptablesNat, NftNat
 from climate.sandbox.topology import Lab
-from tests.netlab.bench import HOST, PATIENCE, SHORT, Bench, connected, listen, refused, seen_as, until
+from tests.netlab.bridge_bench import HOST, PATIENCE, SHORT, Bench, connected, listen, refused, seen_as, until
 from tests.netlab.guests import reaches, run, said
 
 pytestmark = pytest.mark.netlab("nft", "iptables", "conntrack", "ping")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import netns, plugging
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns
 from climate.compute.network.driver import Forward, Link, Nat
 from climate.compute.network.linux.driver import LinuxNetwork
+from climate.compute.servers import vif_plugging
 from climate.sandbox.topology import Lab
-from tests.compute.wired import wired_place
+from tests.compute.recorded_networks import wired_place
 from tests.netlab.guests import reaches, said
 
 pytestmark = pytest.mark.netlab("nft")
@@ -55,7 +56,7 @@ def test_an_interface_that_has_its_address_by_dhcp_keeps_it_and_its_host_its_net
 @pytest.fixture
 def spaces(lab: Lab) -> Iterator[None]:
     """Two namespaces that begin like a guest's, of which one is that of a guest that is gone."""
-    names = ("clg-tools", plugging.netns_of("01234567-0000-4000-8000-000000000000"))
+    names = ("clg-tools", vif_plugging.netns_of("01234567-0000-4000-8000-000000000000"))
     for name in names:
         netns.make(name)
     yield
@@ -66,5 +67,5 @@ def spaces(lab: Lab) -> Iterator[None]:
 @pytest.mark.usefixtures("spaces")
 def test_a_namespace_that_only_begins_like_a_guests(make_database: Callable[..., str], tmp_path: Path) -> None:
     with wired_place(make_database(), tmp_path) as wired:
-        plugging.sweep(wired.compute)
+        vif_plugging.sweep(wired.compute)
         assert wired.steps.asked.count("drop_netns") == 2, "the other one, by each of both hosts"

@@ -7,10 +7,10 @@ from ipaddress import IPv4Interface
 
 import pytest
 
-from climate.compute import netns, taps
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns, taps
 from climate.compute.network.driver import Kind, Link
-from climate.compute.network.linux import rtnl
+from climate.compute.network.linux import netlink
 from tests.netlab import frames
 from tests.netlab.guests import Guest, guest, said, silent
 from tests.netlab.hosts import On, on
@@ -33,7 +33,7 @@ def other(on: On) -> Guest:
 
 def begun(name: str, place: str) -> None:
     netns.make(place)
-    words = f"ip link add {name} group {rtnl.GROUP} type veth peer name eth0 netns {place}"
+    words = f"ip link add {name} group {netlink.GROUP} type veth peer name eth0 netns {place}"
     said("c1", *words.split())
 
 

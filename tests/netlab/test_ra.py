@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import netns, pids
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns, processes
 from climate.compute.network.driver import Link, Nat
 from climate.compute.network.linux.daemons import MARK
 from climate.compute.network.linux.nat import IptablesNat, NftNat
-from climate.compute.network.linux.ra import RouterAdverts
+from climate.compute.network.linux.radvd import RouterAdverts
 from climate.sandbox.topology import Lab
-from tests.netlab.bench import HOST, Bench, until
+from tests.netlab.bridge_bench import HOST, Bench, until
 from tests.netlab.guests import reaches, said, silent
 
 pytestmark = pytest.mark.netlab("radvd", "ping")
@@ -106,11 +106,11 @@ def test_it_is_started_anew_only_for_something_new(adverts: RouterAdverts, link:
 
 def test_nothing_is_left_of_what_is_stopped(adverts: RouterAdverts, link: Link, tmp_path: Path) -> None:
     adverts.start(link, PREFIX)
-    family = list(pids.carrying({MARK: str(tmp_path / "ra" / "net-br100")}))
+    family = list(processes.carrying({MARK: str(tmp_path / "ra" / "net-br100")}))
     assert family
     for _ in range(2):
         adverts.stop("net-br100")
-    assert [pid for pid in family if pids.state(pid)] == []
+    assert [pid for pid in family if processes.state(pid)] == []
     assert list((tmp_path / "ra").iterdir()) == []
 
 

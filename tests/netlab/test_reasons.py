@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from climate.sandbox.features import Found
-from climate.sandbox.reasons import why
+from climate.sandbox.requirements import why
 
 REFUSED = OSError(errno.EPERM, "Operation not permitted", "unshare")
 

@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 import pytest
 
-from climate.compute import netns
+from climate.compute.linux import netns
 from climate.sandbox import topology
-from climate.sandbox.launch import within, words
-from climate.sandbox.world import SHARED_MEMORY
+from climate.sandbox.exec import within, words
+from climate.sandbox.namespace import SHARED_MEMORY
 
 pytestmark = pytest.mark.netlab
 ROOT = Path(__file__).parents[2]

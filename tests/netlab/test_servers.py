@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import netns, pids
+from climate.compute.linux import netns, processes
 from climate.compute.virt import State
 from climate.sandbox.topology import Lab
-from tests.netlab import traces
-from tests.netlab.bench import until
+from tests.netlab import leftovers
+from tests.netlab.bridge_bench import until
 from tests.netlab.guests import packets_from, run, said, silent
 from tests.netlab.servers import LINK, MAKERS, SERVING, Placed, Site, answering
 
@@ -23,12 +23,12 @@ def site(request: pytest.FixtureRequest, make_site: Callable[..., Site]) -> Site
     return make_site(request.param)
 
 
-def client(site: Site, one: Placed) -> pids.Pid:
+def client(site: Site, one: Placed) -> processes.Pid:
     """The DHCP client of a guest."""
     home = site.driver.homes.of(one.guest.id)  # type: ignore[attr-defined]
-    found = pids.read(home / "dhcp-eth0.pid")
+    found = processes.read(home / "dhcp-eth0.pid")
     assert found is not None
-    assert pids.state(found) is not None
+    assert processes.state(found) is not None
     return found
 
 
@@ -79,7 +79,7 @@ def test_a_server_that_is_shut_off_is_silent_and_answers_when_it_is_started(site
     first = client(site, one)
     site.driver.stop(one.guest)
     site.connect(one, up=False)
-    assert pids.state(first) is None
+    assert processes.state(first) is None
     assert silent(SERVING, one.address)
     site.run(one)
     answering(one)
@@ -108,17 +108,17 @@ def test_a_client_that_was_killed_is_replaced_and_a_stray_one_is_not_doubled(sit
     site.run(one)
     answering(one)
     first = client(site, one)
-    pids.send(first, pids.signal.SIGKILL)
-    assert pids.wait_gone(first, 10)
+    processes.send(first, processes.signal.SIGKILL)
+    assert processes.wait_gone(first, 10)
     site.driver.run(one.guest)
     second = client(site, one)
     # The kernel puts a new process's environment in place a moment after it is there.
-    until(lambda: second in pids.carrying({"CLIMATE_DHCP_OF": one.guest.id}), "an environment")
+    until(lambda: second in processes.carrying({"CLIMATE_DHCP_OF": one.guest.id}), "an environment")
     home = site.driver.homes.of(one.guest.id)  # type: ignore[attr-defined]
     (home / "dhcp-eth0.pid").unlink()
     site.driver.run(one.guest)
     assert client(site, one) != second
-    assert pids.state(second) is None
+    assert processes.state(second) is None
 
 
 def test_the_client_of_a_server_that_died_ends_when_it_is_set_down(site: Site) -> None:
@@ -127,11 +127,11 @@ def test_the_client_of_a_server_that_died_ends_when_it_is_set_down(site: Site) -
     answering(one)
     first = client(site, one)
     pid = site.driver.homes.pid(one.guest.id)  # type: ignore[attr-defined]
-    pids.send(pid, pids.signal.SIGKILL)
-    assert pids.wait_gone(pid, 10)
+    processes.send(pid, processes.signal.SIGKILL)
+    assert processes.wait_gone(pid, 10)
     site.connect(one, up=False)
     site.driver.rewire(one.guest)
-    assert pids.state(first) is None
+    assert processes.state(first) is None
 
 
 def test_an_interface_that_was_removed_by_hand_works_again_once_it_is_plugged_in(site: Site) -> None:
@@ -170,7 +170,7 @@ def test_nothing_is_left_of_a_deleted_server(site: Site, lab: Lab, state: str) -
     other = site.place("c1")
     site.run(other)
     answering(other)
-    before = traces.seen()
+    before = leftovers.seen()
     one = site.place("c1")
     site.connect(one, up=state != "prepared")
     site.driver.prepare(one.guest) if state == "prepared" else site.driver.run(one.guest)
@@ -179,8 +179,8 @@ def test_nothing_is_left_of_a_deleted_server(site: Site, lab: Lab, state: str) -
     elif state == "shut off":
         site.driver.stop(one.guest)
     elif state == "dead":
-        pids.send(site.driver.homes.pid(one.guest.id), pids.signal.SIGKILL)  # type: ignore[attr-defined]
+        processes.send(site.driver.homes.pid(one.guest.id), processes.signal.SIGKILL)  # type: ignore[attr-defined]
     site.delete(one)
-    assert traces.left_since(before) == frozenset()
+    assert leftovers.left_since(before) == frozenset()
     answering(other)
     assert LINK.network_id in site.hosts["c1"].standing().networks

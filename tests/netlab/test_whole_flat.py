@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from climate.compute.plugging import netns_of
+from climate.compute.servers.vif_plugging import netns_of
 from climate.sandbox import topology
 from climate.sandbox.topology import Lab
-from tests.netlab import guests, traces
-from tests.netlab.region import Region
-from tests.netlab.whole import region, silent_until_woken
+from tests.netlab import guests, leftovers
+from tests.netlab.stack import Region
+from tests.netlab.stack_process import region, silent_until_woken
 from tests.system.stack import await_so
 
 pytestmark = [pytest.mark.netlab("nft", "ping", "bwrap"), pytest.mark.timeout(300)]
@@ -25,7 +25,7 @@ def place(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Region
 
 
 def test_servers_have_the_addresses_that_the_books_say(place: Region) -> None:
-    before = traces.seen()
+    before = leftovers.seen()
     made = place.running("flat", count=2)
     try:
         assert {place.host_of(one) for one in made} == {"c1", "c2"}
@@ -58,7 +58,7 @@ def test_a_reserved_server_has_its_address_and_answers_when_its_lease_has_begun(
 def test_a_lease_on_the_operators_bridges(place: Region) -> None:
     lease = place.lease("two hosts", hosts=2)
     place.await_lease(lease["id"], "ACTIVE")
-    before = traces.seen()
+    before = leftovers.seen()
     hints = {"reservation": lease["reservations"][0]["id"]}
     one, two = place.running("leased", hints=hints, count=2)
     assert place.reaches(one, place.addresses(two)[0])

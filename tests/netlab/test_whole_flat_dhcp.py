@@ -11,12 +11,12 @@ from contextlib import suppress
 
 import pytest
 
-from climate.compute import netns
-from climate.compute.plugging import netns_of
+from climate.compute.linux import netns
+from climate.compute.servers.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
-from tests.netlab import guests, traces
-from tests.netlab.region import COMPUTE, Region
-from tests.netlab.whole import region, silent_until_woken
+from tests.netlab import guests, leftovers
+from tests.netlab.stack import COMPUTE, Region
+from tests.netlab.stack_process import region, silent_until_woken
 from tests.system.stack import await_so
 
 pytestmark = [pytest.mark.netlab("dnsmasq", "nft", "udhcpc", "ping", "bwrap"), pytest.mark.timeout(300)]
@@ -31,7 +31,7 @@ def place(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Region
 def test_a_lease_from_its_start_to_its_end_leaves_nothing(place: Region) -> None:
     lease = place.lease("two hosts", hosts=2)
     place.await_lease(lease["id"], "ACTIVE")
-    before = traces.seen()
+    before = leftovers.seen()
     hints = {"reservation": lease["reservations"][0]["id"]}
     one, two = place.running("leased", hints=hints, count=2)
     assert {place.configured(one), place.configured(two)} == {*place.addresses(one), *place.addresses(two)}
@@ -79,7 +79,7 @@ def test_fifty_servers_are_addressed_and_no_address_is_given_twice(
     place.await_lease(lease["id"], "ACTIVE")
     hints = {"reservation": lease["reservations"][0]["id"]}
     await_so(lambda: place.held_addresses() == 0, 60, "all addresses back in the pool")
-    before, began = traces.seen(), time.monotonic()
+    before, began = leftovers.seen(), time.monotonic()
     with ThreadPoolExecutor(16) as pool:
         counts = [4] * 2 + [3] * 14
         made = [

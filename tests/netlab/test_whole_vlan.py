@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from climate.compute.plugging import netns_of
+from climate.compute.servers.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
-from tests.netlab import guests, traces
-from tests.netlab.region import Region
-from tests.netlab.whole import region, silent_until_woken
+from tests.netlab import guests, leftovers
+from tests.netlab.stack import Region
+from tests.netlab.stack_process import region, silent_until_woken
 from tests.system.stack import await_so
 
 pytestmark = [pytest.mark.netlab("dnsmasq", "nft", "udhcpc", "ping", "bwrap"), pytest.mark.timeout(300)]
@@ -55,7 +55,7 @@ def test_each_project_has_one_network_and_keeps_it(place: Region) -> None:
 def test_a_lease_on_networks_of_its_project_leaves_nothing(place: Region) -> None:
     lease = place.lease("two hosts", hosts=2)
     place.await_lease(lease["id"], "ACTIVE")
-    before = traces.seen()
+    before = leftovers.seen()
     hints = {"reservation": lease["reservations"][0]["id"]}
     one, two = place.running("leased", hints=hints, count=2)
     assert place.reaches(one, place.addresses(two)[0])

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from climate.compute import netns
+from climate.compute.linux import netns
 from tests.netlab import guests
 from tests.system.stack import await_so
 

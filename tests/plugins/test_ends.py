@@ -10,17 +10,17 @@ from sqlalchemy import text
 
 from climate.cloud import FREEPOOL, NotYet
 from climate.cloud.bundled import BundledCloud
-from climate.compute import asking, rebuilding, resizing, unshelving, upkeep
 from climate.compute.errors import NotFound, NoValidHost
-from climate.compute.rebuilding import Rebuilt
-from climate.compute.server import ACTIVE, PAUSE, SHELVED_OFFLOADED, SHUTOFF, STOP, SUSPEND, SUSPENDED
-from climate.compute.services import IMAGE_ID
+from climate.compute.models.server import ACTIVE, PAUSE, SHELVED_OFFLOADED, SHUTOFF, STOP, SUSPEND, SUSPENDED
+from climate.compute.nodes.services import IMAGE_ID
+from climate.compute.servers import actions, metadata, rebuild, resize, unshelve
+from climate.compute.servers.rebuild import Rebuilt
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.plugin import Lent
 from plugins.physical_host import PhysicalHost
 from plugins.virtual_instance import VirtualInstance
-from tests.compute.place import HALF, Place, node, place, unsafe
+from tests.compute.cloud_factory import HALF, Place, node, place, unsafe
 
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -29,32 +29,32 @@ Act = Callable[[Place, str], object]
 
 
 def resized(here: Place, server_id: str) -> None:
-    resizing.resize(here.compute, server_id, HALF)
+    resize.resize(here.compute, server_id, HALF)
     here.settle()
 
 
 def broken(here: Place, server_id: str) -> None:
-    upkeep.reset(here.compute, server_id, "ERROR", by=BY)
+    metadata.reset(here.compute, server_id, "ERROR", by=BY)
 
 
 def unshelving_now(here: Place, server_id: str) -> None:
-    asking.shelve(here.compute, server_id)
+    actions.shelve(here.compute, server_id)
     here.settle()
-    unshelving.unshelve(here.compute, server_id)
+    unshelve.unshelve(here.compute, server_id)
 
 
 ACTS: dict[str, Act] = {
-    "paused": lambda here, server_id: asking.ask(here.compute, server_id, PAUSE),
-    "suspended": lambda here, server_id: asking.ask(here.compute, server_id, SUSPEND),
-    "stopped": lambda here, server_id: asking.ask(here.compute, server_id, STOP),
+    "paused": lambda here, server_id: actions.ask(here.compute, server_id, PAUSE),
+    "suspended": lambda here, server_id: actions.ask(here.compute, server_id, SUSPEND),
+    "stopped": lambda here, server_id: actions.ask(here.compute, server_id, STOP),
     "to be confirmed": resized,
-    "locked": lambda here, server_id: upkeep.lock(here.compute, server_id, "mine", project_id="demo", by=BY),
+    "locked": lambda here, server_id: metadata.lock(here.compute, server_id, "mine", project_id="demo", by=BY),
     "in error": broken,
-    "being shelved": lambda here, server_id: asking.shelve(here.compute, server_id),
+    "being shelved": lambda here, server_id: actions.shelve(here.compute, server_id),
     "being unshelved": unshelving_now,
-    "being resized": lambda here, server_id: resizing.resize(here.compute, server_id, HALF),
-    "being rebuilt": lambda here, server_id: rebuilding.rebuild(here.compute, server_id, Rebuilt(IMAGE_ID)),
-    "being imaged": lambda here, server_id: asking.snapshot(here.compute, server_id, "copy"),
+    "being resized": lambda here, server_id: resize.resize(here.compute, server_id, HALF),
+    "being rebuilt": lambda here, server_id: rebuild.rebuild(here.compute, server_id, Rebuilt(IMAGE_ID)),
+    "being imaged": lambda here, server_id: actions.snapshot(here.compute, server_id, "copy"),
 }
 
 
@@ -132,14 +132,14 @@ def test_the_end_of_a_server_deletes_it(here: Place, state: str) -> None:
 def test_a_shelved_server_outlives_the_lease_of_its_host_and_comes_back_nowhere(here: Place) -> None:
     pool = uuid4()
     server_id = in_pool(here, pool)
-    asking.shelve(here.compute, server_id)
+    actions.shelve(here.compute, server_id)
     here.settle()
     ended(here, lambda: PhysicalHost().on_end(BundledCloud(here.compute), lent(pool, ("h1",))))
     shelved = here.look(server_id)
     assert (shelved.status, shelved.node) == (SHELVED_OFFLOADED, None)
     BundledCloud(here.compute).withdraw("h1", 999)  # there would be room for anybody
     with pytest.raises(NoValidHost):
-        unshelving.unshelve(here.compute, server_id)
+        unshelve.unshelve(here.compute, server_id)
     assert here.look(server_id) == shelved
     with here.compute.engine.connect() as conn:
         image = conn.execute(text("SELECT status FROM compute_images")).scalar_one()
@@ -152,7 +152,7 @@ def test_a_server_that_waits_for_its_resize_to_be_confirmed_does_not_run_on(
 ) -> None:
     server_id = here.boot_one().id
     if before == SHUTOFF:
-        asking.ask(here.compute, server_id, STOP)
+        actions.ask(here.compute, server_id, STOP)
         here.settle()
     resized(here, server_id)
     ending = lent(uuid4(), (), "virtual:instance", server_id, on_end="suspend")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.power import bmc, emulator, subjects
-from tests.power.subjects import Ports, Subject
+from tests.power import bmc, driver_cases, emulator
+from tests.power.driver_cases import Ports, Subject
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def redfish_address(systems: emulator.Systems) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def machine() -> bmc.Machine:
     """A machine behind a controller that speaks IPMI; needs ipmitool."""
-    subjects.needs_ipmitool()
+    driver_cases.needs_ipmitool()
     return bmc.started()
 
 
@@ -39,11 +39,11 @@ def ports() -> Iterator[Ports]:
 def make_subject(request: pytest.FixtureRequest, tmp_path: Path, ports: Ports) -> Callable[[str], Subject]:
     def make(name: str) -> Subject:
         if name == "memory":
-            return subjects.memory(tmp_path / "power")
+            return driver_cases.memory(tmp_path / "power")
         if name == "redfish":
             of = request.getfixturevalue
-            return subjects.redfish(tmp_path, of("systems"), of("redfish_address"), ports)
-        return subjects.ipmi(tmp_path, request.getfixturevalue("machine"), ports)
+            return driver_cases.redfish(tmp_path, of("systems"), of("redfish_address"), ports)
+        return driver_cases.ipmi(tmp_path, request.getfixturevalue("machine"), ports)
 
     return make
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from climate.power import OFF, ON, PowerDriver, PowerError, PowerRefused, Target
-from tests.power.subjects import SHORT, Subject
+from tests.power.driver_cases import SHORT, Subject
 
 VERBS: dict[str, Callable[[PowerDriver, Target], object]] = {
     "state": lambda driver, target: driver.state(target),

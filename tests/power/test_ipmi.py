@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from climate.power import OFF, ON, PowerError, PowerRefused, Target
 from climate.power.ipmi import IpmiDriver, IpmiSettings
 from tests.power import bmc
-from tests.power.subjects import changed
+from tests.power.driver_cases import changed
 
 SETTINGS = {"address": "bmc.example", "username": "admin"}
 TARGET = Target("n1", SETTINGS, {"password": "correct horse"})

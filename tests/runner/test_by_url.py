@@ -20,7 +20,7 @@ from tests.runner.conftest import Begin, Runner
 
 pytestmark = pytest.mark.by_url
 ROOT = Path(__file__).parents[2]
-FIRST = ("python", "-m", "climate.runner.first", "--demo")
+FIRST = ("python", "-m", "climate.runner.first_run", "--demo")
 
 
 @pytest.fixture

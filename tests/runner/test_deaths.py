@@ -10,7 +10,7 @@ import pytest
 from redis import Redis, RedisError
 
 from climate import embedded
-from climate.embedded.guard import started_at
+from climate.embedded.reaper import started_at
 from tests.runner.conftest import WEB, Begin, Runner, idle, nothing_left_of
 from tests.system.stack import await_so
 

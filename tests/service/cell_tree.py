@@ -12,24 +12,26 @@ from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.children import Child, Outcome, PartRequest
 from climate.cloud.part_messages import METHOD
-from climate.compute import Compute, services
+from climate.compute import Compute
 from climate.compute.cells import build_estimate, server_methods, server_sync, state
 from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.errors import CellTimeout
 from climate.compute.cells.messages import Message
 from climate.compute.cells.scheduler import CellScheduler
+from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.lease import Lease
-from climate.service import hosts, tree_leases
-from climate.service.changes import Changes
+from climate.service.hosts import inventory
+from climate.service.lease_tree import leases as tree_leases
+from climate.service.leases.update import Changes
 from climate.settings import Settings
-from tests.api.compute.world import Person, forget
-from tests.api.reservation.face import Deployment, Doorkeeper
-from tests.apps import app_of
+from tests.api.compute.api_clients import Person, forget
+from tests.api.reservation.api_clients import Deployment, Doorkeeper
 from tests.compute.cells.tree import CellDatabases, Tree, stepping, tree
-from tests.compute.place import Place, node
+from tests.compute.cloud_factory import Place, node
 from tests.conftest import ADMIN, MEMBER
-from tests.installed import installed_plugins
+from tests.flask_apps import app_of
+from tests.installed_plugins import installed_plugins
 from tests.service.deployments import Deployments, Dying, hosts_wanted
 from workers import cell_boots, cell_leases
 
@@ -225,7 +227,7 @@ def cell_family(databases: CellDatabases, home: Path) -> Iterator[CellFamily]:
             services.furnish(place.compute)
             family.climates[name] = _climate(place.compute, name, family.clock, home / name)
             for number in range(1, HOSTS.get(name, 0) + 1):
-                hosts.register(family.climates[name], ADMIN, f"{name}-n{number}", {"gpu": "a100"})
+                inventory.register(family.climates[name], ADMIN, f"{name}-n{number}", {"gpu": "a100"})
         leases = {name: cell_leases.handlers(climate) for name, climate in family.climates.items()}
         runners = {name: cell_boots.runner(climate) for name, climate in family.climates.items()}
         scheduler = CellScheduler(lambda compute, build: runners[compute.cells.name](compute, build))

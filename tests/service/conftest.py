@@ -9,7 +9,7 @@ import pytest
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from tests.compute.cells.tree import CellDatabases
-from tests.compute.place import unsafe
+from tests.compute.cloud_factory import unsafe
 from tests.service.cell_tree import CellFamily, cell_family
 
 CLEANING = timedelta(minutes=10)

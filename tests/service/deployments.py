@@ -8,14 +8,17 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection, event, text
 
-from climate.compute import Compute, services
+from climate.compute import Compute
+from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
-from climate.service import event_claims, events, leases, replay, tree_leases
-from climate.service.leases import Order
+from climate.service.journal import check as replay
+from climate.service.lease_tree import leases as tree_leases
+from climate.service.leases import event_claims, events, leases
+from climate.service.leases.leases import Order
 from climate.store.engine import database_time
-from climate.store.leases import Listing
+from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER
 
 UNRELEASED = "SELECT count(*) FROM allocations WHERE state IN ('held', 'active')"

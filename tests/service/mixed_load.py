@@ -19,39 +19,28 @@ from sqlalchemy.exc import DBAPIError
 from climate.cloud import CloudError, Refused
 from climate.context import Climate
 from climate.domain.errors import ClimateError, NotFound
+from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
-from climate.domain.pools import Pool
 from climate.power import PowerDriver
-from climate.service import (
-    changes,
-    event_claims,
-    events,
-    failing,
-    healing,
-    hosts,
-    leases,
-    maintenance,
-    opening,
-    placing,
-    pools,
-    power,
-    reallocating,
-)
-from climate.service.changes import Changes
-from climate.service.leases import Order
-from climate.service.power import ByHand, Wiring
+from climate.service.host_operations import failures, maintenance, pool_moves, pools
+from climate.service.hosts import inventory, reservable
+from climate.service.leases import event_claims, events, healing, host_replacement, leases, update
+from climate.service.leases.leases import Order
+from climate.service.leases.update import Changes
+from climate.service.power import power
+from climate.service.power.power import ByHand, Wiring
 from climate.settings import Settings
-from climate.store import failures
-from climate.store.due import Cursor
-from climate.store.leases import Listing
-from climate.store.windows import Wanted
+from climate.store import db_errors
+from climate.store.hosts.maintenance import Wanted
+from climate.store.leases.due_events import Cursor
+from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, cloud_host
-from tests.installed import installed_plugins
-from tests.machine.ground import Ground
-from tests.machine.site import SUPPLY, Supplies
-from tests.service.addresses import addresses_wanted, registered
-from tests.service.rooms import servers
-from workers import rounds
+from tests.installed_plugins import installed_plugins
+from tests.machine.deployment import SUPPLY, Supplies
+from tests.machine.machine_cloud import Ground
+from tests.service.capacity_factory import servers
+from tests.service.floating_ip_factory import addresses_wanted, registered
+from workers import periodic
 
 HOSTS = 12
 RATE = 120
@@ -108,7 +97,7 @@ class Load:
         )
         self.cloud.set_hosts([cloud_host(f"h{number}") for number in range(1, HOSTS + 1)])
         for number in range(1, HOSTS + 1):
-            hosts.register(self.climate, ADMIN, f"h{number}", {})
+            inventory.register(self.climate, ADMIN, f"h{number}", {})
         for number in range(1, HOSTS + 1, 3):
             power.put(self.climate, ADMIN, str(number), Wiring("memory", SUPPLY))
         registered(self.climate, 6)
@@ -142,7 +131,7 @@ class Load:
                 self._count(self.refused, act)
             except DBAPIError as error:
                 self._count(self.refused, act)
-                if not failures.passing(error):
+                if not db_errors.passing(error):
                     self.errors.append(error)
             except BaseException as error:
                 self.errors.append(error)
@@ -192,7 +181,7 @@ def _update(load: Load, chance: Random) -> None:
         for least in [chance.randint(1, 3)]
     ]
     end = chance.choice([None, lease.period.end + timedelta(minutes=chance.randint(1, 5))])
-    changes.update(load.climate, MEMBER, lease.id, Changes(end=end, reservations=chance.choice([sizes, ()])))
+    update.update(load.climate, MEMBER, lease.id, Changes(end=end, reservations=chance.choice([sizes, ()])))
 
 
 def _delete(load: Load, chance: Random) -> None:
@@ -209,7 +198,7 @@ def _work(load: Load, chance: Random) -> None:
 
 
 def _numbers(load: Load, chance: Random, most: int = 4) -> list[str]:
-    there = [str(host.id) for host in hosts.listed(load.climate, ADMIN)]
+    there = [str(host.id) for host in inventory.listed(load.climate, ADMIN)]
     if not there:
         raise NotFound("all hosts were removed")
     return chance.sample(there, min(len(there), chance.randint(1, most)))
@@ -217,8 +206,8 @@ def _numbers(load: Load, chance: Random, most: int = 4) -> list[str]:
 
 def _move(load: Load, chance: Random) -> None:
     to = chance.choice([Pool.RESERVATION] * 3 + [Pool.MULTI_TENANT, Pool.FAILED])
-    order = placing.Order(_numbers(load, chance), to, force=chance.random() < 0.7)
-    placing.move(load.climate, ADMIN, order)
+    order = pool_moves.Order(_numbers(load, chance), to, force=chance.random() < 0.7)
+    pool_moves.move(load.climate, ADMIN, order)
 
 
 def _plan_windows(load: Load, chance: Random) -> None:
@@ -245,31 +234,31 @@ def _end_window(load: Load, chance: Random) -> None:
 
 
 def _fail(load: Load, chance: Random) -> None:
-    failing.fail(load.climate, ADMIN, chance.choice(_numbers(load, chance)), "smoke")
+    failures.fail(load.climate, ADMIN, chance.choice(_numbers(load, chance)), "smoke")
 
 
 def _heal(load: Load, chance: Random) -> None:
-    failing.heal(load.climate, ADMIN, chance.choice(_numbers(load, chance)))
+    failures.heal(load.climate, ADMIN, chance.choice(_numbers(load, chance)))
 
 
 def _open(load: Load, chance: Random) -> None:
-    opening.open_to_promises(load.climate, ADMIN, chance.choice(_numbers(load, chance)), chance.random() < 0.8)
+    reservable.open_to_promises(load.climate, ADMIN, chance.choice(_numbers(load, chance)), chance.random() < 0.8)
 
 
 def _describe(load: Load, chance: Random) -> None:
-    hosts.update(load.climate, ADMIN, chance.choice(_numbers(load, chance)), {"rack": str(chance.randint(1, 3))})
+    inventory.update(load.climate, ADMIN, chance.choice(_numbers(load, chance)), {"rack": str(chance.randint(1, 3))})
 
 
 def _remove(load: Load, chance: Random) -> None:
     """Remove a host; it has windows now and then."""
-    hosts.remove(load.climate, ADMIN, chance.choice(_numbers(load, chance)))
+    inventory.remove(load.climate, ADMIN, chance.choice(_numbers(load, chance)))
 
 
 def _register(load: Load, chance: Random) -> None:
     """Register what was removed."""
-    there = {str(host.name) for host in hosts.listed(load.climate, ADMIN)}
+    there = {str(host.name) for host in inventory.listed(load.climate, ADMIN)}
     for name in sorted({f"h{number}" for number in range(1, HOSTS + 1)} - there):
-        hosts.register(load.climate, ADMIN, name, {})
+        inventory.register(load.climate, ADMIN, name, {})
 
 
 def _switch(load: Load, chance: Random) -> None:
@@ -281,8 +270,8 @@ def _reallocate(load: Load, chance: Random) -> None:
     if held:
         lease, host = chance.choice(held)
         to = chance.choice([None, *_numbers(load, chance)])
-        order = reallocating.Order(str(host), lease.id, to=to, force=chance.random() < 0.5)
-        reallocating.reallocate(load.climate, ADMIN, order)
+        order = host_replacement.Order(str(host), lease.id, to=to, force=chance.random() < 0.5)
+        host_replacement.reallocate(load.climate, ADMIN, order)
 
 
 def _change_terms(load: Load, chance: Random) -> None:
@@ -290,7 +279,7 @@ def _change_terms(load: Load, chance: Random) -> None:
 
 
 def _rounds(load: Load, chance: Random) -> None:
-    chance.choice([*rounds.ROUNDS, *rounds.OUTSIDE_ROUNDS])(load.climate)
+    chance.choice([*periodic.ROUNDS, *periodic.OUTSIDE_ROUNDS])(load.climate)
 
 
 def _heal_all(load: Load, chance: Random) -> None:

@@ -11,13 +11,13 @@ from sqlalchemy import text
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_zones import BundledZones
 from climate.context import Climate
-from climate.service import hosts
-from tests.apps import app_of
+from climate.service.hosts import inventory
 from tests.compute.zones import tree as trees
-from tests.compute.zones.planned import planned
+from tests.compute.zones.build_plan_trees import planned
+from tests.compute.zones.in_process_http import Application
 from tests.compute.zones.tree import Tree, Zone
-from tests.compute.zones.wires import Application
 from tests.conftest import ADMIN
+from tests.flask_apps import app_of
 from tests.service.deployments import Deployments, Died, Dying, hosts_wanted
 
 __all__ = ["Died", "Family", "family_of", "hosts_wanted"]
@@ -92,7 +92,7 @@ def _ready(family: Family, zone: Zone) -> None:
     zone.people.clear()
     family.tree.mend(zone.name)
     for number in range(1, HOSTS + 1):
-        hosts.register(climate, ADMIN, f"{zone.name}-n{number}", {})
+        inventory.register(climate, ADMIN, f"{zone.name}-n{number}", {})
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from typing import Any
 
 from schemathesis import Case
 
-from climate.compute.network.options import NetworkOptions
-from tests.api.compute.world import Person, World, done
-from tests.compute import nets
+from climate.compute.network.network_options import NetworkOptions
+from tests.api.compute.api_clients import Person, World, done
+from tests.compute import network_factory
 
 C = "/compute/v2.1"
 MORE, SPARE = "10.22.0.0/28", "203.0.113.200"
@@ -27,7 +27,7 @@ class Networks:
         there = self._labels()
         with self.world.here.compute.engine.begin() as conn:
             if "dhcp" not in there:
-                nets.network(conn, "dhcp", "10.20.0.0/20", "flat_dhcp", NetworkOptions(flat_bridge="br9"))
+                network_factory.network(conn, "dhcp", "10.20.0.0/20", "flat_dhcp", NetworkOptions(flat_bridge="br9"))
         for one in self.admin.get(f"{C}/os-networks")["networks"]:
             if one["cidr"] in (MORE, "10.21.0.0/28"):
                 self.admin("POST", f"{C}/os-networks/{one['id']}/action", {"disassociate": None})
@@ -58,7 +58,7 @@ class Networks:
             "ips": ["private"],
             "os-floating-ips": [free],
             "used": [used],
-            "os-floating-ips-bulk": [nets.HOST],
+            "os-floating-ips-bulk": [network_factory.HOST],
             "vlan": [there["vlan"]],
             "dhcp": [there["dhcp"]],
             "fixed": [second],

@@ -11,9 +11,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from climate.compute.store.tables import metadata
+from climate.compute.store.tables.servers import metadata
 from climate.store.engine import connect
-from tests.compute.place import unsafe
+from tests.compute.cloud_factory import unsafe
 
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 NOT_IMPLEMENTED = 501

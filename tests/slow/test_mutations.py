@@ -34,7 +34,7 @@ MUTANTS = (
         "a result is recorded whoever brings it",
         [
             (
-                "climate/store/claims.py",
+                "climate/store/leases/event_claims.py",
                 "_SETTLE = delete(claims).where(_MINE)",
                 '_SETTLE = delete(claims).where(claims.c.event_id == bindparam("id", type_=Uuid))',
             )
@@ -43,14 +43,14 @@ MUTANTS = (
     ),
     Mutant(
         "every message starts the work",
-        [("climate/store/claims.py", ".where(_MINE, claims.c.started_at.is_(None))", ".where(_MINE)")],
+        [("climate/store/leases/event_claims.py", ".where(_MINE, claims.c.started_at.is_(None))", ".where(_MINE)")],
         [f"{SERVICE}/test_doubled.py::test_a_message_is_dropped_while_another_worker_is_at_it"],
     ),
     Mutant(
         "any token starts the work",
         [
             (
-                "climate/store/claims.py",
+                "climate/store/leases/event_claims.py",
                 ".where(_MINE, claims.c.started_at.is_(None))",
                 '.where(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.started_at.is_(None))',
             )
@@ -60,8 +60,12 @@ MUTANTS = (
     Mutant(
         "hosts are not looked at again once their rows are locked",
         [
-            ("climate/store/availability.py", "still = _still_free(conn, taken, wanted)", "still = taken"),
-            ("climate/store/availability.py", "still = _still_free(conn, candidates, wanted)", "still = candidates"),
+            ("climate/store/allocation/hosts.py", "still = _still_free(conn, taken, wanted)", "still = taken"),
+            (
+                "climate/store/allocation/hosts.py",
+                "still = _still_free(conn, candidates, wanted)",
+                "still = candidates",
+            ),
         ],
         [
             f"{RACES}::test_a_host_is_removed_while_a_booking_waits_for_its_row",
@@ -70,14 +74,14 @@ MUTANTS = (
     ),
     Mutant(
         "whether a host still suits is not asked again",
-        [("climate/store/availability.py", "still = _still_free(conn, candidates, wanted)", "still = candidates")],
+        [("climate/store/allocation/hosts.py", "still = _still_free(conn, candidates, wanted)", "still = candidates")],
         [f"{RACES}::test_a_host_is_removed_while_a_booking_waits_for_its_row"],
     ),
     Mutant(
         "an active lease takes any hosts",
         [
             (
-                "climate/store/availability.py",
+                "climate/store/allocation/hosts.py",
                 "if len(picked) < wanted.most or not set(wanted.must) <= set(picked):",
                 "if len(picked) < wanted.most:",
             )
@@ -88,7 +92,7 @@ MUTANTS = (
         "reservations of a lease do not know of each other",
         [
             (
-                "climate/service/planning.py",
+                "climate/service/leases/reservations.py",
                 "taken=tuple(hold.host for one in planned for hold in one.holds)",
                 "taken=()",
             )
@@ -99,7 +103,7 @@ MUTANTS = (
         "no constraint",
         [
             (
-                "climate/store/tables.py",
+                "climate/store/tables/leases.py",
                 '(text("int8range(host, host, \'[]\')"), "&&"),',
                 '(text("int8range(id, id, \'[]\')"), "&&"),',
             )
@@ -108,15 +112,21 @@ MUTANTS = (
     ),
     Mutant(
         "the journal can be changed",
-        [("climate/store/tables.py", "BEFORE UPDATE OR DELETE OR TRUNCATE ON journal", "BEFORE DELETE ON journal")],
+        [
+            (
+                "climate/store/tables/leases.py",
+                "BEFORE UPDATE OR DELETE OR TRUNCATE ON journal",
+                "BEFORE DELETE ON journal",
+            )
+        ],
         [f"{RACES}::test_the_journal_is_append_only"],
     ),
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            ("climate/service/event_claims.py", "in schedule.due(lease, now) if", "in lease.events if"),
+            ("climate/service/leases/event_claims.py", "in schedule.due(lease, now) if", "in lease.events if"),
             (
-                "climate/store/due.py",
+                "climate/store/leases/due_events.py",
                 "key_share=True, skip_locked=True)",
                 "key_share=True)",
             ),
@@ -126,7 +136,7 @@ MUTANTS = (
     Mutant(
         "a start does not wait for the earlier holder of its hosts",
         [
-            ("climate/store/due.py", "| ~waits", "| ~waits | true()"),
+            ("climate/store/leases/due_events.py", "| ~waits", "| ~waits | true()"),
         ],
         [f"{ORDER}::test_a_failed_end_keeps_its_hosts_and_blocks_their_next_start"],
     ),
@@ -134,7 +144,7 @@ MUTANTS = (
         "an adjustment does not wait for it",
         [
             (
-                "climate/store/due.py",
+                "climate/store/leases/due_events.py",
                 "e.c.kind.not_in((EventKind.START, EventKind.ADJUST))",
                 "e.c.kind.not_in((EventKind.START,))",
             )
@@ -145,7 +155,7 @@ MUTANTS = (
         "ends do not come first",
         [
             (
-                "climate/store/due.py",
+                "climate/store/leases/due_events.py",
                 "case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)",
                 "case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 1), else_=1)",
             )
@@ -154,28 +164,28 @@ MUTANTS = (
     ),
     Mutant(
         "projects do not take turns",
-        [("climate/store/due.py", "partition_by=(lease.c.project_id, is_end)", "partition_by=is_end")],
+        [("climate/store/leases/due_events.py", "partition_by=(lease.c.project_id, is_end)", "partition_by=is_end")],
         [f"{ORDER}::test_projects_take_turns"],
     ),
     Mutant(
         "events come in the order of their times",
         [
             (
-                "climate/domain/schedule.py",
+                "climate/domain/lease_events.py",
                 "first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
                 "first = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
             )
         ],
-        ["tests/domain/test_schedule.py"],
+        ["tests/domain/test_lease_events.py"],
     ),
     Mutant(
         "steps are not bound to the claim",
-        [("climate/service/steps.py", "if state is None:", "if False:")],
+        [("climate/service/leases/cloud_steps.py", "if state is None:", "if False:")],
         [f"{LATE}::test_a_worker_that_lost_its_event_asks_for_nothing_more"],
     ),
     Mutant(
         "steps that are done are done again",
-        [("climate/service/steps.py", 'if state != "DONE" or again:', "if True:")],
+        [("climate/service/leases/cloud_steps.py", 'if state != "DONE" or again:', "if True:")],
         [f"{EVENTS}::test_steps_that_are_done_are_passed_over"],
     ),
     Mutant(
@@ -202,19 +212,19 @@ MUTANTS = (
     ),
     Mutant(
         "digits of other scripts are numbers to Python alone",
-        [("climate/domain/requirements.py", "[+-]?([0-9]{1,18}(", "[+-]?(\\d{1,18}(")],
-        ["tests/domain/test_requirements.py", "tests/store/test_matching.py"],
+        [("climate/domain/hosts/requirements.py", "[+-]?([0-9]{1,18}(", "[+-]?(\\d{1,18}(")],
+        ["tests/domain/hosts/test_requirements.py", "tests/store/allocation/test_requirements_sql.py"],
     ),
     Mutant(
         "a held lease starts",
         [
             (
-                "climate/store/lease_rows.py",
+                "climate/store/leases/rows.py",
                 "EventKind.EXPIRE: 0,",
                 "EventKind.EXPIRE: 99,",
             ),
             (
-                "climate/domain/schedule.py",
+                "climate/domain/lease_events.py",
                 "first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]",
                 "first = sorted((e for e in undone if e.kind is not EventKind.ADDITIONAL), key=lambda e: e.run_at)[:1]",
             ),
@@ -233,14 +243,14 @@ MUTANTS = (
     ),
     Mutant(
         "any key repeats a confirmation",
-        [("climate/service/holds.py", "if entry.fact.key != key:", "if False:")],
+        [("climate/service/leases/holds.py", "if entry.fact.key != key:", "if False:")],
         [f"{HOLDS}::test_a_second_confirmation_under_the_same_key_has_the_same_answer"],
     ),
     Mutant(
         "the edit of a lease does not wait for its claim",
         [
             (
-                "climate/domain/schedule.py",
+                "climate/domain/lease_events.py",
                 "if event.status is IN_PROGRESS:\n            raise Busy",
                 "if False:\n            raise Busy",
             )

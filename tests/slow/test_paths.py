@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.api.compute.world import Person, World, world
+from tests.api.compute.api_clients import Person, World, world
 from tests.campaign import length
 from tests.slow.machines import cloud_database
 

@@ -8,12 +8,12 @@ import schemathesis
 from schemathesis import Case
 
 from climate.store.engine import connect
-from tests.api.reservation.face import Person, app_over, hosts_of, reservation, run_due
+from tests.api.reservation.api_clients import Person, app_over, hosts_of, reservation, run_due
 from tests.api.reservation.test_leaks import MATRIX
 from tests.campaign import FULL, length
 from tests.conftest import Clock
-from tests.service.addresses import NETWORK, addresses_wanted, registered, spelled
-from tests.service.volumes import pool
+from tests.service.floating_ip_factory import NETWORK, addresses_wanted, registered, spelled
+from tests.service.storage_factory import pool
 from tests.slow.machines import MODES, statuses
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ import pytest
 import schemathesis
 from schemathesis import Case
 
-from api.compute.described.operations import OPERATIONS
-from climate.compute import services
-from climate.compute.services import IMAGE_ID
-from tests.api.compute.world import NODES, SERVICE, Person, World, done, hours_away, world
+from api.compute.openapi.operations import OPERATIONS
+from climate.compute.nodes import services
+from climate.compute.nodes.services import IMAGE_ID
+from tests.api.compute.api_clients import NODES, SERVICE, Person, World, done, hours_away, world
 from tests.api.volume.conftest import R, leased
 from tests.campaign import FULL, length
 from tests.slow.addresses import Networks, aim

@@ -7,9 +7,9 @@ import pytest
 import schemathesis
 from schemathesis import Case
 
-from api.network.described import OPERATIONS, PREFIX
-from climate.compute.store import network_hosts
-from tests.api.compute.world import Person, World, done, world
+from api.network.openapi import OPERATIONS, PREFIX
+from climate.compute.store.networks import network_hosts
+from tests.api.compute.api_clients import Person, World, done, world
 from tests.campaign import FULL, length
 from tests.slow.addresses import Networks
 from tests.slow.machines import MODES, cloud_database, statuses

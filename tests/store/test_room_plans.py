@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
+from climate.domain.hosts.capacity import Order, Size
+from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.period import Period
-from climate.domain.requirements import ANYTHING
-from climate.domain.slots import Order, Size
-from climate.store import capacity
-from climate.store.capacity import Wanted
+from climate.store.allocation import capacity
+from climate.store.allocation.capacity import Wanted
 from climate.store.engine import connect
 
 ZERO = datetime(2030, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.system.caller import Api
+from tests.system.api_client import Api
 from tests.system.stack import Stack, await_so
 
 C = "/compute/v2.1"

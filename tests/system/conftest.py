@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from climate.compute import nodes
-from tests.system.caller import Api
+from climate.compute.nodes import nodes_file
+from tests.system.api_client import Api
 from tests.system.stack import Stack, await_so
 from tests.system.zone_tree import SECONDS, ZoneTree, zone_tree
 
@@ -17,10 +17,10 @@ RACE_HOSTS = tuple(f"race-{place}" for place in range(1, 9))
 def furnish(home: Path, names: tuple[str, ...]) -> None:
     """Give the bundled cloud further nodes beside those of the demo."""
     home.mkdir(parents=True, exist_ok=True)
-    nodes.write(home, nodes.demo_nodes())
-    entries = yaml.safe_load((home / nodes.FILE).read_text(encoding="utf-8"))
+    nodes_file.write(home, nodes_file.demo_nodes())
+    entries = yaml.safe_load((home / nodes_file.FILE).read_text(encoding="utf-8"))
     more = [{**entries[0], "name": name} for name in names]
-    (home / nodes.FILE).write_text(yaml.safe_dump(entries + more), encoding="utf-8")
+    (home / nodes_file.FILE).write_text(yaml.safe_dump(entries + more), encoding="utf-8")
 
 
 @pytest.fixture(scope="package")

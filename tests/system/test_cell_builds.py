@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from climate.compute.services import IMAGE_ID
-from tests.system.caller import Api
+from climate.compute.nodes.services import IMAGE_ID
+from tests.system.api_client import Api
 from tests.system.stack import Stack, await_so
 
 C = "/compute/v2.1"

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from climate.compute.services import IMAGE_ID
-from tests.system.caller import Api, moment
+from climate.compute.nodes.services import IMAGE_ID
+from tests.system.api_client import Api, moment
 from tests.system.cell_stacks import CHILDREN, TOP, C, cell_stacks, kill
 from tests.system.stack import Stack, await_so
 

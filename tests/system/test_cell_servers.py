@@ -18,7 +18,7 @@ from sqlalchemy import text
 from climate.embedded.folder import running
 from climate.store.engine import connect
 from tests.campaign import length
-from tests.system.caller import Api
+from tests.system.api_client import Api
 from tests.system.stack import ROOT, await_so
 from tests.system.zone_tree import ZoneTree, demo_tree, free_ports
 

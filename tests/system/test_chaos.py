@@ -16,12 +16,12 @@ from climate.bootstrap import plain_url
 from climate.context import Climate
 from climate.plugin import load
 from climate.store.engine import connect
-from tests.system import calendar, verdicts
-from tests.system.caller import Api
+from tests.system import allocation_oracle, checks
+from tests.system.api_client import Api
 from tests.system.conftest import furnish
+from tests.system.faults import Storm
 from tests.system.packages import install
 from tests.system.stack import Stack, await_so
-from tests.system.storm import Storm
 from tests.system.traffic import Traffic
 
 HOSTS = tuple(f"chaos-{place}" for place in range(1, 15))
@@ -120,17 +120,17 @@ def _started(stack: Stack) -> int:
 
 def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic) -> None:
     """Every promise, each said by name when it is broken."""
-    everything = verdicts.read_leases(climate)
-    claims, streams = verdicts.claims_of(climate)
+    everything = checks.read_leases(climate)
+    claims, streams = checks.claims_of(climate)
     with climate.engine.connect() as conn:
         found: dict[str, Any] = {
             "answers": traffic.wrong,
-            "acknowledged": verdicts.of_wishes(traffic.wishes, everything),
-            "statuses": verdicts.of_statuses(everything),
-            "pages": verdicts.of_pages(pages, everything, claims),
-            "hosts lent twice at once": verdicts.of_hosts(streams),
-            "overlaps": calendar.overlaps(calendar.in_rows(stack.database_url)),
-            "still held": calendar.in_rows(stack.database_url),
+            "acknowledged": checks.of_wishes(traffic.wishes, everything),
+            "statuses": checks.of_statuses(everything),
+            "pages": checks.of_pages(pages, everything, claims),
+            "hosts lent twice at once": checks.of_hosts(streams),
+            "overlaps": allocation_oracle.overlaps(allocation_oracle.in_rows(stack.database_url)),
+            "still held": allocation_oracle.in_rows(stack.database_url),
             "hosts handed over or taken back not once": conn.execute(ACTIONS).all(),
             "hosts astray": conn.execute(ASTRAY).all(),
             "pools left": conn.execute(LENT).all(),

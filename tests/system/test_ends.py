@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from climate.compute.virt.homes import Homes
-from tests.system.caller import Api, host_lease, moment
+from tests.system.api_client import Api, host_lease, moment
 from tests.system.conftest import furnish
 from tests.system.stack import Stack, await_so
 

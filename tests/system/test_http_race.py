@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.system import calendar
-from tests.system.caller import Api, host_lease, moment
+from tests.system import allocation_oracle
+from tests.system.api_client import Api, host_lease, moment
 from tests.system.conftest import RACE_HOSTS
 from tests.system.stack import Stack
 
@@ -130,9 +130,9 @@ def _fight(stack: Stack, admin: Api, member: Api, requests: int) -> Fight:
 
 
 def _check(stack: Stack, admin: Api, fight: Fight, seed: int) -> None:
-    rows, shown = calendar.in_rows(stack.database_url), calendar.in_api(admin)
+    rows, shown = allocation_oracle.in_rows(stack.database_url), allocation_oracle.in_api(admin)
     assert sorted(rows) == sorted(shown), seed
-    assert calendar.overlaps(rows) == [], seed
+    assert allocation_oracle.overlaps(rows) == [], seed
     standing = {lease["id"] for lease in admin.all_of("/v1/leases", "leases") if lease["name"].startswith("race-")}
     ours = set(fight.made) - fight.gone
     assert ours <= standing, (seed, "an acknowledged lease is missing")
@@ -171,4 +171,4 @@ def test_as_many_win_as_there_are_hosts(stack: Stack, admin: Api, member: Api, a
             said = Counter(pool.map(ask, [turn] * CLIENTS))
             statuses = Counter(status for status, _ in said.elements())
             assert statuses == {201: len(RACE_HOSTS), 409: CLIENTS - len(RACE_HOSTS)}, said
-    assert calendar.overlaps(calendar.in_rows(stack.database_url)) == []
+    assert allocation_oracle.overlaps(allocation_oracle.in_rows(stack.database_url)) == []

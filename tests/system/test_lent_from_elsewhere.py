@@ -11,18 +11,18 @@ import pytest
 import yaml
 
 from climate import bootstrap
-from climate.identity import directory
-from climate.identity.changes import SETUP
-from climate.identity.directory import NewUser
-from climate.identity.people import Project
+from climate.identity import admin
+from climate.identity.admin import NewUser
+from climate.identity.audit import SETUP
+from climate.identity.models import Project
 from climate.identity.store import projects
 from climate.settings import Settings
-from tests.api.reservation.face import run_due
-from tests.apps import app_of
-from tests.compute.place import unsafe
-from tests.compute.served import Served, repeated, served
-from tests.identity import place as people
-from tests.system.caller import Api, host_lease
+from tests.api.reservation.api_clients import run_due
+from tests.compute.cloud_factory import unsafe
+from tests.compute.served_cloud import Served, repeated, served
+from tests.flask_apps import app_of
+from tests.identity import identity_factory as people
+from tests.system.api_client import Api, host_lease
 from tests.system.stack import Stack, await_so, free_port
 
 pytestmark = [
@@ -121,8 +121,8 @@ def boots(there: Served, leases: Api, tmp_path_factory: pytest.TempPathFactory) 
     name = f"tenant-{leases.project_id[:8]}"
     with there.identity.engine.begin() as conn:
         projects.add(conn, Project(leases.project_id, name, "", enabled=True))
-    user = directory.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
-    directory.give_role(there.identity, SETUP, user.id, leases.project_id, "member")
+    user = admin.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
+    admin.give_role(there.identity, SETUP, user.id, leases.project_id, "member")
     folder = tmp_path_factory.mktemp("tenant")
     entry = yaml.safe_load((there.home / "clouds.yaml").read_text())["clouds"]["climate-demo"]
     entry["auth"] |= {"username": name, "password": "open-sesame", "project_name": name}

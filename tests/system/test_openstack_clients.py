@@ -15,10 +15,10 @@ import openstack
 import pytest
 import yaml
 
-from climate.compute.network import floating
+from climate.compute.network import floating_ips
 from climate.store.engine import connect
-from tests.system.caller import Api, host_lease
-from tests.system.shells import Said, Shells
+from tests.system.api_client import Api, host_lease
+from tests.system.openstack_shells import Said, Shells
 from tests.system.stack import Stack, await_so
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.filterwarnings("ignore")]
@@ -256,7 +256,7 @@ def test_floating_ips(stack: Stack, boss: Command, demo: Command, blazar: Comman
     """From the administrator's word to the end of a lease: promised, there while it lasts, and free again."""
     engine = connect(stack.database_url, pool_size=1)
     with engine.begin() as conn:
-        network = floating.make_pool(
+        network = floating_ips.make_pool(
             conn, "reserved", IPv4Network("203.0.113.0/28"), gateway=IPv4Address("203.0.113.1")
         )
     engine.dispose()

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.system.caller import Api, host_lease, moment
+from tests.system.api_client import Api, host_lease, moment
 from tests.system.packages import install
 from tests.system.stack import Stack, await_so
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import pids
-from climate.compute.host import NodeSpec
+from climate.compute.linux import processes
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt.homes import MARK
-from tests.compute.virt.subjects import cannot
-from tests.system.caller import Api
-from tests.system.second import NEW, SECOND, C, Second, boot, deadly, second, service
+from tests.compute.virt.driver_cases import cannot
+from tests.system.api_client import Api
+from tests.system.second_service import NEW, SECOND, C, Second, boot, deadly, second, service
 from tests.system.stack import Stack, await_so
 
 
@@ -62,9 +62,9 @@ def test_a_worker_that_dies_while_it_boots_a_server_is_replaced_and_there_is_one
         server_id = boot(admin, "nova::second-1")
         await_so(lambda: beside.alive() == 1, 60, "the death of a worker")
         await_so(lambda: admin.read(f"{C}/servers/{server_id}")["server"]["status"] == "ACTIVE", 40, "the server")
-        guests = list(pids.carrying({MARK: server_id}))
+        guests = list(processes.carrying({MARK: server_id}))
         assert guests
         assert len({os.getsid(pid.number) for pid in guests}) == 1
         assert admin.ask("DELETE", f"{C}/servers/{server_id}").status_code == 204
         await_so(lambda: admin.ask("GET", f"{C}/servers/{server_id}").status_code == 404, 30, "the end of the server")
-        await_so(lambda: not list(pids.carrying({MARK: server_id})), 30, "the end of its guest")
+        await_so(lambda: not list(processes.carrying({MARK: server_id})), 30, "the end of its guest")

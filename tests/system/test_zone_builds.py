@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.campaign import length
-from tests.system.caller import Api
+from tests.system.api_client import Api
 from tests.system.stack import await_so
 from tests.system.zone_tree import SECONDS, ZONES, C, ZoneTree
 

@@ -13,7 +13,7 @@ import pytest
 
 from climate.bootstrap import plain_url
 from tests.campaign import length
-from tests.system import calendar
+from tests.system import allocation_oracle
 from tests.system.stack import ROOT, await_so
 from tests.system.zone_tree import SECONDS, ZONES, C, ZoneTree
 
@@ -136,7 +136,7 @@ def agree(tree: ZoneTree, shown: dict[str, Any]) -> bool:
 
 def hosts(tree: ZoneTree, zone: str, shown: dict[str, Any]) -> int:
     """The hosts that a zone keeps for a lease, with those of its parts in zones below."""
-    held = [one for one in calendar.in_rows(tree.database_url(zone)) if one.lease_id == shown["id"]]
+    held = [one for one in allocation_oracle.in_rows(tree.database_url(zone)) if one.lease_id == shown["id"]]
     return len(held) + sum(part["hosts"] for part in parts(shown))
 
 
@@ -163,14 +163,14 @@ def unfinished(tree: ZoneTree, zone: str) -> list[Any]:
 def check(tree: ZoneTree) -> None:
     """The invariants of the engine, in each zone."""
     for zone in ZONES:
-        assert calendar.overlaps(calendar.in_rows(tree.database_url(zone))) == [], zone
+        assert allocation_oracle.overlaps(allocation_oracle.in_rows(tree.database_url(zone))) == [], zone
         checked = tree.run(zone, "journal", "check")
         assert checked.returncode == 0, (zone, checked.stdout + checked.stderr)
 
 
 def nothing_left(tree: ZoneTree) -> bool:
     """Return whether no zone keeps a host or a server, and the parent knows of none."""
-    held = {zone: calendar.in_rows(tree.database_url(zone)) for zone in ZONES}
+    held = {zone: allocation_oracle.in_rows(tree.database_url(zone)) for zone in ZONES}
     return not any(held.values()) and not any(there(tree, zone) for zone in ZONES) and not placed(tree)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.caller import Api
+from tests.system.api_client import Api
 from tests.system.stack import ROOT, await_so
 from tests.system.zone_tree import SECONDS, C, ZoneTree
 

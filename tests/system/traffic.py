@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.system.caller import Api, host_lease, key, moment
+from tests.system.api_client import Api, host_lease, key, moment
 
 OURS = '["=", "$chaos", "yes"]'
 PATIENCE = 90.0

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.system.caller import Api
+from tests.system.api_client import Api
 from tests.system.stack import CLIMATE, ROOT, await_so
 
 START_SECONDS = 900.0

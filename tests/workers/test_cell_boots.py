@@ -9,9 +9,9 @@ import pytest
 
 from climate.compute.cells.build_request import Build
 from climate.compute.errors import BadRequest
-from climate.compute.services import IMAGE
+from climate.compute.nodes.services import IMAGE
+from tests.api.compute.api_clients import MEMBER, Person, World, done, hours_away, world
 from tests.api.compute.conftest import cloud_database
-from tests.api.compute.world import MEMBER, Person, World, done, hours_away, world
 from workers import cell_boots
 
 __all__ = ["cloud_database"]

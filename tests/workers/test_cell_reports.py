@@ -7,14 +7,18 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, boot, lifecycle, services
-from climate.compute.addressing import Who
+from climate.compute import Compute
 from climate.compute.cells import build_start, neighbours, proxy, removal, state
-from climate.compute.server import DELETE, STOP, Server
-from climate.compute.store import cell_changes, cell_servers, flavors
+from climate.compute.models.server import DELETE, STOP, Server
+from climate.compute.nodes import services
+from climate.compute.servers import actions, create, task_worker
+from climate.compute.servers.interfaces import Who
+from climate.compute.store.cells import changes
+from climate.compute.store.cells import servers as cell_servers
+from climate.compute.store.projects import flavors
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute import nets
-from tests.compute.place import TINY, node, request
+from tests.compute import network_factory
+from tests.compute.cloud_factory import TINY, node, request
 from tests.system.stack import await_so
 from tests.workers.cell_stacks import PATIENCE, CellStack, cell_stacks
 from workers import cells as cells_process
@@ -44,7 +48,7 @@ class Tree:
     def agree(self, server_id: str) -> bool:
         """Return whether the top shows a server as its cell has it."""
         with self.leaf.engine.connect() as conn:
-            there = cell_changes.read(conn, [server_id])
+            there = changes.read(conn, [server_id])
         found = self.at_top(server_id)
         if found is None or not there:
             return found is None and not there
@@ -54,8 +58,8 @@ class Tree:
         """Do what is asked of servers in the leaf until the top agrees."""
 
         def done() -> bool:
-            for _, server_id in lifecycle.unfinished(self.leaf, wait=0, again=0):
-                lifecycle.carry_out(self.leaf, server_id)
+            for _, server_id in task_worker.unfinished(self.leaf, wait=0, again=0):
+                task_worker.carry_out(self.leaf, server_id)
             return all(self.agree(server_id) for server_id in server_ids)
 
         await_so(done, PATIENCE, "the top to agree with the leaf")
@@ -68,7 +72,7 @@ def furnish(stack: CellStack) -> None:
     stack.deployment = replace(stack.deployment, compute=compute)
     services.refresh(compute)
     with compute.engine.begin() as conn:
-        nets.network(conn, "private", "10.10.0.0/26")
+        network_factory.network(conn, "private", "10.10.0.0/26")
         flavors.insert(conn, TINY)
 
 
@@ -86,7 +90,7 @@ def tree(
 
 def tracked(stack: CellStack) -> bool:
     with stack.compute.engine.connect() as conn:
-        return cell_changes.is_tracked(conn)
+        return changes.is_tracked(conn)
 
 
 def who(server_id: str) -> Who:
@@ -94,12 +98,12 @@ def who(server_id: str) -> Who:
 
 
 def test_changes_in_the_leaf_are_seen_at_the_top(tree: Tree) -> None:
-    server = boot.boot(tree.leaf, request())[0]
+    server = create.boot(tree.leaf, request())[0]
     tree.settle(server.id)
     found = tree.at_top(server.id)
     assert found is not None
     assert (found.status, found.service_host) == ("ACTIVE", LEAF)
-    asking.ask(tree.leaf, server.id, STOP)
+    actions.ask(tree.leaf, server.id, STOP)
     tree.settle(server.id)
     proxy.ask(tree.top, who(server.id), DELETE)
     tree.settle(server.id)
@@ -108,19 +112,19 @@ def test_changes_in_the_leaf_are_seen_at_the_top(tree: Tree) -> None:
 
 
 def test_operations_at_the_top_act_in_the_leaf(tree: Tree) -> None:
-    server = boot.boot(tree.leaf, request())[0]
+    server = create.boot(tree.leaf, request())[0]
     tree.settle(server.id)
     proxy.ask(tree.top, who(server.id), STOP)
     await_so(lambda: tree.agree(server.id) and _task(tree, server.id) == STOP, PATIENCE, "the command to arrive")
     tree.settle(server.id)
-    assert asking.get(tree.leaf, server.id).status == "SHUTOFF"
+    assert actions.get(tree.leaf, server.id).status == "SHUTOFF"
     assert [port.addresses for port in proxy.interfaces(tree.top, who(server.id))] == [
-        (asking.get(tree.leaf, server.id).addresses[0].address,)
+        (actions.get(tree.leaf, server.id).addresses[0].address,)
     ]
 
 
 def _task(tree: Tree, server_id: str) -> str | None:
-    return asking.get(tree.leaf, server_id).task
+    return actions.get(tree.leaf, server_id).task
 
 
 def test_a_build_at_the_top_runs_in_the_leaf(tree: Tree) -> None:
@@ -147,12 +151,12 @@ def _placed(tree: Tree, server_id: str) -> bool:
 
 
 def test_changes_while_no_cells_process_runs_are_reported_by_the_next(tree: Tree) -> None:
-    server = boot.boot(tree.leaf, request())[0]
+    server = create.boot(tree.leaf, request())[0]
     tree.settle(server.id)
     stack = tree.stacks["leaf"]
     stack.stop()
-    asking.ask(tree.leaf, server.id, STOP)
-    lifecycle.carry_out(tree.leaf, server.id)
+    actions.ask(tree.leaf, server.id, STOP)
+    task_worker.carry_out(tree.leaf, server.id)
     found = tree.at_top(server.id)
     assert found is not None
     assert found.status == "ACTIVE"
@@ -173,5 +177,5 @@ def test_a_cell_that_leaves_the_tree_notes_nothing_more(tree: Tree) -> None:
         assert conn.execute(text("SELECT count(*) FROM compute_cell_changes")).scalar_one() == 0
     neighbours.create(stack.compute, right)
     await_so(lambda: tracked(stack), PATIENCE, "changes to be noted again")
-    server = boot.boot(tree.leaf, request())[0]
+    server = create.boot(tree.leaf, request())[0]
     tree.settle(server.id)

@@ -16,20 +16,23 @@ from sqlalchemy import text
 
 from climate import bootstrap
 from climate.bootstrap import Deployment
-from climate.compute import asking, boot, lifecycle, nodes, services
 from climate.compute.errors import NetworkError, NetworkUnavailable, NoMoreAddresses
-from climate.compute.host import NodeSpec
-from climate.compute.network import allocator, floating, networks
-from climate.compute.network.wanted import Wanted
-from climate.compute.server import DELETE, Server
-from climate.compute.store import addresses, flavors
+from climate.compute.models.node import NodeSpec
+from climate.compute.models.server import DELETE, Server
+from climate.compute.network import floating_ips, networks
+from climate.compute.network.allocation import allocator
+from climate.compute.network.network_request import Wanted
+from climate.compute.nodes import nodes_file, services
+from climate.compute.servers import actions, create, task_worker
+from climate.compute.store.networks import fixed_ips
+from climate.compute.store.projects import flavors
 from climate.settings import Settings
 from climate.store.engine import connect
-from tests.compute.network import queues
-from tests.compute.network.books import ONE
-from tests.compute.place import TINY, empty, request, unsafe
+from tests.compute.cloud_factory import TINY, empty, request, unsafe
+from tests.compute.network import allocation_queues
+from tests.compute.network.recorded_network import ONE
 from tests.system.packages import install
-from workers import doorbell
+from workers import celery_app
 from workers.poller import Poller
 
 ROOT = Path(__file__).parents[2]
@@ -66,11 +69,13 @@ class Office:
             pause.wait(0.05)
 
     def boot(self, count: int = 1) -> list[Server]:
-        return boot.boot(self.deployment.compute, request(TINY, count=count, least=count, networks=(self.network_id,)))
+        return create.boot(
+            self.deployment.compute, request(TINY, count=count, least=count, networks=(self.network_id,))
+        )
 
     def fixed(self, server: Server) -> list[str]:
         with self.deployment.compute.engine.connect() as conn:
-            return [str(one) for vif in addresses.vifs_of(conn, [server.id]) for one in vif.addresses]
+            return [str(one) for vif in fixed_ips.vifs_of(conn, [server.id]) for one in vif.addresses]
 
     def count(self, what: str) -> int:
         with self.deployment.compute.engine.connect() as conn:
@@ -100,7 +105,7 @@ def office(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Office
     engine.dispose()
     site = install("ipam", tmp_path / "site")
     (tmp_path / "worker").mkdir()
-    with queues.own_broker(tmp_path / "broker") as broker:
+    with allocation_queues.own_broker(tmp_path / "broker") as broker:
         settings = Settings(
             database_url=url, redis_url=broker.store.url, home=tmp_path / "api", network_allocation="queue"
         )
@@ -117,7 +122,7 @@ def office(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Office
             "CLIMATE_NETWORK_ALLOCATION": "queue",
             "CLIMATE_NETWORK_ALLOCATOR": "ipam",
         }
-        made = Office(deployment, Poller(deployment, doorbell.connect(broker.store.url)), env, tmp_path)
+        made = Office(deployment, Poller(deployment, celery_app.connect(broker.store.url)), env, tmp_path)
         _furnish(made)
         yield made
         deployment.climate.engine.dispose()
@@ -125,14 +130,14 @@ def office(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Office
 
 def _furnish(office: Office) -> None:
     compute = office.deployment.compute
-    nodes.write(compute.home, [NodeSpec("n1", 200, 200_000, 2000, driver="memory")])
+    nodes_file.write(compute.home, [NodeSpec("n1", 200, 200_000, 2000, driver="memory")])
     services.refresh(compute)
     with compute.engine.begin() as conn:
         flavors.insert(conn, TINY)
         wanted = Wanted("one", networks.IPv4Network("10.0.0.0/29"))
         office.network_id = networks.create(conn, compute.network, wanted, "flat_dhcp")[0].id
-        pool = floating.make_pool(conn, "public", networks.IPv4Network("172.24.4.0/28"))
-        floating.add(conn, pool, networks.IPv4Network("172.24.4.0/28")[3], networks.IPv4Network("172.24.4.0/28")[5])
+        pool = floating_ips.make_pool(conn, "public", networks.IPv4Network("172.24.4.0/28"))
+        floating_ips.add(conn, pool, networks.IPv4Network("172.24.4.0/28")[3], networks.IPv4Network("172.24.4.0/28")[5])
 
 
 def test_the_manager_of_another_package_serves_from_another_process(office: Office) -> None:
@@ -145,14 +150,14 @@ def test_the_manager_of_another_package_serves_from_another_process(office: Offi
             office.boot(4)
         with compute.engine.begin() as conn:
             now = compute.now(conn)
-            held = floating.allocate(conn, "demo", floating.pool(conn, None, "public"), now)
-            target = floating.fixed(conn, "demo", address="10.0.0.6")
-            floating.associate(conn, held, target, now, compute.tell_network)
+            held = floating_ips.allocate(conn, "demo", floating_ips.pool(conn, None, "public"), now)
+            target = floating_ips.fixed(conn, "demo", address="10.0.0.6")
+            floating_ips.associate(conn, held, target, now, compute.tell_network)
         office.told()
         assert office.books()["floating"] == {held.address: "10.0.0.6"}
         assert sorted(office.books()[office.network_id]) == ["10.0.0.5", "10.0.0.6"]
-        asking.ask(compute, servers[0].id, DELETE)
-        lifecycle.carry_out(compute, servers[0].id)
+        actions.ask(compute, servers[0].id, DELETE)
+        task_worker.carry_out(compute, servers[0].id)
         office.told()
         assert sorted(office.books()[office.network_id]) == ["10.0.0.5"]
 
@@ -165,7 +170,7 @@ def test_a_host_that_dies_is_waited_for_no_longer_than_is_set_and_serves_again(o
     compute = office.deployment.compute
     short = replace(compute, network=replace(compute.network, call_seconds=1.0))
     with pytest.raises(NetworkUnavailable, match="did not answer in time"):
-        boot.boot(short, request(TINY, networks=(office.network_id,)))
+        create.boot(short, request(TINY, networks=(office.network_id,)))
     assert office.count("compute_servers") == 0
     with office.worker():
         office.told()

@@ -12,14 +12,15 @@ from celery import Celery
 from sqlalchemy import text
 
 from climate import bootstrap
-from climate.compute.store import flavors, network_hosts
 from climate.compute.store.clock import database_time
+from climate.compute.store.networks import network_hosts
+from climate.compute.store.projects import flavors
 from climate.settings import Settings
 from climate.store.engine import connect
-from tests.compute import nets
-from tests.compute.network.books import ONE, TWO
-from tests.compute.place import TINY, empty, unsafe
-from workers import doorbell, rounds
+from tests.compute import network_factory
+from tests.compute.cloud_factory import TINY, empty, unsafe
+from tests.compute.network.recorded_network import ONE, TWO
+from workers import celery_app, periodic
 from workers.poller import Poller
 from workers.tasks import Desk
 
@@ -50,7 +51,7 @@ def database(make_database: Callable[..., str]) -> str:
     with engine.begin() as conn:
         flavors.insert(conn, TINY)
         for number, host in enumerate((ONE, TWO)):
-            made = nets.network(conn, f"net{number}", f"10.{number}.0.0/28", "vlan")
+            made = network_factory.network(conn, f"net{number}", f"10.{number}.0.0/28", "vlan")
             conn.execute(text("UPDATE compute_networks SET host = :host WHERE id = :id"), {"host": host, "id": made})
             network_hosts.beat(conn, host, database_time(conn))
     engine.dispose()
@@ -101,7 +102,7 @@ def test_hosts_are_rung_for_once_for_all_that_has_changed(desks: dict[str, Desk]
         desk.tend_networks()
     call(desks[ONE], ONE, ONE, TWO)
     poller.beat()
-    assert bell(poller).taken() == [(doorbell.TEND_NETWORKS, [], f"network.{host}", None) for host in (ONE, TWO)]
+    assert bell(poller).taken() == [(celery_app.TEND_NETWORKS, [], f"network.{host}", None) for host in (ONE, TWO)]
     poller.beat()
     assert bell(poller).taken() == [], "it was rung for a moment ago"
     desks[ONE].tend_networks()
@@ -157,20 +158,20 @@ def test_each_host_is_rung_for_its_beats_and_looks_at_everything_now_and_then(
         desk.tend_networks()
     for thorough in (True, False, False):
         poller.ring_for_beats()
-        expected = [(doorbell.TEND_NETWORKS, [thorough], f"network.{host}", 3.0) for host in (ONE, TWO)]
+        expected = [(celery_app.TEND_NETWORKS, [thorough], f"network.{host}", 3.0) for host in (ONE, TWO)]
         assert bell(poller).taken() == expected
 
 
 def test_a_broker_or_database_that_is_away_is_met_again_at_the_next_beat(database: str, tmp_path: Path) -> None:
     for url in (database, "postgresql://nobody@127.0.0.1:1/none"):
         settings = Settings(database_url=url, redis_url=AWAY, home=tmp_path)
-        made = Poller(bootstrap.build(settings, pool_size=1), doorbell.connect(AWAY))
+        made = Poller(bootstrap.build(settings, pool_size=1), celery_app.connect(AWAY))
         made.ring_for_beats()
         made.deployment.climate.engine.dispose()
 
 
 def test_a_host_is_tended_by_one_process_at_a_time_and_others_meanwhile(desks: dict[str, Desk]) -> None:
-    with rounds.alone(desks[ONE].deployment.climate.engine, rounds.NETWORKS_LOCK, ONE) as mine:
+    with periodic.alone(desks[ONE].deployment.climate.engine, periodic.NETWORKS_LOCK, ONE) as mine:
         assert mine
         desks[ONE].tend_networks(True)
         desks[TWO].tend_networks(True)

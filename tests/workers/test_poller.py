@@ -16,20 +16,22 @@ from climate import bootstrap
 from climate.connections import reading
 from climate.domain.errors import Unavailable
 from climate.domain.status import EventKind, EventStatus
-from climate.service import event_claims, leases, process_health
-from climate.service.leases import Order
+from climate.service import process_health
+from climate.service.leases import event_claims, leases
+from climate.service.leases.leases import Order
 from climate.settings import Settings
-from climate.store import beats, claims
-from tests.api.compute.world import world
-from tests.compute.place import unsafe
+from climate.store import heartbeats
+from climate.store.leases import event_claims as claims
+from tests.api.compute.api_clients import world
+from tests.compute.cloud_factory import unsafe
 from tests.conftest import MEMBER
 from tests.databases import Databases
-from tests.service.acts import hosts_wanted
-from tests.service.test_statements import counted
+from tests.scenarios.test_statement_counts import counted
+from tests.service.lease_actions import hosts_wanted
 from tests.system.stack import await_so
-from workers import doorbell
+from workers import celery_app
+from workers.event_messages import BROKER_IS_AWAY
 from workers.poller import Poller
-from workers.rings import BROKER_IS_AWAY
 
 SLOW = 30.0
 """Seconds between ticks: who looks sooner was woken."""
@@ -62,7 +64,7 @@ def make(database_url: str) -> Any:
 
     def made(during: Callable[[Looks], None]) -> Looks:
         deployment = bootstrap.build(settings, pool_size=2)
-        return Looks(deployment, doorbell.connect(settings.redis_url), during=during)
+        return Looks(deployment, celery_app.connect(settings.redis_url), during=during)
 
     return made
 
@@ -131,7 +133,7 @@ class Hangs(Looks):
 
 def test_child_zone_that_hangs_delays_no_beat(database_url: str) -> None:
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=0.1)
-    poller = Hangs(bootstrap.build(settings, pool_size=2), doorbell.connect(settings.redis_url))
+    poller = Hangs(bootstrap.build(settings, pool_size=2), celery_app.connect(settings.redis_url))
     thread = threading.Thread(target=poller.run)
     thread.start()
     try:
@@ -155,7 +157,7 @@ def test_trouble_of_one_chore_keeps_no_other_from_being_done(
             done.append("builds")
 
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1")
-    poller = Chores(bootstrap.build(settings, pool_size=1), doorbell.connect(settings.redis_url))
+    poller = Chores(bootstrap.build(settings, pool_size=1), celery_app.connect(settings.redis_url))
     with poller.deployment.climate.engine.begin() as conn:
         conn.execute(text("ALTER TABLE notices RENAME TO elsewhere"))
     try:
@@ -179,7 +181,7 @@ def test_rings_for_services_wait_for_no_chore(database_url: str) -> None:
             rung.set()
 
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=SLOW)
-    poller = Lasts(bootstrap.build(settings, pool_size=1), doorbell.connect(settings.redis_url))
+    poller = Lasts(bootstrap.build(settings, pool_size=1), celery_app.connect(settings.redis_url))
     thread = threading.Thread(target=poller.run)
     thread.start()
     try:
@@ -202,7 +204,7 @@ def test_jobs_go_on_when_the_clock_of_the_machine_is_set_back(database_url: str)
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=SLOW)
     poller = Looking(
         bootstrap.build(settings, pool_size=1),
-        doorbell.connect(settings.redis_url),
+        celery_app.connect(settings.redis_url),
         wall=lambda: time.time() + ahead[0],
     )
     thread = threading.Thread(target=poller.run)
@@ -236,7 +238,7 @@ def idle(make_database: Databases, engine_template: str, tmp_path: Path) -> Iter
     url = unsafe(make_database(engine_template))
     with world(url, tmp_path):
         settings = Settings(database_url=url, redis_url="redis://127.0.0.1:1", home=tmp_path, minutes_before_end=0)
-        poller = Poller(bootstrap.build(settings, pool_size=2), doorbell.connect(settings.redis_url))
+        poller = Poller(bootstrap.build(settings, pool_size=2), celery_app.connect(settings.redis_url))
         yield poller
         poller.deployment.climate.engine.dispose()
 
@@ -269,7 +271,7 @@ def test_a_poller_that_has_filled_a_queue_has_caught_up(idle: Poller) -> None:
         idle._look()
     assert idle.cursor.full
     with reading(climate.engine) as conn:
-        assert beats.latest(conn, process_health.CAUGHT_UP) is not None
+        assert heartbeats.latest(conn, process_health.CAUGHT_UP) is not None
 
 
 def test_a_quiet_deployment_has_no_full_queues(idle: Poller) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from climate.settings import SettingError
-from workers.doorbell import Hosts, queues
+from workers.celery_app import Hosts, queues
 
 TYPES = ["physical:host", "virtual:instance"]
 

@@ -9,14 +9,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from climate.compute import Compute, asking, boot, nodes, pids, services
-from climate.compute.host import NodeSpec
-from climate.compute.server import ACTIVE, ERROR, SHUTOFF, Server
-from climate.compute.store import flavors
+from climate.compute import Compute
+from climate.compute.linux import processes
+from climate.compute.models.node import NodeSpec
+from climate.compute.models.server import ACTIVE, ERROR, SHUTOFF, Server
+from climate.compute.nodes import nodes_file, services
+from climate.compute.servers import actions, create
+from climate.compute.store.projects import flavors
 from climate.settings import Settings
 from climate.store.engine import connect
-from tests.compute import nets
-from tests.compute.place import TINY, empty, request, unsafe
+from tests.compute import network_factory
+from tests.compute.cloud_factory import TINY, empty, request, unsafe
 from workers.tasks import Desk
 
 HOSTS = ("east", "west")
@@ -32,11 +35,11 @@ class Two:
         return self.desks[host].deployment.compute
 
     def look(self, server: Server) -> Server:
-        return asking.get(self.compute(), server.id)
+        return actions.get(self.compute(), server.id)
 
     def boot(self, node: str) -> Server:
         """A server on a node; every ring is heard by both services."""
-        made = boot.boot(self.compute(), request(zone=f"nova::{node}", admin=True))[0]
+        made = create.boot(self.compute(), request(zone=f"nova::{node}", admin=True))[0]
         for desk in self.desks.values():
             desk.serve(made.id)
         return self.look(made)
@@ -47,14 +50,14 @@ class Two:
         self.desks[host] = Desk(self.desks[host].settings)
 
     def process(self, server: Server) -> psutil.Process:
-        pid = pids.read(self.compute(server.service_host or "").home / "servers" / server.id / "pid")
+        pid = processes.read(self.compute(server.service_host or "").home / "servers" / server.id / "pid")
         assert pid is not None
         return psutil.Process(pid.number)
 
 
 def give(settings: Settings, *names: str) -> None:
     specs = [NodeSpec(name, 8, 8192, 100) for name in names]
-    nodes.write(settings.home, specs, settings.nodes_file)
+    nodes_file.write(settings.home, specs, settings.nodes_file)
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def two(make_database: Callable[..., str], tmp_path: Path) -> Iterator[Two]:
     engine = connect(database, pool_size=1)
     empty(engine)
     with engine.begin() as conn:
-        nets.network(conn, "private", "10.10.0.0/26")
+        network_factory.network(conn, "private", "10.10.0.0/26")
         flavors.insert(conn, TINY)
     engine.dispose()
     plain = Settings(database_url=database, redis_url="redis://127.0.0.1:1", nodes_file="mine.yaml")
@@ -117,7 +120,7 @@ def test_work_waits_while_a_fresh_worker_does_not_know_its_nodes(two: Two) -> No
     good = file.read_text()
     file.write_text("- {name: e1")
     two.restart("east")
-    asking.ask(two.compute(), server.id, "powering-off")
+    actions.ask(two.compute(), server.id, "powering-off")
     two.desks["east"].serve(server.id)
     two.desks["east"].tend()
     assert (two.look(server).status, two.look(server).task) == (ACTIVE, "powering-off")

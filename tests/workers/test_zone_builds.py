@@ -6,10 +6,10 @@ from typing import Any, cast
 from sqlalchemy import text
 
 from climate.compute.zones import builds
+from tests.compute.zones.build_plan_trees import done, look, server
 from tests.compute.zones.conftest import pair, standing_plans, zone_template
-from tests.compute.zones.planned import done, look, server
 from tests.compute.zones.tree import Tree, Zone
-from workers import doorbell
+from workers import celery_app
 from workers.poller import Poller
 from workers.tasks import Desk
 
@@ -37,7 +37,7 @@ def test_a_build_is_rung_for_once_and_again_only_after_a_while(pair: Tree) -> No
     ringing, bell = poller(parent)
     ringing._ring_for_builds()
     build_id = look(parent, reservation)["id"]
-    assert bell.sent == [(doorbell.BUILD, [build_id], "events")]
+    assert bell.sent == [(celery_app.BUILD, [build_id], "events")]
     ringing._ring_for_builds()
     assert len(bell.sent) == 1
     with parent.compute.engine.begin() as conn:

@@ -4,8 +4,8 @@ from sqlalchemy import text
 
 from climate.compute.zones import registry
 from climate.domain.policy import Caller
-from climate.service import notices
-from climate.service.notices import Listing
+from climate.service.notifications import delivery
+from climate.service.notifications.delivery import Listing
 from tests.compute.zones.conftest import lone, standing, zone_template
 from tests.compute.zones.tree import Tree
 from workers import zone_polls
@@ -23,11 +23,11 @@ def test_administrators_are_told_when_a_child_is_lost_and_when_it_is_back(lone: 
         with deployment.compute.engine.begin() as conn:
             conn.execute(text("UPDATE compute_zones SET polled_at = NULL"))
         assert zone_polls.poll(deployment) == 1
-    (told,) = notices.listed(deployment.climate, ADMIN, Listing())
+    (told,) = delivery.listed(deployment.climate, ADMIN, Listing())
     assert told.notice.kind == "zone.inactive"
     assert "http://away" in told.notice.message
     assert "sesame" not in repr(told)
-    assert notices.listed(deployment.climate, MEMBER, Listing()) == []
+    assert delivery.listed(deployment.climate, MEMBER, Listing()) == []
 
 
 def test_child_is_due_within_a_period() -> None:

@@ -22,9 +22,9 @@ def of(entry: str, config: str = "", *, blazar_filter: bool = False) -> Cloud:
     them.  Speaks to nobody yet.  SettingError without the package, the file or the entry.
     """
     try:
+        from climate.cloud.openstack.cloud import OpenStackCloud
         from climate.cloud.openstack.connection import connect
-        from climate.cloud.openstack.port import OpenStackCloud
-        from climate.cloud.openstack.remote import Remote
+        from climate.cloud.openstack.http import Remote
     except ModuleNotFoundError as error:
         raise SettingError(f"{INSTALL} ({error.name} was not found)") from None
     return OpenStackCloud(Remote(connect(entry, config)), blazar_filter)

@@ -7,9 +7,9 @@ gets in as `blazar:owner`, or by a key that is the project's id.
 from collections.abc import Collection, Mapping
 
 from climate.cloud.openstack import servers
-from climate.cloud.openstack.fences import Changes, Metadata
-from climate.cloud.openstack.pools import Pool
-from climate.cloud.openstack.remote import Body, Remote
+from climate.cloud.openstack.aggregates import Pool
+from climate.cloud.openstack.fencing import Changes, Metadata
+from climate.cloud.openstack.http import Body, Remote
 
 ZONE, ZONE_PREFIX = "availability_zone", "blazar_"
 ADMITTED = "blazar:project"

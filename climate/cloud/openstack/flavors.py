@@ -1,7 +1,7 @@
 """Flavors of the cloud, as projects may use them; those of what is granted are made and dropped here."""
 
 from climate.cloud import Capacity, CloudFlavor
-from climate.cloud.openstack.remote import Body, Clash, Missing, Remote
+from climate.cloud.openstack.http import Body, Clash, Missing, Remote
 
 PRIVATE = "os-flavor-access:is_public"
 RESERVATION = "aggregate_instance_extra_specs:reservation"

@@ -13,7 +13,7 @@ from typing import Any
 
 from climate.cloud import CloudHost
 from climate.cloud.openstack import placement
-from climate.cloud.openstack.remote import Body, Remote
+from climate.cloud.openstack.http import Body, Remote
 
 DEFAULT_ZONE = "nova"
 

@@ -3,7 +3,7 @@
 import structlog
 
 from climate.cloud import CloudError, provided
-from climate.cloud.openstack.remote import Remote
+from climate.cloud.openstack.http import Remote
 
 OWN = "CUSTOM_RESERVATION_"
 """Beginning of the classes that reservations make themselves."""

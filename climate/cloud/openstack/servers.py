@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from climate.cloud import ERROR, RESERVED, CloudServer
-from climate.cloud.openstack.remote import Body, Missing, Remote
+from climate.cloud.openstack.http import Body, Missing, Remote
 
 SHELVED = ("SHELVED_OFFLOADED", "SHELVED")
 GONE = ("DELETED", "SOFT_DELETED")

@@ -8,9 +8,10 @@ from sqlalchemy import Connection
 
 from climate.compute.cells.errors import BadMessage, CellError
 from climate.compute.errors import BadRequest
-from climate.compute.flavor import Flavor
-from climate.compute.request import BootRequest, pools_of
-from climate.compute.store import cell_resources, flavors, images
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import BootRequest, pools_of
+from climate.compute.store.cells import resources
+from climate.compute.store.projects import flavors, images
 
 TARGET_CELL = "target_cell"
 """Scheduler hint of administrators: the path of the cell that the servers are to be in."""
@@ -110,7 +111,7 @@ def made(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequ
     if wrong := [hint for hint in UNSUPPORTED if request.hints.get(hint) is not None]:
         raise BadRequest(f"The hint {wrong[0]!r} cannot be used with cells: leave it out, or boot in one cell.")
     image = images.get(conn, request.image_id) if request.image_id else None
-    labels = cell_resources.labels(conn, [*(request.networks or ()), *request.addresses])
+    labels = resources.labels(conn, [*(request.networks or ()), *request.addresses])
     return Build(
         build_id,
         tuple(server_ids),
@@ -180,7 +181,7 @@ def _flavor(conn: Connection, build: Build) -> Flavor:
 def _image(conn: Connection, build: Build) -> str | None:
     if build.image is None:
         return None
-    found = cell_resources.images_named(conn, build.image, build.project_id)
+    found = resources.images_named(conn, build.image, build.project_id)
     if not found:
         raise CellError(f"The cell has no image {build.image!r}.")
     if len(found) > 1:
@@ -190,7 +191,7 @@ def _image(conn: Connection, build: Build) -> str | None:
 
 def _networks(conn: Connection, build: Build) -> dict[str, str]:
     wanted = [*(build.networks or ()), *build.addresses]
-    found = cell_resources.labelled(conn, wanted)
+    found = resources.labelled(conn, wanted)
     if missing := [label for label in wanted if label not in found]:
         raise CellError(f"The cell has no network {missing[0]!r}.")
     return found

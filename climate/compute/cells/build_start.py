@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from climate.compute import boot
 from climate.compute.cells import build_request, messaging, scheduler, top_builds
 from climate.compute.cells.build_request import Build
 from climate.compute.context import Compute
-from climate.compute.request import BootRequest
+from climate.compute.models.request import BootRequest
+from climate.compute.servers import create
 
 
 class Started(NamedTuple):
@@ -43,7 +43,7 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
     With `cell` the request goes to the cell at that path.  Raises BadRequest for what cannot be followed from the API
     cell, and QuotaExceeded.
     """
-    build_id = boot.new_build_id(compute)
+    build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
         ids = tuple(top_builds.begun(compute, conn, request, build_id))
         build = build_request.made(conn, request, build_id, ids)
@@ -59,7 +59,7 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
     The request counts against the quota as a whole; where that allows fewer servers, the last shares are cut.
     Raises BadRequest for what cannot be followed from the API cell, and QuotaExceeded.
     """
-    build_id = boot.new_build_id(compute)
+    build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
         ids = tuple(top_builds.begun(compute, conn, request, build_id))
         spare, first = max(0, len(ids) - request.least), 0
@@ -69,7 +69,7 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
                 least = max(1, len(mine) - spare)
                 part = replace(request, hints=share.hints, count=len(mine), least=least)
                 # A cell that two shares pass through knows them apart by their ids.
-                build = build_request.made(conn, part, boot.new_build_id(compute) if first else build_id, mine)
+                build = build_request.made(conn, part, create.new_build_id(compute) if first else build_id, mine)
                 _send(compute, conn, replace(build, cell=share.cell, whole=len(ids), first=first))
             first += len(mine)
     return Started(build_id, ids)

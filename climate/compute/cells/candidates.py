@@ -8,7 +8,7 @@ from climate.compute.cells import capacities
 from climate.compute.cells.build_request import Build
 from climate.compute.cells.options import CellOptions
 from climate.compute.errors import BadRequest
-from climate.compute.scheduler import versions
+from climate.compute.scheduler import hypervisor_version
 
 HYPERVISOR_VERSION = "prominent_hypervisor_version"
 """The capability that an image's `hypervisor_version_requires` is compared with."""
@@ -39,10 +39,10 @@ def image_properties(candidate: Candidate, build: Build) -> str | None:
     if not wanted or not there:
         return None
     try:
-        bounds = versions.parse(str(wanted))
+        bounds = hypervisor_version.parse(str(wanted))
     except BadRequest as error:
         return str(error)
-    if any(versions.within(number, bounds) for text in there if (number := _version(text)) is not None):
+    if any(hypervisor_version.within(number, bounds) for text in there if (number := _version(text)) is not None):
         return None
     return f"its hypervisor version {', '.join(there)} is not {wanted}"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from climate.compute.errors import BadRequest
-from climate.compute.store.cell_resources import Free
+from climate.compute.store.cells.resources import Free
 
 Capacities = Mapping[str, Any]
 """`{"ram_free": {"total_mb", "units_by_mb": {"512": n}}, "disk_free": {...}}`; empty for a cell without nodes."""

@@ -14,7 +14,7 @@ from climate.compute.cells import messages, messaging, neighbours, paths
 from climate.compute.cells.errors import CellError
 from climate.compute.cells.messages import DOWN, Direction, Response, read_body
 from climate.compute.context import Compute
-from climate.compute.store import cell_messages
+from climate.compute.store.cells import messages as cell_messages
 
 Known = Mapping[str, Any]
 """Name of a cell -> the same of the cells below it, as far as they are known."""

@@ -26,7 +26,7 @@ from climate.compute.cells.messages import (
 )
 from climate.compute.cells.routing import Neighbours
 from climate.compute.context import Compute
-from climate.compute.store.failures import DATABASE_ERRORS
+from climate.compute.store.db_errors import DATABASE_ERRORS
 
 log = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ from climate.compute.cells.dispatch import first_hops
 from climate.compute.cells.messages import UP
 from climate.compute.cells.pipeline import Pipeline
 from climate.compute.cells.surroundings import Here
-from climate.compute.store import cell_handover
-from climate.compute.store.cell_handover import OF_ITSELF, Kept, Outgoing
+from climate.compute.store.cells import handover
+from climate.compute.store.cells.handover import OF_ITSELF, Kept, Outgoing
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Handing:
             Outgoing(cell.name, message.type, text, message.uuid, OF_ITSELF, rows[cell.name].cell.failures == 0)
             for cell in first_hops(self.here.links.around, message)
         ]
-        self.stored.append(cell_handover.store(conn, (), outgoing, self.here.now))
+        self.stored.append(handover.store(conn, (), outgoing, self.here.now))
 
     def send(self) -> None:
         """Send what was stored: the transaction is committed."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.compute.cells import neighbours, server_sync
 from climate.compute.cells.server_sync import Tell
 from climate.compute.context import Compute
-from climate.compute.store import cell_changes, cell_servers
+from climate.compute.store.cells import changes, servers
 
 REMEMBERED = timedelta(days=7)
 """Servers that are gone, and tombstones at the top, are forgotten after this."""
@@ -55,7 +55,7 @@ class Healer:
 
     def _listed(self, compute: Compute, conn: Connection) -> list[str]:
         since = compute.now(conn) - self.threshold if self.threshold > timedelta() else None
-        found = cell_changes.recent(conn, since)
+        found = changes.recent(conn, since)
         self.shuffle(found)
         return found
 
@@ -63,8 +63,8 @@ class Healer:
 def sync(compute: Compute, wanted: Wanted) -> int:
     """Have servers of this cell reported; how many."""
     with compute.engine.begin() as conn:
-        ids = cell_changes.recent(conn, wanted.updated_since, project_id=wanted.project_id, deleted=wanted.deleted)
-        cell_changes.note(conn, ids)
+        ids = changes.recent(conn, wanted.updated_since, project_id=wanted.project_id, deleted=wanted.deleted)
+        changes.note(conn, ids)
     return len(ids)
 
 
@@ -72,4 +72,4 @@ def forget(compute: Compute) -> int:
     """Forget servers that were deleted long ago, here and in other cells; how many."""
     with compute.engine.begin() as conn:
         before = compute.now(conn) - REMEMBERED
-        return cell_changes.forget(conn, before) + cell_servers.forget(conn, before)
+        return changes.forget(conn, before) + servers.forget(conn, before)

@@ -23,10 +23,11 @@ from climate.compute.cells.signing import CONFIRMATION, Letter
 from climate.compute.cells.surroundings import Here, read
 from climate.compute.cells.transport import CellTransport, Envelope
 from climate.compute.context import Compute
-from climate.compute.store import cell_handover, cell_messages, cells
-from climate.compute.store.cell_handover import Kept, Key, Outgoing
-from climate.compute.store.cell_messages import Arrived, Sent
-from climate.compute.store.failures import DATABASE_ERRORS
+from climate.compute.store.cells import cells, handover
+from climate.compute.store.cells import messages as cell_messages
+from climate.compute.store.cells.handover import Kept, Key, Outgoing
+from climate.compute.store.cells.messages import Arrived, Sent
+from climate.compute.store.db_errors import DATABASE_ERRORS
 
 log = structlog.get_logger(__name__)
 
@@ -153,7 +154,7 @@ def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline
         _answer(conn, [outcome], now)
         all_sends = replace(outcome, sends=(*outcome.sends, *written))
         outgoing = _outgoing(task.links, (arrived.sender, arrived.delivery), all_sends, pipeline)
-        kept = cell_handover.store(conn, (), outgoing, now, arrived)
+        kept = handover.store(conn, (), outgoing, now, arrived)
     _send(Here(task.links, now), kept.mine, pipeline)
 
 
@@ -240,7 +241,7 @@ def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
     for key, one in post.arrivals.items():
         outgoing += _outgoing(post.links, key, one.outcome, post.pipeline)
     arrived = [one.arrived for one in post.arrivals.values()]
-    return cell_handover.store(conn, arrived, outgoing, now) if arrived else Kept()
+    return handover.store(conn, arrived, outgoing, now) if arrived else Kept()
 
 
 def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:

@@ -7,14 +7,15 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 
-from climate.compute import lending, services
 from climate.compute.cells import collecting, paths, server_report
 from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.messages import Message
 from climate.compute.context import Compute
-from climate.compute.host import Node, Service
-from climate.compute.server import is_id
-from climate.compute.store import cell_servers
+from climate.compute.models.node import Node, Service
+from climate.compute.models.server import is_id
+from climate.compute.nodes import services
+from climate.compute.reservations import pools
+from climate.compute.store.cells import servers
 from climate.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -51,17 +52,17 @@ def services_of(compute: Compute, host: str | None = None) -> Inventory[Service]
 def nodes_of(compute: Compute) -> Inventory[Node]:
     """Return the nodes, at the top cell those of all cells."""
     if not compute.cells.is_api:
-        return Inventory(tuple(lending.known_nodes(compute)), {})
+        return Inventory(tuple(pools.known_nodes(compute)), {})
     return _asked(compute, NODES, _node)
 
 
 def servers_by_node(compute: Compute, nodes: Sequence[Node]) -> Mapping[str, Sequence[tuple[str, str]]]:
     """Return uuid of a node -> (id, name) of the servers on it, at the top cell as the cells have reported them."""
     if not compute.cells.is_api:
-        there = lending.servers_by_node(compute, nodes)
+        there = pools.servers_by_node(compute, nodes)
         return {node.uuid: there[node.id] for node in nodes}
     with reading(compute.engine) as conn:
-        known = cell_servers.by_place(conn)
+        known = servers.by_place(conn)
     return {node.uuid: known.get(_place(node), ()) for node in nodes}
 
 
@@ -177,7 +178,7 @@ def _service_get_all(context: CellContext, message: Message, kwargs: Mapping[str
 
 
 def _compute_node_get_all(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [_written(one, _NODE) for one in lending.known_nodes(context.compute)]
+    return [_written(one, _NODE) for one in pools.known_nodes(context.compute)]
 
 
 HANDLERS = Handlers(broadcast={SERVICES: _service_get_all, NODES: _compute_node_get_all})

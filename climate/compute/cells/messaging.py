@@ -15,8 +15,9 @@ from climate.compute.cells.dispatch import first_hops
 from climate.compute.cells.errors import CellError, CellTimeout
 from climate.compute.cells.messages import DOWN, Direction, Message, read_body
 from climate.compute.context import Compute
-from climate.compute.store import cell_handover, cell_messages
-from climate.compute.store.cell_messages import Arrived
+from climate.compute.store.cells import handover
+from climate.compute.store.cells import messages as cell_messages
+from climate.compute.store.cells.messages import Arrived
 
 
 def cast(
@@ -96,7 +97,7 @@ def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], s
     message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).answered()
     with compute.engine.begin() as conn:
         # If the database crashes, its caller is told so.
-        cell_handover.unsynced(conn)
+        handover.unsynced(conn)
         expires_at = compute.now(conn) + timedelta(seconds=seconds)
         cell_messages.expect(conn, message.uuid, expires_at)
         _post(compute, conn, message, seconds)
@@ -124,4 +125,4 @@ def _post(compute: Compute, conn: Connection, message: Message, seconds: float |
 
 def _post_here(compute: Compute, conn: Connection, message: Message) -> None:
     here = Arrived("", message.uuid, message.type, message.to_json())
-    cell_handover.store(conn, [here], (), compute.now(conn))
+    handover.store(conn, [here], (), compute.now(conn))

@@ -6,29 +6,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import (
-    addressing,
-    asking,
-    evacuating,
-    fault,
-    guests,
-    live_migrating,
-    migrating,
-    rebuilding,
-    resizing,
-    unshelving,
-    upkeep,
-)
-from climate.compute.addressing import Who, port_of
-from climate.compute.asking import By
 from climate.compute.cells.errors import CellError
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, VirtError
-from climate.compute.flavor import Flavor
-from climate.compute.image import ACTIVE
-from climate.compute.network import floating
-from climate.compute.rebuilding import Rebuilt
-from climate.compute.server import (
+from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.image import ACTIVE
+from climate.compute.models.server import (
     DELETE,
     PAUSE,
     REBOOT,
@@ -40,8 +24,13 @@ from climate.compute.server import (
     SUSPEND,
     UNPAUSE,
 )
-from climate.compute.store import flavors, images
-from climate.compute.store.images import ImageQuery
+from climate.compute.network import floating_ips
+from climate.compute.servers import actions, faults, guests, interfaces, metadata, rebuild, resize, unshelve
+from climate.compute.servers.actions import By
+from climate.compute.servers.interfaces import Who, port_of
+from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.store.projects import flavors, images
+from climate.compute.store.projects.images import ImageQuery
 from climate.connections import reading
 
 Args = Mapping[str, Any]
@@ -66,110 +55,110 @@ METHOD_OF: Mapping[str, str] = {task: method for method, task in TASKS.items()}
 
 
 def _task(task: str) -> Method:
-    return lambda compute, server_id, args, by: asking.ask(compute, server_id, task, by=by)
+    return lambda compute, server_id, args, by: actions.ask(compute, server_id, task, by=by)
 
 
 def _update(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    upkeep.describe(compute, server_id, dict(args["words"]))
+    metadata.describe(compute, server_id, dict(args["words"]))
 
 
 def _update_metadata(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    upkeep.set_metadata(compute, server_id, lambda there: dict(args["metadata"]))
+    metadata.set_metadata(compute, server_id, lambda there: dict(args["metadata"]))
 
 
 def _lock(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    upkeep.lock(compute, server_id, args["reason"], project_id=None, by=by)
+    metadata.lock(compute, server_id, args["reason"], project_id=None, by=by)
 
 
 def _unlock(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    upkeep.unlock(compute, server_id, project_id=None, by=by)
+    metadata.unlock(compute, server_id, project_id=None, by=by)
 
 
 def _reset_state(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    upkeep.reset(compute, server_id, args["status"], by=by)
+    metadata.reset(compute, server_id, args["status"], by=by)
 
 
 def _resize(compute: Compute, server_id: str, args: Args, by: By) -> None:
     with reading(compute.engine) as conn:
         flavor = find_flavor(conn, args["flavor_id"], args["flavor_name"])
-    resizing.resize(compute, server_id, flavor, by=by)
+    resize.resize(compute, server_id, flavor, by=by)
 
 
 def _confirm_resize(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    resizing.confirm(compute, server_id, by=by)
+    resize.confirm(compute, server_id, by=by)
 
 
 def _migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    migrating.migrate(compute, server_id, args["host"], by=by)
+    cold_migration.migrate(compute, server_id, args["host"], by=by)
 
 
 def _live_migrate(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    live_migrating.live_migrate(compute, server_id, args["host"], args["block"], by=by)
+    live_requests.live_migrate(compute, server_id, args["host"], args["block"], by=by)
 
 
 def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    evacuating.evacuate(compute, server_id, args["host"], by=by)
+    evacuation.evacuate(compute, server_id, args["host"], by=by)
 
 
 def _rebuild(compute: Compute, server_id: str, args: Args, by: By) -> None:
     with reading(compute.engine) as conn:
         image_id = find_image(conn, by["project_id"], args["image_id"], args["image_name"])
     wanted = Rebuilt(image_id, args["name"], args["metadata"], args["description"])
-    rebuilding.rebuild(compute, server_id, wanted, by=by)
+    rebuild.rebuild(compute, server_id, wanted, by=by)
 
 
 def _shelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    asking.shelve(compute, server_id, by=by)
+    actions.shelve(compute, server_id, by=by)
 
 
 def _unshelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    unshelving.unshelve(compute, server_id, args["zone"], by=by)
+    unshelve.unshelve(compute, server_id, args["zone"], by=by)
 
 
 def _attach_interface(compute: Compute, server_id: str, args: Args, by: By) -> dict[str, Any]:
-    return asdict(port_of(addressing.add(compute, Who(server_id, None, by), args["network_id"], args["address"])))
+    return asdict(port_of(interfaces.add(compute, Who(server_id, None, by), args["network_id"], args["address"])))
 
 
 def _detach_interface(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    addressing.unplug(compute, Who(server_id, None, by), args["port_id"])
+    interfaces.unplug(compute, Who(server_id, None, by), args["port_id"])
 
 
 def _get_interfaces(compute: Compute, server_id: str, args: Args, by: By) -> list[dict[str, Any]]:
-    return [asdict(port_of(vif)) for vif in addressing.interfaces(compute, server_id)]
+    return [asdict(port_of(vif)) for vif in interfaces.interfaces(compute, server_id)]
 
 
 def _remove_fixed_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    addressing.remove(compute, Who(server_id, None, by), args["address"])
+    interfaces.remove(compute, Who(server_id, None, by), args["address"])
 
 
 def _associate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    project_id = asking.get(compute, server_id).project_id
+    project_id = actions.get(compute, server_id).project_id
     with compute.engine.begin() as conn:
-        fixed = floating.fixed(conn, project_id, server_id=server_id, address=args["fixed_address"])
-        there = floating.by_address(conn, args["address"], project_id)
-        floating.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
+        fixed = floating_ips.fixed(conn, project_id, server_id=server_id, address=args["fixed_address"])
+        there = floating_ips.by_address(conn, args["address"], project_id)
+        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
 
 
 def _disassociate_floating_ip(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    project_id = asking.get(compute, server_id).project_id
+    project_id = actions.get(compute, server_id).project_id
     with compute.engine.begin() as conn:
-        there = floating.by_address(conn, args["address"], project_id)
+        there = floating_ips.by_address(conn, args["address"], project_id)
         if there.server_id != server_id:
             raise BadRequest(f"Floating IP {args['address']} is not associated with instance {server_id}.")
-        floating.disassociate(conn, there, compute.now(conn), compute.tell_network)
+        floating_ips.disassociate(conn, there, compute.now(conn), compute.tell_network)
 
 
 def _snapshot(compute: Compute, server_id: str, args: Args, by: By) -> str:
-    project_id = asking.get(compute, server_id).project_id
-    return asking.create_image(compute, server_id, args["name"], args["metadata"], project_id=project_id, by=by)
+    project_id = actions.get(compute, server_id).project_id
+    return actions.create_image(compute, server_id, args["name"], args["metadata"], project_id=project_id, by=by)
 
 
 def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str:
-    server = asking.get(compute, server_id)
+    server = actions.get(compute, server_id)
     try:
         text = compute.driver.console(guests.guest(compute, server), args["lines"]) if server.node else ""
     except VirtError as error:
-        reason = fault.readable(server, str(error))
+        reason = faults.readable(server, str(error))
         raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None
     # Serial consoles print it at power-on, and no message may hold it.
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -14,10 +14,10 @@ from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellError, CellExists, CellNotFound
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
-from climate.compute.store import cells as rows
-from climate.compute.store.cells import Row
+from climate.compute.store.cells import cells as rows
+from climate.compute.store.cells.cells import Row
 from climate.connections import reading
-from climate.vault import Unreadable
+from climate.sealed_secrets import Unreadable
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from climate.vault import Vault
+from climate.sealed_secrets import Vault
 
 API, COMPUTE = "api", "compute"
 

@@ -14,8 +14,9 @@ from climate.compute.cells.signing import CONFIRMATION, Letter
 from climate.compute.cells.surroundings import Here
 from climate.compute.cells.transport import QUEUES, CellTransport, TransportError
 from climate.compute.context import Compute
-from climate.compute.store import cell_handover, cell_messages, cells
-from climate.compute.store.cell_messages import Sent
+from climate.compute.store.cells import cells, handover
+from climate.compute.store.cells import messages as cell_messages
+from climate.compute.store.cells.messages import Sent
 from climate.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -78,7 +79,7 @@ def flush(compute: Compute, parents: Sequence[str], now: datetime) -> None:
     with reading(compute.engine) as conn:
         if parents:
             cells.seen(conn, parents, now)
-        cell_handover.flush(conn)
+        handover.flush(conn)
 
 
 def _published(

@@ -11,7 +11,7 @@ from climate.compute.cells.messages import Message
 from climate.compute.cells.neighbours import Links
 from climate.compute.cells.surroundings import Here
 from climate.compute.context import Compute
-from climate.compute.store.cell_messages import Arrived, Sent
+from climate.compute.store.cells.messages import Arrived, Sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import asking
-from climate.compute.addressing import Port, Who
 from climate.compute.cells import messaging, methods, neighbours, server_sync
 from climate.compute.cells.errors import InstanceUnknownCell
 from climate.compute.cells.messages import DOWN
 from climate.compute.cells.server_methods import DELETE_EVERYWHERE, HARD, RUN, order_of
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound
-from climate.compute.flavor import Flavor
-from climate.compute.rebuilding import Rebuilt
-from climate.compute.resizing import check_quota, size
-from climate.compute.server import (
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.server import (
     DELETE,
     EVACUATE,
     LIVE_MIGRATE,
@@ -35,8 +31,14 @@ from climate.compute.server import (
     Server,
     may,
 )
-from climate.compute.store import cell_servers, images, projects, wishes
-from climate.compute.upkeep import ADMIN, OWNER, Changed
+from climate.compute.servers import actions
+from climate.compute.servers.interfaces import Port, Who
+from climate.compute.servers.metadata import ADMIN, OWNER, Changed
+from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.servers.resize import check_quota, size
+from climate.compute.store.cells import servers
+from climate.compute.store.projects import images, quotas
+from climate.compute.store.servers import tasks
 from climate.connections import reading
 
 Check = Callable[[Server], None]
@@ -66,7 +68,7 @@ class Command:
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
     """Return the server; NotFound when no cell has it, or it is another project's.  None: any project's."""
     with reading(compute.engine) as conn:
-        return _own(cell_servers.get(conn, server_id), server_id, project_id)
+        return _own(servers.get(conn, server_id), server_id, project_id)
 
 
 def cast(compute: Compute, who: Who, command: Command) -> None:
@@ -93,17 +95,17 @@ def call(compute: Compute, who: Who, command: Command) -> Any:
 
 def locked(conn: Connection, who: Who) -> Server:
     """Return the server with its row locked; NotFound as `get`."""
-    return _own(cell_servers.get(conn, who.server_id, lock=True), who.server_id, who.project_id)
+    return _own(servers.get(conn, who.server_id, lock=True), who.server_id, who.project_id)
 
 
 def send(compute: Compute, conn: Connection, server: Server, who: Who, command: Command) -> None:
     """Send a command to the cell of a server whose row is locked."""
     cell, now = _cell(server), compute.now(conn)
     if command.changes:
-        cell_servers.change(conn, server.id, command.changes, now)
-    number = cell_servers.command(conn, server.id, command.task, now)
+        servers.change(conn, server.id, command.changes, now)
+    number = servers.command(conn, server.id, command.task, now)
     if command.action is not None:
-        wishes.note(conn, server.id, command.action, who.by, now)
+        tasks.note(conn, server.id, command.action, who.by, now)
     order = order_of(server.id, command.method, command.args, who.by, number)
     if command.changes:
         order["noted"] = server_sync.noted(server, command.changes)
@@ -117,7 +119,7 @@ def ask(compute: Compute, who: Who, task: str) -> None:
         return
     with compute.engine.begin() as conn:
         server = locked(conn, who)
-        asking.check_lock(server, who.project_id)
+        actions.check_lock(server, who.project_id)
         may(server, task)
         if server.task != task:
             send(compute, conn, server, who, Command(methods.METHOD_OF[task], WISHES[task].action, task=task))
@@ -127,11 +129,11 @@ def delete(compute: Compute, who: Who, delete_type: str = HARD) -> None:
     """Delete a server; one whose cell is not known, or was removed, is deleted here and in whatever cell has it."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
-        asking.check_lock(server, who.project_id)
+        actions.check_lock(server, who.project_id)
         if server.service_host is not None and neighbours.leads_to(conn, server.service_host):
             send(compute, conn, server, who, Command("delete", WISHES[DELETE].action, task=DELETE))
             return
-        cell_servers.abandon(conn, server.id, compute.now(conn))
+        servers.abandon(conn, server.id, compute.now(conn))
         everywhere = {"instance_uuid": server.id, "delete_type": delete_type, "by": dict(who.by)}
         messaging.broadcast(compute, conn, DOWN, DELETE_EVERYWHERE, everywhere)
 
@@ -140,7 +142,7 @@ def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Ser
     """Give a server other words; a cell that is not known yet is not told."""
     with compute.engine.begin() as conn:
         locked(conn, who)
-        cell_servers.change(conn, who.server_id, words, compute.now(conn))
+        servers.change(conn, who.server_id, words, compute.now(conn))
         server = locked(conn, who)
         # All of them, so that an earlier command that comes later changes nothing.
         all_words = {
@@ -158,9 +160,9 @@ def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, s
     """Change the metadata of a server; a cell that is not known yet is not told."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
-        asking.check_lock(server, who.project_id)
+        actions.check_lock(server, who.project_id)
         metadata = dict(changed(server.metadata))
-        cell_servers.change(conn, server.id, {"metadata": metadata}, compute.now(conn))
+        servers.change(conn, server.id, {"metadata": metadata}, compute.now(conn))
         if server.service_host is not None:
             send(compute, conn, server, who, Command("update_instance_metadata", args={"metadata": metadata}))
     return metadata
@@ -196,16 +198,16 @@ def reset(compute: Compute, who: Who, status: str) -> None:
 def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
     """Have a server given another flavor, which its cell finds by its name."""
     with compute.engine.begin() as conn:
-        seen = _own(cell_servers.get(conn, who.server_id), who.server_id, who.project_id)
-        limits = projects.lock_limits(conn, seen.project_id)
+        seen = _own(servers.get(conn, who.server_id), who.server_id, who.project_id)
+        limits = quotas.lock_limits(conn, seen.project_id)
         server = locked(conn, who)
-        asking.check_lock(server, who.project_id)
-        asking.idle(server, RESIZE)
+        actions.check_lock(server, who.project_id)
+        actions.idle(server, RESIZE)
         if flavor.name == server.flavor.name:
             raise BadRequest(f"Instance {server.id} has the flavor {flavor.name} already.")
         more, held = size(flavor), server.held
         lacking = Room(max(0, more.vcpus - held.vcpus), max(0, more.ram_mb - held.ram_mb))
-        check_quota(limits, cell_servers.used(conn, server.project_id), lacking)
+        check_quota(limits, servers.used(conn, server.project_id), lacking)
         args = {"flavor_id": flavor.id, "flavor_name": flavor.name}
         send(compute, conn, server, who, Command("resize", WISHES[RESIZE].action, args, task=RESIZE))
 
@@ -244,8 +246,8 @@ def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
     """Have a server made anew from an image, which its cell finds by its name."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
-        asking.check_lock(server, who.project_id)
-        asking.idle(server, REBUILD)
+        actions.check_lock(server, who.project_id)
+        actions.idle(server, REBUILD)
         image = images.get(conn, wanted.image_id)
         args = {
             "image_id": wanted.image_id,
@@ -320,12 +322,12 @@ def _port(given: Mapping[str, Any]) -> Port:
 
 
 def _idle(task: str) -> Check:
-    return lambda server: asking.idle(server, task)
+    return lambda server: actions.idle(server, task)
 
 
 def _check(server: Server, who: Who, command: Command) -> None:
     if command.heeds_lock:
-        asking.check_lock(server, who.project_id)
+        actions.check_lock(server, who.project_id)
     command.check(server)
 
 

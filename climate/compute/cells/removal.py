@@ -8,8 +8,9 @@ from climate.compute.cells.errors import CellInUse, CellNotFound
 from climate.compute.cells.messages import UP
 from climate.compute.cells.server_sync import FAULT
 from climate.compute.context import Compute
-from climate.compute.store import cell_builds, cell_servers
-from climate.compute.store import cells as rows
+from climate.compute.store.cells import builds as cell_builds
+from climate.compute.store.cells import cells as rows
+from climate.compute.store.cells import servers as cell_servers
 
 log = structlog.get_logger(__name__)
 

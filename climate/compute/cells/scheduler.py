@@ -9,7 +9,6 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute import boot
 from climate.compute.cells import build_request, candidates, messages, messaging, neighbours, paths, state
 from climate.compute.cells.build_request import TARGET_CELL, Build
 from climate.compute.cells.candidates import Candidate
@@ -19,8 +18,9 @@ from climate.compute.cells.errors import CellNotFound, NoCellsAvailable, Postpon
 from climate.compute.cells.messages import DOWN, UP, Message
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
-from climate.compute.store import cell_builds, cell_resources, cells
-from climate.compute.store.failures import DATABASE_ERRORS
+from climate.compute.servers import create
+from climate.compute.store.cells import builds, cells, resources
+from climate.compute.store.db_errors import DATABASE_ERRORS
 from climate.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -45,11 +45,11 @@ def run_here(compute: Compute, build: Build) -> Sequence[str]:
     """
     with reading(compute.engine) as conn:
         request = build_request.boot_request(conn, build)
-    made = boot.boot_from_cell(compute, request, build.build_id, build.server_ids)
+    made = create.boot_from_cell(compute, request, build.build_id, build.server_ids)
     if made:
         return [server.id for server in made]
     with reading(compute.engine) as conn:
-        return cell_resources.known_servers(conn, build.server_ids)
+        return resources.known_servers(conn, build.server_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class CellScheduler:
         if name == compute.cells.name or not cells.keep(conn, name):
             return False
         sent = _sent(build, compute.cells.name, name)
-        cell_builds.sent(conn, build.build_id, name, build.server_ids)
+        builds.sent(conn, build.build_id, name, build.server_ids)
         messaging.cast(compute, conn, name, RUN_INSTANCE, sent.to_kwargs())
         return True
 
@@ -115,7 +115,7 @@ class CellScheduler:
             if not cells.keep(conn, name):
                 raise Postpone(0)  # The child was deleted meanwhile; there may be another one.
             # Sent twice, it might go to two cells.
-            first = cell_builds.sent(conn, build.build_id, name, build.server_ids)
+            first = builds.sent(conn, build.build_id, name, build.server_ids)
             return [(context.children[name], message)] if first else ()
 
         return Effect(write)

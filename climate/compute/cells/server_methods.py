@@ -8,8 +8,6 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute import asking
-from climate.compute.asking import By
 from climate.compute.cells import healing, messaging, methods, server_report, server_sync
 from climate.compute.cells.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.errors import BadMessage, CellServiceAPIMethodNotFound, Postpone
@@ -18,8 +16,10 @@ from climate.compute.cells.messages import UP, Message
 from climate.compute.cells.pipeline import Pipeline
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NotFound
-from climate.compute.server import DELETE, is_id
-from climate.compute.store import cell_changes
+from climate.compute.models.server import DELETE, is_id
+from climate.compute.servers import actions
+from climate.compute.servers.actions import By
+from climate.compute.store.cells import changes
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ def delete_everywhere(context: CellContext, message: Message, kwargs: Args) -> N
     if kwargs.get("delete_type") not in (HARD, SOFT):
         raise BadMessage(f"delete_type must be {HARD} or {SOFT}, got {str(kwargs.get('delete_type'))[:40]!r}")
     with suppress(NotFound):
-        asking.ask(context.compute, server_id, DELETE, by=_by(kwargs))
+        actions.ask(context.compute, server_id, DELETE, by=_by(kwargs))
 
 
 def sync_instances(context: CellContext, message: Message, kwargs: Args) -> None:
@@ -132,7 +132,7 @@ def _run_command(context: CellContext, server_id: str, kwargs: Args, by: By) -> 
         return
     refusal: ComputeError | None = None
     with compute.engine.begin() as conn:
-        last = cell_changes.last_command(conn, server_id)
+        last = changes.last_command(conn, server_id)
         if number <= last:
             log.info("a command of the top cell is not repeated", server=server_id, method=method, command=number)
             raise Conflict(f"Command {number} of instance {server_id} was run, or a later one was.")
@@ -145,18 +145,18 @@ def _run_command(context: CellContext, server_id: str, kwargs: Args, by: By) -> 
         if refusal is not None and kwargs.get("noted"):
             told = {"instance_uuid": server_id, "noted": kwargs["noted"]}
             messaging.broadcast(compute, conn, UP, REFUSED, told)
-        cell_changes.acted(conn, server_id, number, str(refusal)[:1000] if refusal else None)
-        cell_changes.note(conn, [server_id])
+        changes.acted(conn, server_id, number, str(refusal)[:1000] if refusal else None)
+        changes.note(conn, [server_id])
     if refusal is not None:
         raise refusal
 
 
 def _report_if_gone(compute: Compute, server_id: str) -> None:
     with suppress(NotFound):
-        asking.get(compute, server_id)
+        actions.get(compute, server_id)
         return
     with compute.engine.begin() as conn:
-        cell_changes.note(conn, [server_id])
+        changes.note(conn, [server_id])
 
 
 def order_of(server_id: str, method: str, args: Args, by: By, number: int | None = None) -> dict[str, Any]:

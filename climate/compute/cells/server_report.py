@@ -6,9 +6,9 @@ from datetime import datetime
 from hashlib import sha224
 from typing import Any
 
-from climate.compute.fault import readable
-from climate.compute.flavor import Flavor
-from climate.compute.server import STATUSES, Address, Server, is_id
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.server import STATUSES, Address, Server, is_id
+from climate.compute.servers.faults import readable
 
 Report = Mapping[str, Any]
 """One server as JSON; its keys are those of CHECKS and nothing else leaves a cell."""

@@ -16,9 +16,10 @@ from sqlalchemy import Connection
 from climate.compute.cells import server_report, top_builds
 from climate.compute.cells.server_report import Report
 from climate.compute.context import Compute
-from climate.compute.server import Server
-from climate.compute.store import cell_changes, cell_servers
-from climate.compute.store.cell_changes import Version
+from climate.compute.models.server import Server
+from climate.compute.store.cells import changes as cell_changes
+from climate.compute.store.cells import servers
+from climate.compute.store.cells.changes import Version
 
 log = structlog.get_logger(__name__)
 
@@ -135,7 +136,7 @@ def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, 
     that has a server that was deleted here before any cell had reported it is
     told to delete it.
     """
-    stored = cell_servers.report(conn, cell, reports, now)
+    stored = servers.report(conn, cell, reports, now)
     _look_after(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)
     return stored
 
@@ -145,14 +146,14 @@ def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) 
     if not left:
         return
     unclaimed = []
-    for row in cell_servers.not_stored(conn, cell, left):
+    for row in servers.not_stored(conn, cell, left):
         if row["unclaimed"]:
             unclaimed.append(row["id"])
         elif not row["deleted"]:
             log.warning("a cell reports the server of another cell", cell=cell, server=row["id"], of=row["cell"])
     for server_id in unclaimed:
         order(conn, cell, server_id)
-    cell_servers.claimed(conn, unclaimed)
+    servers.claimed(conn, unclaimed)
 
 
 def noted(server: Server, changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -166,7 +167,7 @@ def take_back(compute: Compute, cell: str, server_id: str, given: object) -> boo
     A field that was changed again since stays.  Only the cell of the server may have it done.
     """
     with compute.engine.begin() as conn:
-        server = cell_servers.get(conn, server_id, lock=True)
+        server = servers.get(conn, server_id, lock=True)
         if server is None or not isinstance(given, dict):
             return False
         if server.service_host != cell:
@@ -174,7 +175,7 @@ def take_back(compute: Compute, cell: str, server_id: str, given: object) -> boo
             return False
         before = {key: told["from"] for key, told in given.items() if _is_to_be_taken_back(server, key, told)}
         if before:
-            cell_servers.change(conn, server_id, before, compute.now(conn))
+            servers.change(conn, server_id, before, compute.now(conn))
             log.info("a refused command was taken back", server=server_id, fields=sorted(before))
         return bool(before)
 
@@ -189,7 +190,7 @@ def destroy_at_top(compute: Compute, cell: str, given: object) -> set[str]:
     """Leave tombstones of servers that a cell reports as gone; the ids of those that this changed."""
     ids = server_report.read_ids(given)
     with compute.engine.begin() as conn:
-        return cell_servers.destroy(conn, cell, ids, compute.now(conn)) if ids else set()
+        return servers.destroy(conn, cell, ids, compute.now(conn)) if ids else set()
 
 
 def fault_at_top(compute: Compute, given: object, message: object) -> set[str]:

@@ -18,7 +18,7 @@ from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.errors import CellNotFound, CellRoutingInconsistency
 from climate.compute.cells.messages import DOWN, UP, Message
 from climate.compute.context import Compute
-from climate.compute.store import cell_resources, cells
+from climate.compute.store.cells import cells, resources
 from climate.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -55,9 +55,9 @@ def is_mute(compute: Compute, cell: Cell, now: datetime) -> bool:
 
 def own(compute: Compute, conn: Connection) -> Total:
     """Return the state of this cell alone."""
-    nodes = cell_resources.free(conn)
-    room = capacities.own(nodes, cell_resources.sizes(conn) if nodes else (), compute.cells.reserve_percent)
-    offers = cell_resources.offers(conn) if room else {kind: [] for kind in KINDS}
+    nodes = resources.free(conn)
+    room = capacities.own(nodes, resources.sizes(conn) if nodes else (), compute.cells.reserve_percent)
+    offers = resources.offers(conn) if room else {kind: [] for kind in KINDS}
     return Total(compute.cells.capabilities, room, {kind: tuple(names) for kind, names in offers.items()})
 
 

@@ -6,11 +6,12 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from climate.compute import quota
 from climate.compute.context import Compute
-from climate.compute.request import BootRequest, drafts
-from climate.compute.server import BUILD
-from climate.compute.store import cell_servers, wishes
+from climate.compute.models.request import BootRequest, drafts
+from climate.compute.models.server import BUILD
+from climate.compute.projects import quota_check
+from climate.compute.store.cells import servers
+from climate.compute.store.servers import tasks
 
 SCHEDULING = "scheduling"
 """The task of a server that no cell has reported yet."""
@@ -21,15 +22,15 @@ def begun(compute: Compute, conn: Connection, request: BootRequest, build_id: st
 
     Counts against the project's quota over all cells.  Raises QuotaExceeded, BadRequest.
     """
-    used = cell_servers.used(conn, request.project_id)
-    count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least, used)
+    used = servers.used(conn, request.project_id)
+    count = quota_check.allowed(conn, request.project_id, request.flavor, request.count, request.least, used)
     now = compute.now(conn)
     ids = [str(uuid4()) for _ in range(count)]
     made = [replace(draft, status=BUILD, task=SCHEDULING) for draft in drafts(request, build_id, ids, now)]
-    cell_servers.begin(conn, made)
+    servers.begin(conn, made)
     by = {"project_id": request.project_id, "user_id": request.user_id, "request_id": request.request_id}
     for server in made:
-        wishes.note(conn, server.id, "create", by, now)
+        tasks.note(conn, server.id, "create", by, now)
     return ids
 
 
@@ -37,4 +38,4 @@ def failed(compute: Compute, conn: Connection, ids: Sequence[str], message: str)
     """Put servers that no cell has reported into ERROR, with this fault; the ids of those that this changed."""
     now = compute.now(conn)
     fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": message}
-    return cell_servers.fail(conn, ids, fault, now)
+    return servers.fail(conn, ids, fault, now)

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from climate.compute.network.driver import Entry, Link, Nat, Served
-from climate.compute.network.model import FLAT, Draft, Network
-from climate.compute.network.options import NetworkOptions
-from climate.compute.network.wanted import Wanted
-from climate.compute.store import networks as rows
+from climate.compute.network.models import FLAT, Draft, Network
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.network_request import Wanted
+from climate.compute.store.networks import networks as rows
 
 NAME = FLAT
 

@@ -3,7 +3,7 @@
 import hashlib
 from ipaddress import IPv6Address, IPv6Network
 
-from climate.compute.network.options import ACCOUNT
+from climate.compute.network.network_options import ACCOUNT
 
 _UNIVERSAL = 0x0200_0000_0000_0000
 

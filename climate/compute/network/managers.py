@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 
 from climate.compute.network import flat, flat_dhcp, vlan
 from climate.compute.network.driver import Entry, Link, Nat, Served
-from climate.compute.network.model import Draft, Network
-from climate.compute.network.options import NetworkOptions
-from climate.compute.network.wanted import Wanted
+from climate.compute.network.models import Draft, Network
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.network_request import Wanted
 
 
 class Manager(Protocol):

@@ -10,12 +10,13 @@ from sqlalchemy import Connection
 from climate.compute.errors import BadRequest, Conflict, NetworkError, NoMoreNetworks, NotFound
 from climate.compute.network import subnets
 from climate.compute.network.managers import MANAGERS
-from climate.compute.network.model import FLAT, VLAN, Draft, Network
-from climate.compute.network.options import NetworkOptions
-from climate.compute.network.render import names
-from climate.compute.network.wanted import Wanted
-from climate.compute.store import floating_pools, network_hosts, outlines, vpn
-from climate.compute.store import networks as rows
+from climate.compute.network.models import FLAT, VLAN, Draft, Network
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.network_request import Wanted
+from climate.compute.network.render import validation
+from climate.compute.store.networks import floating_pools, network_hosts, pending_networks
+from climate.compute.store.networks import networks as rows
+from climate.compute.store.projects import vpn
 
 MOST_AT_ONCE = 1024
 """Networks that one request can be answered with."""
@@ -39,7 +40,7 @@ def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: s
     _check_size(wanted, options)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     there = rows.listed(conn)
-    outlined = {one.vlan: one.label for one in outlines.listed(conn) if one.vlan is not None}
+    outlined = {one.vlan: one.label for one in pending_networks.listed(conn) if one.vlan is not None}
     wanted = _numbered(wanted, options, there, outlined) if name == VLAN else wanted
     if wanted.cidr_v6 is None and options.use_ipv6:
         wanted = replace(wanted, place_v6=_place_v6(options.range_v6, wanted.count, there))
@@ -126,7 +127,7 @@ def _check_names(draft: Draft) -> None:
     try:
         for name in (draft.bridge, draft.bridge_interface):
             if name is not None:
-                names.interface(name)
+                validation.interface(name)
     except NetworkError as error:
         raise BadRequest(str(error)) from None
 

@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, NoMoreNetworks
-from climate.compute.network import serving_links, subnets
+from climate.compute.network import subnets
 from climate.compute.network.driver import Entry, Link, Nat, Served, Vpn
-from climate.compute.network.model import VLAN, Draft, Network
-from climate.compute.network.options import NetworkOptions
-from climate.compute.network.wanted import Wanted
-from climate.compute.store import networks as rows
+from climate.compute.network.models import VLAN, Draft, Network
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.network_request import Wanted
+from climate.compute.network.service import dhcp_link
+from climate.compute.store.networks import networks as rows
 
 NAME = VLAN
 FLOATING = True
@@ -88,12 +89,12 @@ def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
     """What a host needs of it; `own`: the one that serves it."""
     interface = network.bridge_interface or options.vlan_interface
     made = Link(network.id, network.bridge or f"br{network.vlan}", interface, network.vlan, options.mtu)
-    return serving_links.with_gateway(made, network) if own else made
+    return dhcp_link.with_gateway(made, network) if own else made
 
 
 def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
     """What the host that it belongs to does for it: DHCP, DNS, and router advertisements with IPv6."""
-    return serving_links.served(link(network, options, own=True), network, options, entries)
+    return dhcp_link.served(link(network, options, own=True), network, options, entries)
 
 
 def translated(network: Network, options: NetworkOptions, nat: Nat) -> Nat:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from climate.compute.errors import NoValidHost
-from climate.compute.request import Spec
-from climate.compute.scheduler.filters.place import AVAILABILITY_ZONE
-from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan
-from climate.compute.scheduler.rules import Filter, Rules
-from climate.compute.scheduler.select import REASON, select
-from climate.compute.scheduler.standing import STANDING
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.filter_scheduler import REASON, select
+from climate.compute.scheduler.filters.location import AVAILABILITY_ZONE
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Filter, Rules
 
 NONE_UP = (
     "No valid host was found. Scheduler was unable to locate a host for this request. "

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from climate.compute.errors import SchedulerCostFunctionNotFound
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler import parts
-from climate.compute.scheduler.hosts import Hosts, Numbers
-from climate.compute.scheduler.rules import Cost, Sees
+from climate.compute.scheduler.host_table import Hosts, Numbers
+from climate.compute.scheduler.scheduler_parts import Cost, Sees
 
 GROUP = "climate.scheduler_costs"
 

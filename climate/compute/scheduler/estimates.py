@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climate.compute.errors import NoValidHost
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler import least_cost, selection
 from climate.compute.scheduler.chance import availability_zone, chance
 from climate.compute.scheduler.costs import NOOP
-from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan, Schedule
-from climate.compute.scheduler.rules import Options, Rules
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.placement_plan import Plan, Schedule
+from climate.compute.scheduler.scheduler_parts import Options, Rules
 from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.scheduler.simple import simple
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from climate.compute.errors import BadRequest, SchedulerHostFilterNotFound
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler import parts
-from climate.compute.scheduler.filters.place import ALL_HOSTS
-from climate.compute.scheduler.hosts import Hosts, Mask, Numbers, Profile
+from climate.compute.scheduler.filters.location import ALL_HOSTS
+from climate.compute.scheduler.host_table import Hosts, Mask, Numbers, Profile
 from climate.compute.scheduler.json_query import Path, Query, parse
-from climate.compute.scheduler.rules import Again, Filter, Options, Rules
+from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, Rules
 
 GROUP = "climate.scheduler_host_filters"
 

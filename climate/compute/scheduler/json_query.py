@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from climate.compute.errors import BadRequest
-from climate.compute.scheduler.hosts import Mask
+from climate.compute.scheduler.host_table import Mask
 
 MAX_DEPTH = 16
 MAX_TERMS = 100

@@ -4,14 +4,14 @@ import logging
 from dataclasses import replace
 
 from climate.compute.errors import NoValidHost
-from climate.compute.request import Spec
-from climate.compute.scheduler import lines
+from climate.compute.models.request import Spec
+from climate.compute.scheduler import decision_log
+from climate.compute.scheduler.cost_run import Priced, begun
 from climate.compute.scheduler.costs import NOOP
-from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan
-from climate.compute.scheduler.priced import Priced, begun
-from climate.compute.scheduler.rules import Rules
-from climate.compute.scheduler.select import refusal
+from climate.compute.scheduler.filter_scheduler import refusal
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Rules
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,6 @@ def _plan(build: Priced, count: int) -> Plan:
         build.pick()
     if len(build.picks) < count:
         log.warning("Filter returned no hosts after processing %d of %d instances", len(build.picks), count)
-        lines.all_removed(build.spec, len(build.picks), build.stages)
+        decision_log.all_removed(build.spec, len(build.picks), build.stages)
     build.sort()
     return Plan(tuple(build.picks), {**build.record.trail(), "scheduler": "least_cost"})

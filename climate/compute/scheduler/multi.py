@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from climate.compute.request import Spec
-from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan, Schedule, Scheduler
-from climate.compute.scheduler.rules import Rules
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.placement_plan import Plan, Schedule, Scheduler
+from climate.compute.scheduler.scheduler_parts import Rules
 
 BOOT, RESERVE, RESIZE, UNSHELVE, MIGRATE = "boot", "reserve", "resize", "unshelve", "migrate"
 KINDS = (BOOT, RESERVE, RESIZE, UNSHELVE, MIGRATE)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from climate.compute.demands import GuestCell
+from climate.compute.placement.flavor_demands import GuestCell
 
 CELLS = "numa_cells"
 """Where a node's stats have its cells: a list of {"cpus": number, "memory_mb": number}."""

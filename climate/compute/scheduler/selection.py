@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from climate.compute.errors import ComputeError, NoValidHost
-from climate.compute.request import Spec
-from climate.compute.scheduler import trail
-from climate.compute.scheduler.hosts import Hosts
-from climate.compute.scheduler.plan import Plan, Schedule
-from climate.compute.scheduler.rules import Rules
+from climate.compute.models.request import Spec
+from climate.compute.scheduler import decision_record
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.placement_plan import Plan, Schedule
+from climate.compute.scheduler.scheduler_parts import Rules
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def run(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], 
 def request_spec(spec: Spec, count: int) -> dict[str, Any]:
     """Return what a request asks for in plain values.  Sizes: MB."""
     return {
-        **trail.asked(spec, count),
+        **decision_record.asked(spec, count),
         "num_instances": count,
         "project_id": spec.project_id,
         "user_id": spec.user_id,

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from climate.compute.errors import BadRequest, NoValidHost
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import NONE_UP
-from climate.compute.scheduler.filters.place import forced
-from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
-from climate.compute.scheduler.plan import Plan
-from climate.compute.scheduler.rules import Again, Filter, Options, Rules, Weigher
-from climate.compute.scheduler.select import REASON, select
-from climate.compute.scheduler.standing import STANDING
+from climate.compute.scheduler.filter_scheduler import REASON, select
+from climate.compute.scheduler.filters.location import forced
+from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, Rules, Weigher
 
 TOO_MANY = "No valid host was found. All hosts have too many cores."
 

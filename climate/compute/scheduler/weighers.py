@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from climate.compute.request import Spec
-from climate.compute.scheduler.filters.neighbours import members
-from climate.compute.scheduler.hosts import Hosts, Numbers
-from climate.compute.scheduler.rules import Again, Options, Weigher
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.filters.affinity import members
+from climate.compute.scheduler.host_table import Hosts, Numbers
+from climate.compute.scheduler.scheduler_parts import Again, Options, Weigher
 
 
 def free_ram(hosts: Hosts, spec: Spec, options: Options) -> Numbers:

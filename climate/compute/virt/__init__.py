@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt.kinds import Kind
 from climate.compute.virt.volumes import Attached
 

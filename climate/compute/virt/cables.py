@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from climate.compute import taps
 from climate.compute.errors import VirtError
+from climate.compute.linux import taps
 from climate.compute.virt import Guest
 
 FILE = "interfaces"

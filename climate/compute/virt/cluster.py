@@ -6,9 +6,9 @@ from pathlib import Path
 
 import structlog
 
-from climate.compute.cluster_spec import CLUSTER, MemberSpec
+from climate.compute.clusters.cluster_spec import CLUSTER, MemberSpec
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.kinds import Kind, completed

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from climate.compute import netns, pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import netns, processes
 from climate.compute.virt import Guest, archive, bind, config_drive, dhcp_client
 from climate.compute.virt.homes import Homes, image_of, marks
 from climate.compute.virt.kinds import Kind, of_programs
@@ -86,7 +86,7 @@ class Bubble:
                 (disk / name).mkdir(exist_ok=True)
         _check_root(disk)
 
-    def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
+    def start(self, homes: Homes, guest: Guest, source: int) -> processes.Pid:
         home = homes.of(guest.id)
         kind = "own" if _has_programs(home / DISK) else "borrowed"
         walls = _walls(guest, home)
@@ -95,14 +95,16 @@ class Bubble:
             argv = [_program(), *walls, "--info-fd", str(tells.fileno()), "--as-pid-1", "--"]
             argv += ["/bin/sh", "-c", _PAYLOAD, "climate-server", kind]
             environment = {"PATH": _PATH, **marks(home)}
-            netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno(), [tells.fileno()]))
+            netns.inside(
+                guest.netns, lambda: processes.spawn(argv, environment, source, log.fileno(), [tells.fileno()])
+            )
             tells.close()
             try:
                 return homes.started(guest.id, _child(told))
             except VirtError as error:
                 raise VirtError(f"{error}{homes.last_words(guest.id)}") from error
 
-    def attach(self, home: Path, guest: Guest, pid: pids.Pid | None) -> None:
+    def attach(self, home: Path, guest: Guest, pid: processes.Pid | None) -> None:
         """Bind its volumes into a container that runs; one that starts finds them there."""
         if pid is None:
             return
@@ -113,26 +115,28 @@ class Bubble:
         for volume_id in sorted(set(wanted) - there):
             bind.bind(pid.number, f"/{FOLDER}/{volume_id}", wanted[volume_id].folder())
 
-    def begun(self, pid: pids.Pid) -> None:
+    def begun(self, pid: processes.Pid) -> None:
         deadline = time.monotonic() + START_SECONDS
         while _program_of(pid) in (None, PROGRAM):
-            if pids.state(pid) is None:
+            if processes.state(pid) is None:
                 raise VirtError("the container ended at once")
             if time.monotonic() > deadline:
                 raise VirtError(f"the container is not there after {START_SECONDS:g} s")
             time.sleep(_STEP_SECONDS)
 
-    def freeze(self, pid: pids.Pid, *, stopped: bool) -> bool:
+    def freeze(self, pid: processes.Pid, *, stopped: bool) -> bool:
         deadline = time.monotonic() + PAUSE_SECONDS
         number = signal.SIGSTOP if stopped else signal.SIGCONT
         # Once is not enough: what is being stopped may be making another process.
-        while others := [one for one in pids.behind(pid) if (pids.state(one) in pids.STOPPED) is not stopped]:
+        while others := [
+            one for one in processes.behind(pid) if (processes.state(one) in processes.STOPPED) is not stopped
+        ]:
             if time.monotonic() > deadline:
                 return False
             for one in others:
-                pids.send_one(one, number)
+                processes.send_one(one, number)
             time.sleep(_STEP_SECONDS)
-        return pids.state(pid) is not None
+        return processes.state(pid) is not None
 
     def content(self, home: Path) -> Iterable[tuple[Path, str]]:
         return ((path, path.name) for path in sorted((home / DISK).iterdir()) if path.name not in _MOUNTED)
@@ -198,7 +202,7 @@ def _volumes(guest: Guest, disk: Path) -> list[str]:
     return [word for one in guest.volumes for word in ("--bind", str(one.folder()), f"/{FOLDER}/{one.id}")]
 
 
-def _bound(pid: pids.Pid) -> set[str]:
+def _bound(pid: processes.Pid) -> set[str]:
     """The volumes that a container has."""
     lines = Path(f"/proc/{pid.number}/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     places = [Path(line.split(" ")[4]) for line in lines]
@@ -255,7 +259,7 @@ def _program() -> str:
     return found
 
 
-def _program_of(pid: pids.Pid) -> str | None:
+def _program_of(pid: processes.Pid) -> str | None:
     try:
         return Path(f"/proc/{pid.number}/exe").readlink().name
     except OSError:

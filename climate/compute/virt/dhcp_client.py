@@ -12,8 +12,8 @@ import shutil
 from io import FileIO
 from pathlib import Path
 
-from climate.compute import netns, pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import netns, processes
 from climate.compute.virt import Guest, Interface
 from climate.compute.virt.homes import kill
 
@@ -60,7 +60,9 @@ def ensure(home: Path, guest: Guest) -> None:
     """Have a client for each of the guest's interfaces that need one; when all are there they go on."""
     wanted = [one for one in guest.interfaces if one.dhcp and one.netns is not None]
     files = [_pid_file(home, one) for one in wanted]
-    if all(pids.state(pids.read(file)) is not None for file in files) and set(files) == set(home.glob(_FILES)):
+    if all(processes.state(processes.read(file)) is not None for file in files) and set(files) == set(
+        home.glob(_FILES)
+    ):
         return
     end(home)
     if wanted:
@@ -76,8 +78,8 @@ def end(home: Path) -> None:
     if not (home / _SCRIPT).exists():
         return
     files = list(home.glob(_FILES))
-    kill(pid for file in files if (pid := pids.read(file)) is not None)
-    kill(pids.carrying({_MARK: home.name, _RESOLV: str(home / RESOLV)}))
+    kill(pid for file in files if (pid := processes.read(file)) is not None)
+    kill(processes.carrying({_MARK: home.name, _RESOLV: str(home / RESOLV)}))
     for file in files:
         file.unlink(missing_ok=True)
     (home / _SCRIPT).unlink(missing_ok=True)
@@ -97,11 +99,11 @@ def _start(home: Path, server_id: str, one: Interface) -> None:
     argv = [program, "-i", one.device, "-s", str(home / _SCRIPT), *_ASKS]
     environment = {"PATH": _PATH, _MARK: server_id, _RESOLV: str(resolv(home))}
     with FileIO(home / LOG, "ab") as log, FileIO(os.devnull) as nothing:
-        started = netns.inside(one.netns, lambda: pids.spawn(argv, environment, nothing.fileno(), log.fileno()))
-    pid = pids.of(started)
+        started = netns.inside(one.netns, lambda: processes.spawn(argv, environment, nothing.fileno(), log.fileno()))
+    pid = processes.of(started)
     if pid is None:
         raise VirtError(f"{PROGRAM} on {one.device} of server {server_id} ended at once")
-    pids.write(_pid_file(home, one), pid)
+    processes.write(_pid_file(home, one), pid)
 
 
 def _pid_file(home: Path, one: Interface) -> Path:

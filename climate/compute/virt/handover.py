@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
-from climate.compute.pids import Pid
+from climate.compute.linux import processes
+from climate.compute.linux.processes import Pid
 from climate.compute.virt import mirror, qmp
 from climate.compute.virt.homes import CONSOLE, PID, kill
 from climate.compute.virt.live import Limits, Order, Progress, Watch
@@ -52,7 +52,7 @@ class Handover:
         What `watch` raises is raised, with everything left as it is then.
         """
         try:
-            if pids.state(self.source) is not None:
+            if processes.state(self.source) is not None:
                 self._move(watch)
                 self._await_arrival()
                 kill([self.source])
@@ -156,7 +156,7 @@ class Handover:
 
     def _back_out(self) -> None:
         kill([self.target])
-        if pids.state(self.source) is None:
+        if processes.state(self.source) is None:
             return
         with qmp.connect(self.home, self.seconds) as ours:
             if ours.ask("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:

@@ -12,9 +12,9 @@ from io import FileIO
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
-from climate.compute.server import is_id
+from climate.compute.linux import processes as pids
+from climate.compute.models.server import is_id
 from climate.compute.virt import Guest, State
 
 _P = ParamSpec("_P")

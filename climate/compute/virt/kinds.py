@@ -3,7 +3,7 @@
 import platform
 from dataclasses import replace
 
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
 
 LIVE_DRIVERS = frozenset({"qemu"})
 """The drivers that can move running servers; see climate.compute.virt.live."""

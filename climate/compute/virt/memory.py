@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring
 from climate.compute.virt.kinds import Kind, of_programs
 from climate.compute.virt.live import LiveMigrator

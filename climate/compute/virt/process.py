@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from climate.compute import netns, pids
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeSpec
+from climate.compute.linux import netns, processes
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, archive, config_drive, dhcp_client, volumes
 from climate.compute.virt.homes import CONSOLE, PID, Homes, as_virt_error, image_of, marks
 from climate.compute.virt.kinds import Kind, of_programs
@@ -53,16 +53,16 @@ class Body(Protocol):
     def build(self, disk: Path, guest: Guest) -> None:
         """Fill the empty folder `disk` with what the guest begins with."""
 
-    def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
+    def start(self, homes: Homes, guest: Guest, source: int) -> processes.Pid:
         """Start the process, with `source` as its input; it is recorded then."""
 
-    def attach(self, home: Path, guest: Guest, pid: pids.Pid | None) -> None:
+    def attach(self, home: Path, guest: Guest, pid: processes.Pid | None) -> None:
         """Let a guest have its volumes, and no others; `pid` is its process, if it has one.  VirtError."""
 
-    def begun(self, pid: pids.Pid) -> None:
+    def begun(self, pid: processes.Pid) -> None:
         """Return when a process that was started has begun its work; VirtError when it failed."""
 
-    def freeze(self, pid: pids.Pid, *, stopped: bool) -> bool:
+    def freeze(self, pid: processes.Pid, *, stopped: bool) -> bool:
         """Stop all of a guest, or let it go on; False when that took too long or it has ended."""
 
     def content(self, home: Path) -> Iterable[tuple[Path, str]]:
@@ -88,23 +88,23 @@ class Plain:
             if archive.is_archive(content):
                 archive.unpack(content, disk, guest.disk_gb)
 
-    def start(self, homes: Homes, guest: Guest, source: int) -> pids.Pid:
+    def start(self, homes: Homes, guest: Guest, source: int) -> processes.Pid:
         argv = ["/bin/sh", "-c", _PROGRAM, "climate-server", str(homes.of(guest.id))]
         environment = {"PATH": "/usr/bin:/bin", **marks(homes.of(guest.id))}
         with homes.open_log(guest.id) as log:
-            number = netns.inside(guest.netns, lambda: pids.spawn(argv, environment, source, log.fileno()))
+            number = netns.inside(guest.netns, lambda: processes.spawn(argv, environment, source, log.fileno()))
         return homes.started(guest.id, number)
 
-    def attach(self, home: Path, guest: Guest, pid: pids.Pid | None) -> None:
+    def attach(self, home: Path, guest: Guest, pid: processes.Pid | None) -> None:
         volumes.link(home, guest.volumes)
 
-    def begun(self, pid: pids.Pid) -> None:
-        if pids.state(pid) is None:
+    def begun(self, pid: processes.Pid) -> None:
+        if processes.state(pid) is None:
             raise VirtError("the process ended at once")
 
-    def freeze(self, pid: pids.Pid, *, stopped: bool) -> bool:
-        pids.send(pid, signal.SIGSTOP if stopped else signal.SIGCONT)
-        return pids.wait_stopped(pid, stopped, PAUSE_SECONDS)
+    def freeze(self, pid: processes.Pid, *, stopped: bool) -> bool:
+        processes.send(pid, signal.SIGSTOP if stopped else signal.SIGCONT)
+        return processes.wait_stopped(pid, stopped, PAUSE_SECONDS)
 
     def content(self, home: Path) -> Iterable[tuple[Path, str]]:
         yield from ((path, path.name) for path in sorted((home / DISK).iterdir()) if path.name != CONSOLE)
@@ -164,9 +164,9 @@ class ProcessDriver:
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         pid = self.homes.pid(guest.id)
         if pid is not None and kindly:
-            pids.send(pid, signal.SIGTERM)
+            processes.send(pid, signal.SIGTERM)
             self.body.freeze(pid, stopped=False)
-            pids.wait_gone(pid, self.stop_seconds)
+            processes.wait_gone(pid, self.stop_seconds)
         if pid is not None:
             self.homes.end(guest.id)
         dhcp_client.end(self.homes.of(guest.id))
@@ -216,7 +216,7 @@ class ProcessDriver:
 
     @as_virt_error
     def states(self) -> Mapping[str, State]:
-        pids.reap_ended()
+        processes.reap_ended()
         return {server_id: self._state(server_id) for server_id in self.homes.ids()}
 
     def live(self, node: str) -> LiveMigrator | None:
@@ -231,10 +231,10 @@ class ProcessDriver:
         return self.homes.console(guest.id, lines)
 
     def _state(self, server_id: str) -> State:
-        letter = pids.state(pids.read(self.homes.of(server_id) / PID))
+        letter = processes.state(processes.read(self.homes.of(server_id) / PID))
         if letter is None:
             return self.homes.at_rest(server_id, DISK)
-        return State.PAUSED if letter in pids.STOPPED else State.RUNNING
+        return State.PAUSED if letter in processes.STOPPED else State.RUNNING
 
     def _attach(self, guest: Guest) -> None:
         self.body.attach(self.homes.of(guest.id), guest, self.homes.pid(guest.id))

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeSpec
+from climate.compute.linux import processes
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, backup, cables, config_drive, disks, qmp, volumes
 from climate.compute.virt.homes import CONSOLE, Homes, as_virt_error, image_of, marks
 from climate.compute.virt.kinds import Kind, of_machines
@@ -131,8 +131,8 @@ class QemuDriver:
         if pid is not None:
             with suppress(VirtError):
                 self._ask_to_stop(guest.id, pid, self.stop_seconds if kindly else 0)
-            pids.send(pid, signal.SIGTERM)
-            pids.wait_gone(pid, QUIT_SECONDS)
+            processes.send(pid, signal.SIGTERM)
+            processes.wait_gone(pid, QUIT_SECONDS)
             self.homes.end(guest.id)
         (self.homes.of(guest.id) / MEMORY).unlink(missing_ok=True)
 
@@ -205,7 +205,7 @@ class QemuDriver:
 
     @as_virt_error
     def states(self) -> Mapping[str, State]:
-        pids.reap_ended()
+        processes.reap_ended()
         return {server_id: self._state(server_id) for server_id in self.homes.ids()}
 
     def live(self, node: str) -> LiveMigrator | None:
@@ -271,7 +271,7 @@ class QemuDriver:
         ):
             machine = Machine(program_path(PROGRAM), accelerator(self.accel), home, monitor.fileno(), memory, taps)
             passed = [monitor.fileno(), *taps.values(), *(() if memory is None else (memory,))]
-            number = pids.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
+            number = processes.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
         self.homes.started(guest.id, number)
 
     def _go_on(self, server_id: str) -> None:
@@ -285,11 +285,11 @@ class QemuDriver:
                 f"server {server_id} does not run: QEMU says {status}{self.homes.last_words(server_id, LOG)}"
             )
 
-    def _ask_to_stop(self, server_id: str, pid: pids.Pid, seconds: float) -> None:
+    def _ask_to_stop(self, server_id: str, pid: processes.Pid, seconds: float) -> None:
         if seconds and self._state(server_id) is State.RUNNING:
             with self._monitor(server_id) as monitor:
                 monitor.ask("system_powerdown")
-            pids.wait_gone(pid, seconds)
+            processes.wait_gone(pid, seconds)
 
 
 def _keep_memory(monitor: qmp.Monitor, home: Path) -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import processes
 from climate.compute.virt import Guest, Interface, cables, config_drive, disks, qmp
 from climate.compute.virt.handover import Handover
 from climate.compute.virt.homes import PID, PREPARED, Homes, as_virt_error, kill
@@ -91,7 +91,7 @@ class QemuMigrator:
                 shutil.copy(offer["config_drive"], home / config_drive.DISK)
         wanted = replace(guest, interfaces=_as_sent(guest.interfaces, offer["macs"]))
         cables.write_file(home, wanted)
-        self._spawn(wanted, home, pids.parsed(offer["pid"]))
+        self._spawn(wanted, home, processes.parsed(offer["pid"]))
         try:
             with qmp.connect(waits, self.seconds) as monitor:
                 monitor.status()
@@ -104,7 +104,7 @@ class QemuMigrator:
     @as_virt_error
     def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> None:
         theirs = Path(arrangement["home"])
-        source, target = pids.parsed(arrangement["pid"]), pids.read(theirs / INCOMING / PID)
+        source, target = processes.parsed(arrangement["pid"]), processes.read(theirs / INCOMING / PID)
         if source is None or target is None:
             raise VirtError(f"the machine that waits for server {guest.id} cannot be found")
         Handover(
@@ -123,7 +123,7 @@ class QemuMigrator:
         home = self.homes.of(guest.id)
         waits = home / INCOMING
         if waits.is_dir():
-            if (waits / PID).exists() and pids.state(pids.read(waits / PID)) is None:
+            if (waits / PID).exists() and processes.state(processes.read(waits / PID)) is None:
                 raise VirtError(f"server {guest.id} has ended{self.homes.last_words(guest.id, LOG)}")
             # The process last: from then on the monitor of the folder is taken for its own.
             for name in (qmp.SOCKET, PID):
@@ -139,8 +139,8 @@ class QemuMigrator:
     def drop(self, server_id: str) -> None:
         home = self.homes.of(server_id)
         waits, ordinary = home / INCOMING, self.homes.pid(server_id)
-        recorded = pids.read(waits / PID)
-        found = [*((recorded,) if recorded else ()), *pids.carrying({WAITS_IN: str(home)})]
+        recorded = processes.read(waits / PID)
+        found = [*((recorded,) if recorded else ()), *processes.carrying({WAITS_IN: str(home)})]
         kill(pid for pid in found if pid != ordinary)
         if (waits / COPY).exists() and ordinary is None:
             self.homes.remove(server_id)
@@ -156,7 +156,7 @@ class QemuMigrator:
     def waiting(self) -> Collection[str]:
         return [server_id for server_id in self.homes.ids() if (self.homes.of(server_id) / INCOMING).is_dir()]
 
-    def _spawn(self, guest: Guest, home: Path, source: pids.Pid | None) -> None:
+    def _spawn(self, guest: Guest, home: Path, source: processes.Pid | None) -> None:
         environment, waits = {"PATH": "/usr/bin:/bin", WAITS_IN: str(home)}, home / INCOMING
         with (
             qmp.listen(waits) as monitor,
@@ -167,11 +167,11 @@ class QemuMigrator:
             kind = accelerator(self.accel)
             machine = Machine(program_path(PROGRAM), kind, home, monitor.fileno(), taps=taps, incoming=True)
             passed = [monitor.fileno(), *taps.values()]
-            number = pids.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
-        pid = pids.of(number)
+            number = processes.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
+        pid = processes.of(number)
         if pid is None:
             raise VirtError(f"the machine that was to wait ended at once{self.homes.last_words(guest.id, LOG)}")
-        pids.write(waits / PID, pid)
+        processes.write(waits / PID, pid)
 
 
 def _as_sent(interfaces: Sequence[Interface], macs: Sequence[str]) -> tuple[Interface, ...]:

@@ -7,7 +7,7 @@ for.  The owner is a project and a user of this zone, who are known here alone.
 from collections.abc import Mapping
 from typing import Any
 
-from climate.compute.store.zone_servers import PlacedServer
+from climate.compute.store.zones.servers import PlacedServer
 
 FORBIDDEN = {
     "forbidden": {"code": 403, "message": "The zone of the server does not allow this to the account of this zone"}

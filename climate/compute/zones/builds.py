@@ -12,13 +12,16 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from climate.compute import boot, granting, lookup, quota
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
-from climate.compute.request import BootRequest, spec_of
-from climate.compute.store import child_zones, zone_news, zone_offers, zone_servers
-from climate.compute.store import zone_builds as rows
-from climate.compute.store.zone_builds import LOST, PLACED, SENT, Build, Item
+from climate.compute.models.request import BootRequest, spec_of
+from climate.compute.placement import request_data
+from climate.compute.projects import quota_check
+from climate.compute.reservations import capacity
+from climate.compute.servers import create as boot
+from climate.compute.store.zones import builds as rows
+from climate.compute.store.zones import child_zones, notifications, offers, servers
+from climate.compute.store.zones.builds import LOST, PLACED, SENT, Build, Item
 from climate.compute.zones import request_spec
 from climate.compute.zones.models import NO_PARTS, Parts
 from climate.connections import reading
@@ -87,9 +90,9 @@ def create(
     build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id(compute)
     spec, kept = spec_of(request), request if worker else replace(request, least=1)
     with compute.engine.begin() as conn:
-        count = quota.allowed(conn, request.project_id, request.flavor, request.count, request.least)
-        lookup.check_image(conn, request.image_id, request.flavor)
-        granting.check_hints(conn, spec)
+        count = quota_check.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+        request_data.check_image(conn, request.image_id, request.flavor)
+        capacity.check_hints(conn, spec)
         image = request_spec.image_name(conn, request.image_id)
         recorded = {
             "boot": request_spec.recorded_request(kept),
@@ -102,7 +105,7 @@ def create(
         if not added:
             raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
         made = _known(rows.get(conn, build_id), reservation_id)
-        zone_news.tell(conn, zone_news.BUILDS)
+        notifications.tell(conn, notifications.BUILDS)
     if worker is None:
         compute.cast("")
     return made
@@ -143,7 +146,7 @@ def zone_names(compute: Compute) -> Mapping[int, str]:
 def in_child(compute: Compute, server_id: str) -> InChild | None:
     """The child that this zone placed a server in; None when it placed none."""
     with reading(compute.engine) as conn:
-        placed = zone_servers.get(conn, server_id)
+        placed = servers.get(conn, server_id)
         if placed is None:
             return None
         return InChild(placed.zone_id, placed.build_id, rows.number_of(conn, server_id))
@@ -152,7 +155,7 @@ def in_child(compute: Compute, server_id: str) -> InChild | None:
 def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:
     """The servers that this zone made of a build of a parent, for its account here, and whose they are there."""
     with reading(compute.engine) as conn:
-        return zone_offers.of_build(conn, project_id, build_id)
+        return offers.of_build(conn, project_id, build_id)
 
 
 def to_ring(compute: Compute, again: float = AGAIN_SECONDS) -> list[str]:
@@ -172,7 +175,7 @@ def sweep(compute: Compute) -> None:
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         rows.forget(conn, now - KEPT)
-        zone_offers.sweep(conn, now)
+        offers.sweep(conn, now)
 
 
 def parts_of(build: Build) -> Parts:

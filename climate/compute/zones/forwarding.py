@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from climate.compute.request import BootRequest
-from climate.compute.server import is_id
+from climate.compute.models.request import BootRequest
+from climate.compute.models.server import is_id
 from climate.compute.zones.client import (
     ChildAnswer,
     ChildError,

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
-from climate import causes, strict_json
+from climate import exception_chain, strict_json
 from climate.compute.zones import urls
 from climate.compute.zones.client import (
     CHAIN_HEADER,
@@ -213,7 +213,7 @@ def _expiry(body: Any) -> object:
 def _reason(label: str, error: Exception) -> ChildError:
     """Explain a failed talk in words of the system."""
     kind = ChildUnreachable if isinstance(error, Unreachable) else ChildError
-    for cause in causes.of(error):
+    for cause in exception_chain.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return kind(f"the certificate of {label} is not accepted: {cause.verify_message}")
         if isinstance(cause, OSError) and cause.strerror:

@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import httpcore
 
-from climate import causes
+from climate import exception_chain
 from climate.compute.zones.http_messages import (
     MOST_BYTES,
     BrokenOff,
@@ -77,5 +77,7 @@ def fail(error: Exception) -> NoReturn:
 
 def _reason(error: Exception) -> BaseException:
     """Return the error of the system that an error comes of, or else the error."""
-    found = [cause for cause in causes.of(error) if isinstance(cause, OSError) and (cause.strerror or cause.errno)]
+    found = [
+        cause for cause in exception_chain.of(error) if isinstance(cause, OSError) and (cause.strerror or cause.errno)
+    ]
     return found[-1] if found else error

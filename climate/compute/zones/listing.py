@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from climate.compute.context import Compute
-from climate.compute.store import zone_servers
-from climate.compute.store.zone_servers import PlacedServer
+from climate.compute.store.zones import servers as zone_servers
+from climate.compute.store.zones.servers import PlacedServer
 from climate.compute.zones import answers, routing
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone

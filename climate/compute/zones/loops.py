@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import structlog
 
 from climate.compute.context import Compute
-from climate.compute.store import child_zones
+from climate.compute.store.zones import child_zones
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone
 

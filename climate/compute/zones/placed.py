@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from climate.compute.context import Compute
-from climate.compute.store import zone_servers
+from climate.compute.store.zones import servers as zone_servers
 from climate.compute.zones import routing
 from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone

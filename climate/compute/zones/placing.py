@@ -12,13 +12,14 @@ from typing import Any
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute import boot, quota
-from climate.compute.boot import Offered
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NoValidHost, ZoneUnavailable
-from climate.compute.request import BootRequest
-from climate.compute.server import Server
-from climate.compute.store import child_zones, zone_offers, zone_servers
+from climate.compute.models.request import BootRequest
+from climate.compute.models.server import Server
+from climate.compute.projects import quota_check
+from climate.compute.servers import create
+from climate.compute.servers.create import Offered
+from climate.compute.store.zones import child_zones, offers, servers
 from climate.compute.zones import build_plan, request_spec, routing
 from climate.compute.zones.blobs import InvalidBlob, Opened
 from climate.compute.zones.build_plan import ChildItem, LocalItem
@@ -66,7 +67,7 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
         if not order.build_id:
             item_id = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now).item_id
             order = replace(order, build_id=f"{order.reservation_id}.{item_id}")
-        found = zone_offers.find(conn, request.project_id, order.build_id, order.launch_index)
+        found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if found is not None and found.server_id is not None:
         return found.server_id
     # An order that was forwarded in time is repeated until the child has answered.
@@ -84,7 +85,7 @@ def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[Loca
     item, opened, make = what
 
     def write(conn: Connection, made: Sequence[Server]) -> None:
-        if not zone_offers.use(conn, _row(request, order, opened) | {"server_id": made[0].id}):
+        if not offers.use(conn, _row(request, order, opened) | {"server_id": made[0].id}):
             raise _Used
 
     place = f"{item.hostname}:{item.nodename}"
@@ -95,13 +96,13 @@ def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[Loca
         return _of_first(compute, request, order)
     except NoValidHost as full:
         log.info("an offer could not be kept", build_id=order.build_id, reason=str(full))
-        raise NoValidHost(boot.OFFER_GONE, trail=full.trail) from None
+        raise NoValidHost(create.OFFER_GONE, trail=full.trail) from None
 
 
 def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
     """The server that a request in the same moment has made for the same order; else InvalidBlob."""
     with reading(compute.engine) as conn:
-        found = zone_offers.find(conn, request.project_id, order.build_id, order.launch_index)
+        found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if found is None or found.server_id is None:
         raise InvalidBlob("it was used for another server")
     return found.server_id
@@ -114,24 +115,24 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
         zone = child_zones.get(conn, item.child_zone)
         if zone is None:
             raise InvalidBlob("the child zone is not registered any more")
-        zone_offers.lock(conn, request.project_id, order.build_id, order.launch_index)
-        repeated = zone_offers.find(conn, request.project_id, order.build_id, order.launch_index) is not None
+        offers.lock(conn, request.project_id, order.build_id, order.launch_index)
+        repeated = offers.find(conn, request.project_id, order.build_id, order.launch_index) is not None
         if not repeated:
-            quota.allowed(conn, request.project_id, request.flavor, 1, 1)
-            if not zone_offers.use(conn, _row(request, order, opened)):
+            quota_check.allowed(conn, request.project_id, request.flavor, 1, 1)
+            if not offers.use(conn, _row(request, order, opened)):
                 raise InvalidBlob("it was used for another server")
         image = request_spec.image_name(conn, request.image_id)
     theirs = request_spec.in_child(request, way.parts, zone.id)
     (told,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
     if isinstance(told, Built):
         with compute.engine.begin() as conn:
-            zone_offers.settle(conn, opened.item_id, told.server_id)
-            zone_servers.add(conn, owned(request, order, Placed(told.server_id, zone.id)))
+            offers.settle(conn, opened.item_id, told.server_id)
+            servers.add(conn, owned(request, order, Placed(told.server_id, zone.id)))
         return told.server_id
     if isinstance(told, Refused):
         with compute.engine.begin() as conn:
-            zone_offers.give_back(conn, opened.item_id)
-        raise NoValidHost(f"{boot.OFFER_GONE} {told.reason}")
+            offers.give_back(conn, opened.item_id)
+        raise NoValidHost(f"{create.OFFER_GONE} {told.reason}")
     raise ZoneUnavailable("The child zone that made the offer does not answer; repeat the request.")
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
-from climate.compute.store import child_zones
+from climate.compute.store.zones import child_zones
 from climate.compute.zones import loops, placed, registry, routing
 from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone

@@ -11,16 +11,17 @@ from uuid import uuid4
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute import boot, decisions
-from climate.compute.boot import Offered
 from climate.compute.context import Compute
-from climate.compute.decisions import Decision
 from climate.compute.errors import BadRequest, Conflict
-from climate.compute.request import BootRequest
-from climate.compute.server import Server
-from climate.compute.store import child_zones, zone_servers
-from climate.compute.store import zone_builds as rows
-from climate.compute.store.zone_builds import SENT, Build, Item
+from climate.compute.models.request import BootRequest
+from climate.compute.models.server import Server
+from climate.compute.placement import decisions
+from climate.compute.placement.decisions import Decision
+from climate.compute.servers import create
+from climate.compute.servers.create import Offered
+from climate.compute.store.zones import builds as rows
+from climate.compute.store.zones import child_zones, servers
+from climate.compute.store.zones.builds import SENT, Build, Item
 from climate.compute.zones import placing, request_spec, selection
 from climate.compute.zones.build_plan import ChildItem, LocalItem, PlanItem
 from climate.compute.zones.builds import claim_seconds, number_name, parts_of
@@ -235,7 +236,7 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
         rows.unassign(conn, work.build.id, list(refused))
         for number, server_id in built.items():
             owned = placing.owned(work.request, made[number], Placed(server_id, zones[number].id))
-            zone_servers.add(conn, owned)
+            servers.add(conn, owned)
     for number, reason in refused.items():
         work.failed(f"{zones[number].name or f'zone {zones[number].id}'}: {reason}")
     return outcomes
@@ -251,7 +252,7 @@ def _boot_here(work: _Work, numbers: Sequence[int], place: str | None) -> dict[i
 
     offered = Offered(work.build.reservation_id, tuple(numbers), names, place, write, counted=True)
     try:
-        made = boot.place(work.compute, work.request, offered)
+        made = create.place(work.compute, work.request, offered)
     except (BadRequest, Conflict) as refused:
         work.failed(f"this zone: {refused}")
         return {number: Refused(str(refused)) for number in numbers}

@@ -6,7 +6,8 @@ from typing import Any
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
-from climate.compute.store import child_zones, service_capabilities, zone_builds, zone_news
+from climate.compute.store.nodes import service_capabilities
+from climate.compute.store.zones import builds, child_zones, notifications
 from climate.compute.zones import capabilities
 from climate.compute.zones.models import ChildZone
 from climate.connections import reading
@@ -43,7 +44,7 @@ def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
     sealed = {**values, "password": compute.zones.seal(values["password"])}
     with compute.engine.begin() as conn:
         made = child_zones.add(conn, sealed)
-        zone_news.tell(conn, zone_news.CHILDREN)
+        notifications.tell(conn, notifications.CHILDREN)
     if made is None:
         raise _registered(values["api_url"])
     return made
@@ -76,7 +77,7 @@ def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
     """
     with compute.engine.begin() as conn:
         _known(child_zones.get(conn, zone_id, lock=True), zone_id)
-        count = 0 if force else zone_builds.count_asked(conn, zone_id)
+        count = 0 if force else builds.count_asked(conn, zone_id)
         if count:
             some = "1 build waits" if count == 1 else f"{count} builds wait"
             raise Conflict(

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from climate.compute.context import Compute
-from climate.compute.store import service_capabilities as rows
+from climate.compute.store.nodes import service_capabilities as rows
 
 KEPT_PERIODS = 60
 """A report of a service that is gone is dropped after so many periods."""

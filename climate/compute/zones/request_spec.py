@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest
-from climate.compute.flavor import Flavor, recorded
-from climate.compute.quota import MOST_AT_ONCE
-from climate.compute.request import BootRequest, pools_of, read_zone
-from climate.compute.store import flavors, images
+from climate.compute.models.flavor import Flavor, recorded
+from climate.compute.models.request import BootRequest, pools_of, read_zone
+from climate.compute.projects.quota_check import MOST_AT_ONCE
+from climate.compute.store.projects import flavors, images
 from climate.compute.zones.models import NO_PARTS, Parts
 
 RESERVATION = "reservation"

@@ -8,8 +8,8 @@ import structlog
 
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NotFound, ZoneUnavailable
-from climate.compute.store import child_zones, zone_routes, zone_servers
-from climate.compute.store.zone_servers import PlacedServer
+from climate.compute.store.zones import child_zones, routes, servers
+from climate.compute.store.zones.servers import PlacedServer
 from climate.compute.zones import answers, loops, registry
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import FROM_USER, MOST_HOPS, SHARE, ChildZone
@@ -40,7 +40,7 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
     if compute.zones.client is None or not compute.zones.routing:
         raise _nobody(server_id)
     with reading(compute.engine) as conn:
-        route = zone_routes.find(conn, server_id, search=project_id is None)
+        route = routes.find(conn, server_id, search=project_id is None)
     if route.is_here or not route.zones:
         raise _nobody(server_id)
     there = _opened(compute, route.zones, route.now)
@@ -97,7 +97,7 @@ def _ask_owner(compute: Compute, there: Children, placed: PlacedServer, request:
         raise _silent(placed.server_id)
     if outcome.status == 404 and request.path == f"/servers/{placed.server_id}":
         with compute.engine.begin() as conn:
-            zone_servers.forget(conn, [placed.server_id])
+            servers.forget(conn, [placed.server_id])
     return _cooked(outcome, placed)
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from climate.compute import granting, lookup
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, ComputeError
-from climate.compute.request import BootRequest, spec_of, zoned
+from climate.compute.models.request import BootRequest, spec_of, zoned
+from climate.compute.placement import request_data
+from climate.compute.reservations import capacity
 from climate.compute.scheduler.estimates import estimate
 from climate.compute.scheduler.multi import BOOT
-from climate.compute.scheduler.plan import Trail
-from climate.compute.store import child_zones
+from climate.compute.scheduler.placement_plan import Trail
+from climate.compute.store.zones import child_zones
 from climate.compute.zones import request_spec, routing
 from climate.compute.zones.build_plan import BadOffers, ChildItem, LocalItem, PlanItem, merged, offers, scaled, written
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
@@ -176,12 +177,12 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
     try:
         with _read_only(compute) as conn:
             spec = spec_of(zoned(request, compute.rules.options.schedule_zone))
-            lookup.check_image(conn, request.image_id, request.flavor)
-            granting.check_hints(conn, spec)
-            lookup.check_place(conn, spec, compute.rules.options.default_zone)
+            request_data.check_image(conn, request.image_id, request.flavor)
+            capacity.check_hints(conn, spec)
+            request_data.check_place(conn, spec, compute.rules.options.default_zone)
             hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
-            completed = lookup.completed(conn, compute.rules, spec)
-            spec = replace(completed, trust=trust, slots=granting.slots(conn, hosts, spec))
+            completed = request_data.completed(conn, compute.rules, spec)
+            spec = replace(completed, trust=trust, slots=capacity.slots(conn, hosts, spec))
         plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules, compute.tell)
     except BadRequest as refused:
         return [], ZoneReport(reason=str(refused)), {}

@@ -6,14 +6,14 @@ from uuid import uuid4
 
 import structlog
 
-from climate.compute import boot as compute_boot
 from climate.compute import operations
-from climate.compute.addressing import Who
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, NoMoreAddresses, NoValidHost, QuotaExceeded, ZoneUnavailable
-from climate.compute.request import BootRequest
-from climate.compute.server import DELETE, Server
-from climate.compute.store import child_zones
+from climate.compute.models.request import BootRequest
+from climate.compute.models.server import DELETE, Server
+from climate.compute.servers import create as compute_boot
+from climate.compute.servers.interfaces import Who
+from climate.compute.store.zones import child_zones
 from climate.compute.zones import builds, provisioning, request_spec, routing
 from climate.compute.zones.builds import BuildState
 from climate.compute.zones.client import ChildRequest

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.identity.people import Assignment
+from climate.identity.models import Assignment
 from climate.identity.store.tables import projects, role_assignments, users
 
 

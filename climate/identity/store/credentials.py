@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from climate.identity.people import Credential, Who
+from climate.identity.models import Credential, Who
 from climate.identity.store.tables import application_credentials as table
 
 COLUMNS = (

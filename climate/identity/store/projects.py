@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from climate.identity.people import Project, Who
+from climate.identity.models import Project, Who
 from climate.identity.store.tables import projects, role_assignments
 
 COLUMNS = (projects.c.id, projects.c.name, projects.c.description, projects.c.enabled)

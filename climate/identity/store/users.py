@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from climate.identity.people import User, Who
+from climate.identity.models import User, Who
 from climate.identity.store.tables import users
 
 COLUMNS = (

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from climate.compute.network.options import NetworkOptions
-from tests.api.compute.world import Person, World, done
-from tests.compute import nets
+from climate.compute.network.network_options import NetworkOptions
+from tests.api.compute.api_clients import Person, World, done
+from tests.compute import network_factory
 
 C = "/compute/v2.1"
 SERVER = "/servers/<server_id>"
@@ -90,7 +90,7 @@ def furnish(there: World, admin: Person) -> str:
     bulk = {"ip_range": "203.0.113.10-203.0.113.19", "pool": "public", "cidr": "203.0.113.0/24"}
     done(admin("POST", f"{C}{BULK}", {"floating_ips_bulk_create": bulk}))
     with there.here.compute.engine.begin() as conn:
-        return nets.network(conn, "dhcp", "10.20.0.0/28", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
+        return network_factory.network(conn, "dhcp", "10.20.0.0/28", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
 
 
 def connect(member: Person, server_id: str, dhcp: str) -> dict[str, str]:
@@ -109,5 +109,5 @@ def connect(member: Person, server_id: str, dhcp: str) -> dict[str, str]:
         "<volume_id>": NO_VOLUME,
         "<label>": "private",
         "<serial>": "1",
-        "<host>": nets.HOST,
+        "<host>": network_factory.HOST,
     }

@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute.network.options import NetworkOptions
-from tests.api.compute.world import Person, World, done, hours_away, message, written
-from tests.compute import nets
+from climate.compute.network.network_options import NetworkOptions
+from tests.api.compute.api_clients import Person, World, done, hours_away, message, written
+from tests.compute import network_factory
 
 C = "/compute/v2.1"
 
@@ -18,7 +18,7 @@ SLEEPS = {"reserved": "True", "lease_params": {"name": "nap", "start_date": hour
 def dhcp(there: World) -> str:
     """The id of a network whose addresses can have floating ones; 13 servers fit into it."""
     with there.here.compute.engine.begin() as conn:
-        return nets.network(conn, "dhcp", "10.20.0.0/28", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
+        return network_factory.network(conn, "dhcp", "10.20.0.0/28", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute.services import IMAGE_ID
-from tests.api.compute.world import NODES, SERVICE, Person, World, done, message
+from climate.compute.nodes.services import IMAGE_ID
+from tests.api.compute.api_clients import NODES, SERVICE, Person, World, done, message
 
 C = "/compute/v2.1"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJzV0m9b4k8cRkzJ9o4eVvY2k1fWm5H4mE5mJ0C0Yb3A me@here"

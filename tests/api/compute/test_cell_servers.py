@@ -8,20 +8,22 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from api.compute import figures
+from api.compute import metrics
 from climate.cloud.bundled import BundledCloud
-from climate.compute import Compute, services
+from climate.compute import Compute
 from climate.compute.cells import state
-from climate.compute.store import cell_changes, cell_servers
+from climate.compute.nodes import services
+from climate.compute.store.cells import changes as cell_changes
+from climate.compute.store.cells import servers
 from climate.context import Climate
 from climate.settings import Settings
-from tests.api.compute.world import Person, done, message
-from tests.api.reservation.face import Deployment, Doorkeeper
-from tests.apps import app_of
+from tests.api.compute.api_clients import Person, done, message
+from tests.api.reservation.api_clients import Deployment, Doorkeeper
 from tests.compute.cells.server_tree import LEAF_PATH, ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
-from tests.compute.place import unsafe
-from tests.installed import installed_plugins
+from tests.compute.cloud_factory import unsafe
+from tests.flask_apps import app_of
+from tests.installed_plugins import installed_plugins
 
 SERVERS = "/compute/v2.1/servers"
 
@@ -217,7 +219,7 @@ def test_nothing_of_the_cells_is_in_the_top_but_what_it_may_see(top: Top, member
 def test_figures_of_the_top_and_of_a_cell(top: Top, member: Person) -> None:
     server_id = top.booted(member)
     with top.cells.top.engine.connect() as conn:
-        cell = cell_servers.cells_of(conn, [server_id])[server_id]
+        cell = servers.cells_of(conn, [server_id])[server_id]
     found = _figures(top.cells.top)
     assert found["climate_cell_servers", cell, "ACTIVE"] == 1
     assert 0 <= found["climate_cell_report_age_seconds", cell] < 600
@@ -233,7 +235,7 @@ def test_figures_of_the_top_and_of_a_cell(top: Top, member: Person) -> None:
 def _figures(compute: Compute) -> dict[tuple[str, ...], float]:
     return {
         (sample.name, *sample.labels.values()): sample.value
-        for metric in figures.collect(compute)
+        for metric in metrics.collect(compute)
         for sample in metric.samples
     }
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from api.compute.actions import ACTIONS
-from api.compute.described import actions, servers
-from api.compute.described.operations import OPERATIONS
-from api.compute.server_body import HINTS, KNOWN
-from api.compute.server_changes import REBUILD_KEYS
-from api.compute.servers import CHANGED, IGNORED
-from tests.api.compute.world import World
+from api.compute.openapi import actions, servers
+from api.compute.openapi.operations import OPERATIONS
+from api.compute.servers.actions import ACTIONS
+from api.compute.servers.request_body import HINTS, KNOWN
+from api.compute.servers.resize_and_rebuild import REBUILD_KEYS
+from api.compute.servers.servers import CHANGED, IGNORED
+from tests.api.compute.api_clients import World
 
 PREFIX = "/compute/v2.1"
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Engine, text
 
-from tests.api.compute.world import Person, World, done, hours_away
+from tests.api.compute.api_clients import Person, World, done, hours_away
 
 FULL = """
     CREATE OR REPLACE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from climate.compute import images
-from climate.compute.image_room import ImageLimits
+from climate.compute.images import images
+from climate.compute.images.quota import ImageLimits
 from climate.settings import Settings
-from tests.api.compute.world import Person, World, done, message
-from tests.api.reservation.face import Deployment, Doorkeeper
-from tests.apps import app_of
+from tests.api.compute.api_clients import Person, World, done, message
+from tests.api.reservation.api_clients import Deployment, Doorkeeper
+from tests.flask_apps import app_of
 
 IMAGES = "/image/v2/images"
 OCTETS = {"Content-Type": "application/octet-stream"}

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.api.compute.world import Person, World, done
+from tests.api.compute.api_clients import Person, World, done
 
 SERVERS, IMAGES = "/compute/v2.1/servers", "/image/v2/images"
 

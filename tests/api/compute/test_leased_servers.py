@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.api.compute.world import Person, World, done, hours_away, message
+from tests.api.compute.api_clients import Person, World, done, hours_away, message
 
 SERVERS = "/compute/v2.1/servers"
 

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.api.compute.api_clients import Person, World, done, message
 from tests.api.compute.test_addresses import addresses, booted, dhcp, pool
-from tests.api.compute.world import Person, World, done, message
 
 C = "/compute/v2.1"
 FLOATING, BULK = f"{C}/os-floating-ips", f"{C}/os-floating-ips-bulk"

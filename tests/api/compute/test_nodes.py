@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine, event
 
-from climate.compute import services
+from climate.compute.nodes import services
 from climate.compute.virt.memory import MemoryDriver
-from climate.service import drift
-from tests.api.compute.world import NODES, SERVICE, Person, World, done, message
+from climate.service.hosts import reconcile
+from tests.api.compute.api_clients import NODES, SERVICE, Person, World, done, message
 
 C = "/compute/v2.1"
 AGGREGATES = f"{C}/os-aggregates"
@@ -169,7 +169,7 @@ def test_hypervisors_have_numbers_before_2_53_and_uuids_since(admin: Person) -> 
 def test_hosts_that_another_reservation_service_keeps_are_left_to_it(there: World, admin: Person) -> None:
     free = next(one["id"] for one in admin.get(AGGREGATES)["aggregates"] if one["name"] == "freepool")
     assert act(admin, free, "add_host", host="std-1")["hosts"] == ["gpu-1", "gpu-2", "std-1"]
-    drift.mend(there.climate)
+    reconcile.mend(there.climate)
     assert admin.get(f"{AGGREGATES}/{free}")["aggregate"]["hosts"] == ["gpu-1", "gpu-2", "std-1"]
     answer = admin("POST", f"{AGGREGATES}/{free}/action", {"remove_host": {"host": "gpu-1"}})
     assert "registered for leases" in message(answer, 409, "conflictingRequest")

@@ -1,6 +1,6 @@
 """Hosts that a reservation service outside this cloud lends, through the API of aggregates."""
 
-from tests.api.compute.world import Person, World, done, message
+from tests.api.compute.api_clients import Person, World, done, message
 from tests.conftest import MEMBER, STRANGER
 
 AGGREGATES = "/compute/v2.1/os-aggregates"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.api.compute.world import Person, World, done, message
+from tests.api.compute.api_clients import Person, World, done, message
 
 C = "/compute/v2.1"
 OWN = f"{C}/os-quota-sets/project"

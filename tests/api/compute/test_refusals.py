@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.compute.world import Person, World, done, message
+from tests.api.compute.api_clients import Person, World, done, message
 
 C = "/compute/v2.1"
 SERVERS = f"{C}/servers"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.compute.world import Person, World, done, hours_away, message, server, written
+from tests.api.compute.api_clients import Person, World, done, hours_away, message, server, written
 
 C = "/compute/v2.1"
 SERVERS = f"{C}/servers"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from climate.compute.services import IMAGE_ID
-from tests.api.compute.test_keypairs import KEY
-from tests.api.compute.world import NODES, Person, World, done, server
-from tests.identity.place import Asker
+from climate.compute.nodes.services import IMAGE_ID
+from tests.api.compute.api_clients import NODES, Person, World, done, server
+from tests.api.compute.projects.test_keypairs import KEY
+from tests.identity.identity_factory import Asker
 
 C = "/compute/v2.1"
 ROWS = json.loads(Path(__file__).with_name("client_keys.json").read_text())

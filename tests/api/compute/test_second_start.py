@@ -1,8 +1,8 @@
 """What the demo finds at a later start is left as it was."""
 
-from api.current import DEPLOYMENT
+from api.request_context import DEPLOYMENT
 from climate import bootstrap
-from tests.api.compute.world import SERVICE, Person, World, done
+from tests.api.compute.api_clients import SERVICE, Person, World, done
 
 HOSTS = "/reservation/v1/os-hosts"
 

@@ -2,7 +2,7 @@
 
 from werkzeug.test import TestResponse
 
-from tests.api.compute.world import Person, World, done, message, server
+from tests.api.compute.api_clients import Person, World, done, message, server
 
 SERVERS = "/compute/v2.1/servers"
 

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import event
 
 from climate.compute.errors import VirtError
-from climate.compute.services import IMAGE_ID
+from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.virt import Guest
-from tests.api.compute.world import Person, World, done, hours_away, message
+from tests.api.compute.api_clients import Person, World, done, hours_away, message
 
 SERVERS = "/compute/v2.1/servers"
 

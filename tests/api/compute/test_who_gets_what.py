@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from api.compute.actions import ACTIONS
-from api.compute.described.operations import OPERATIONS
-from climate.compute.services import IMAGE_ID
+from api.compute.openapi.operations import OPERATIONS
+from api.compute.servers.actions import ACTIONS
+from climate.compute.nodes.services import IMAGE_ID
 from tests.api.compute import address_matrix
-from tests.api.compute.world import Person, World, done, server
-from tests.api.reservation.face import PEOPLE
+from tests.api.compute.api_clients import Person, World, done, server
+from tests.api.reservation.api_clients import PEOPLE
 
 C = "/compute/v2.1"
 ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from climate.compute.network.options import NetworkOptions
+from climate.compute.network.network_options import NetworkOptions
+from tests.api.compute.api_clients import Person, World
 from tests.api.compute.conftest import admin, cloud_database, member, reader, stranger, there
-from tests.api.compute.world import Person, World
-from tests.api.network.words import N
-from tests.compute import nets
+from tests.api.network.requests import N
+from tests.compute import network_factory
 
 __all__ = ["admin", "cloud_database", "member", "reader", "stranger", "there"]
 
@@ -15,7 +15,7 @@ __all__ = ["admin", "cloud_database", "member", "reader", "stranger", "there"]
 def served(there: World) -> str:
     """The id of a network whose addresses can have floating ones."""
     with there.here.compute.engine.begin() as conn:
-        return nets.network(conn, "dhcp", "10.20.0.0/28", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
+        return network_factory.network(conn, "dhcp", "10.20.0.0/28", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """The OpenAPI document of network: every route, and nothing that is no route."""
 
-from api.network import floating, networks, quotas, subnets
-from api.network.described import CHANGE, FLOATING, NETWORK, OPERATIONS, PREFIX, QUOTA, SUBNET
-from tests.api.compute.world import World
+from api.network import floating_ips, networks, quotas, subnets
+from api.network.openapi import CHANGE, FLOATING, NETWORK, OPERATIONS, PREFIX, QUOTA, SUBNET
+from tests.api.compute.api_clients import World
 
 
 def test_every_route_is_described_and_nothing_else(there: World) -> None:
@@ -28,6 +28,6 @@ def test_the_document_is_served_without_a_token(there: World) -> None:
 def test_bodies_have_the_keys_that_are_read_and_no_others() -> None:
     assert set(NETWORK["properties"]) == networks.KNOWN | networks.IGNORED
     assert set(SUBNET["properties"]) == subnets.KNOWN | subnets.IGNORED
-    assert set(FLOATING["properties"]) == floating.NEW | floating.WHOSE | floating.NAMES
-    assert set(CHANGE["properties"]) == floating.CHANGED | floating.WHOSE | floating.NAMES
+    assert set(FLOATING["properties"]) == floating_ips.NEW | floating_ips.WHOSE | floating_ips.NAMES
+    assert set(CHANGE["properties"]) == floating_ips.CHANGED | floating_ips.WHOSE | floating_ips.NAMES
     assert set(QUOTA["properties"]) == {*quotas.SETTABLE, "force", "check_limit", "project_id", "tenant_id"}

@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute.store import network_hosts
-from tests.api.compute.world import Person, World, done
-from tests.api.network.words import N, booted, refused, taken
+from climate.compute.store.networks import network_hosts
+from tests.api.compute.api_clients import Person, World, done
+from tests.api.network.requests import N, booted, refused, taken
 
 FIGURES = "network_ip_availabilities"
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.api.compute.world import Person, World, done
-from tests.api.network.words import N, booted, port, taken
+from tests.api.compute.api_clients import Person, World, done
+from tests.api.network.requests import N, booted, port, taken
 
 IMAGES = "/image/v2/images"
 ASKERS = ("nobody", "stranger", "without a role", "reader")

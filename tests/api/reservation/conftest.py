@@ -8,7 +8,7 @@ from flask import Flask
 
 from climate.context import Climate
 from climate.store.engine import connect
-from tests.api.reservation.face import Person, app_over, hosts_of
+from tests.api.reservation.api_clients import Person, app_over, hosts_of
 from tests.conftest import Clock
 
 

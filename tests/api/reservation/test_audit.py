@@ -10,9 +10,9 @@ from sqlalchemy import Engine, event, text
 from climate.context import Climate
 from climate.domain.audit import FACTS_OF, AuditFact, AuditKind, ObjectChanged
 from climate.domain.policy import Caller
-from climate.store import audit
-from climate.store.tables import AUDITED_KINDS
-from tests.api.reservation.face import Person
+from climate.store.journal import audit
+from climate.store.tables.leases import AUDITED_KINDS
+from tests.api.reservation.api_clients import Person
 from tests.conftest import Clock
 
 KEYS = ("author", "kind", "object_id", "action", "before", "after")

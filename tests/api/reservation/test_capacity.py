@@ -9,7 +9,7 @@ import pytest
 from climate.cloud import CloudFlavor
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, run_due
+from tests.api.reservation.api_clients import Person, order, run_due
 
 Body = dict[str, Any]
 

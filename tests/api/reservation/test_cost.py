@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from climate.store.engine import connect
-from tests.api.reservation.face import Person, app_over, hosts_of, order, reservation
+from tests.api.reservation.api_clients import Person, app_over, hosts_of, order, reservation
 from tests.conftest import Clock
 
 MOST = 12

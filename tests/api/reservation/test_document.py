@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from tests.api.reservation.face import Person
+from tests.api.reservation.api_clients import Person
 from tests.api.reservation.test_leaks import routes
 
 

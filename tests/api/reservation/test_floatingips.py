@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, run_due, written
-from tests.service.addresses import NETWORK, OUTSIDE, spelled
+from tests.api.reservation.api_clients import Person, order, run_due, written
+from tests.service.floating_ip_factory import NETWORK, OUTSIDE, spelled
 
 
 @pytest.fixture

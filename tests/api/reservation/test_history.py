@@ -1,7 +1,7 @@
 """What happened to a lease, and how it was at any moment."""
 
 from climate.context import Climate
-from tests.api.reservation.face import Person, reservation, run_due
+from tests.api.reservation.api_clients import Person, reservation, run_due
 from tests.conftest import Clock
 
 

@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, run_due, written
+from tests.api.reservation.api_clients import Person, order, run_due, written
 from tests.conftest import Clock
 
 

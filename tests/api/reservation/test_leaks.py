@@ -7,9 +7,9 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from tests.api.reservation.face import PEOPLE, Person, order, reservation
-from tests.service.addresses import NETWORK, addresses_wanted, registered, spelled
-from tests.service.volumes import pool, storage_wanted
+from tests.api.reservation.api_clients import PEOPLE, Person, order, reservation
+from tests.service.floating_ip_factory import NETWORK, addresses_wanted, registered, spelled
+from tests.service.storage_factory import pool, storage_wanted
 
 ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
 

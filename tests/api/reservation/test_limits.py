@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.reservation.face import Person, order, reservation
+from tests.api.reservation.api_clients import Person, order, reservation
 from tests.conftest import Clock
 
 NAMES = (

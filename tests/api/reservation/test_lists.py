@@ -7,7 +7,7 @@ import pytest
 
 from climate.cloud import Refused
 from climate.context import Climate
-from tests.api.reservation.face import V1, Person, run_due
+from tests.api.reservation.api_clients import V1, Person, run_due
 from tests.conftest import Clock
 
 

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, reservation
+from tests.api.reservation.api_clients import Person, order, reservation
 
 NOBODYS = "00000000-0000-4000-8000-000000000000"
 WINDOW: dict[str, Any] = {

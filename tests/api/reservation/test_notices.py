@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from climate.context import Climate
-from climate.domain.notices import Audience
-from climate.service.notices import Notice, tell
-from tests.api.reservation.face import Person
+from climate.domain.notifications import Audience
+from climate.service.notifications.delivery import Notice, tell
+from tests.api.reservation.api_clients import Person
 from tests.conftest import Clock
 
 LEASE = UUID("00000000-0000-0000-0000-000000000007")

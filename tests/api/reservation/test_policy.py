@@ -9,8 +9,8 @@ from flask import Flask
 
 from climate.context import Climate
 from climate.settings import SettingError, Settings
-from tests.api.reservation.face import Deployment, Person, order
-from tests.apps import app_of
+from tests.api.reservation.api_clients import Deployment, Person, order
+from tests.flask_apps import app_of
 
 
 def app_with(climate: Climate, home: Path, **rules: str) -> Flask:

@@ -8,9 +8,9 @@ from flask import Flask
 
 from climate.context import Climate
 from climate.power.memory import MemoryDriver, Trouble
-from climate.service import switching
-from climate.store import power
-from tests.api.reservation.face import Person, reservation, run_due, written
+from climate.service.power import switching
+from climate.store.hosts import power
+from tests.api.reservation.api_clients import Person, reservation, run_due, written
 from tests.conftest import Clock
 
 PASSWORD = "correct horse battery"

@@ -3,7 +3,7 @@
 import pytest
 from flask import Flask
 
-from tests.api.reservation.face import Person, order
+from tests.api.reservation.api_clients import Person, order
 
 
 @pytest.mark.parametrize("path", ["/", "/versions", "/reservation", "/reservation/versions"])

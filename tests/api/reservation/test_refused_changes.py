@@ -8,11 +8,11 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from climate.store import claims
-from climate.store.claims import Limits
-from tests.api.reservation.face import Person, reservation, run_due
+from climate.store.leases import event_claims
+from climate.store.leases.event_claims import Limits
+from tests.api.reservation.api_clients import Person, reservation, run_due
 from tests.conftest import Clock
-from tests.service.acts import claim
+from tests.service.lease_actions import claim
 
 DATES = "is an invalid date. Required format: %Y-%m-%d %H:%M"
 NOBODYS = "2b8b57a5-5aa5-4b0e-9d2b-1d6d1c0f5a11"
@@ -102,7 +102,7 @@ def test_a_lease_that_is_being_started_is_busy(member: Person, climate: Climate)
     made = member.lease(start_date="now", end_date="2030-01-01 14:00")
     (begun,) = claim(climate)
     with climate.engine.begin() as conn:
-        assert claims.start(
+        assert event_claims.start(
             conn, begun, "worker", climate.now(conn), Limits(timedelta(minutes=1), timedelta(minutes=1))
         )
     for method, body in (("PUT", {"end_date": "2030-01-01 15:00"}), ("DELETE", None)):

@@ -8,7 +8,7 @@ from flask import Flask
 from climate.cloud import CloudError, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, reservation, written
+from tests.api.reservation.api_clients import Person, order, reservation, written
 from tests.conftest import cloud_host
 
 HOSTS: dict[str, tuple[dict[str, Any], int, str]] = {

@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, reservation, written
+from tests.api.reservation.api_clients import Person, order, reservation, written
 
 DATES = "is an invalid date. Required format: %Y-%m-%d %H:%M"
 NOBODYS = "2b8b57a5-5aa5-4b0e-9d2b-1d6d1c0f5a11"

@@ -7,7 +7,7 @@ import pytest
 from climate.cloud.fake import FakeCloud
 from climate.cloud.volumes import CloudStorage
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, run_due
+from tests.api.reservation.api_clients import Person, order, run_due
 
 FAST = {"name": "fast", "storage_class": "ssd", "backend": "b1", "capacity_gb": 100}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.reservation.face import Person, order, reservation
+from tests.api.reservation.api_clients import Person, order, reservation
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown policy": ({"on_end": "explode"}, "on_end"),

@@ -6,7 +6,7 @@ import json
 from climate.cloud import Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from tests.api.reservation.face import Person, run_due
+from tests.api.reservation.api_clients import Person, run_due
 
 
 def lines(log: io.StringIO, word: str) -> list[dict[str, object]]:

@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from tests.api.reservation.face import Person, order, reservation, run_due
+from tests.api.reservation.api_clients import Person, order, reservation, run_due
 from tests.conftest import Clock
 
 LEASE = {

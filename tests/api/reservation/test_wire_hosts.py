@@ -7,7 +7,7 @@ import pytest
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from tests.api.reservation.face import Person, reservation
+from tests.api.reservation.api_clients import Person, reservation
 from tests.conftest import cloud_host
 
 HOST = {

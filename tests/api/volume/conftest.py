@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.api.compute.api_clients import Person, World, done
 from tests.api.compute.conftest import admin, cloud_database, member, reader, stranger, there
-from tests.api.compute.world import Person, World, done
 
 __all__ = ["admin", "cloud_database", "member", "reader", "stranger", "there"]
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from climate.service import kept_volumes
-from tests.api.compute.world import Person, World, done, message
+from tests.api.compute.api_clients import Person, World, done, message
 from tests.api.volume.conftest import R, leased, soon
 
 V, C = "/volume/v3", "/compute/v2.1"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.api.compute.world import Person, World
+from tests.api.compute.api_clients import Person, World
 from tests.api.volume.conftest import leased
 
 V = "/volume/v3"

@@ -13,7 +13,7 @@ from climate.compute.cells.collecting import Asked
 from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.messages import DOWN, LARGEST, UP, Message
 from climate.compute.errors import Conflict
-from climate.compute.store import cell_messages
+from climate.compute.store.cells import messages
 
 LEAF = "top!right!leaf"
 PATIENCE = 120.0
@@ -60,7 +60,7 @@ def await_answers(compute: Compute, asked: Asked, count: int) -> None:
     pause = threading.Event()
     for _ in range(int(PATIENCE / 0.02)):
         with compute.engine.connect() as conn:
-            if len(cell_messages.fetch(conn, asked.uuid)) >= count:
+            if len(messages.fetch(conn, asked.uuid)) >= count:
                 return
         pause.wait(0.02)
     raise AssertionError(f"fewer than {count} cells have answered")
@@ -125,7 +125,7 @@ class CollectingSuite:
         assert (found.silent, found.missing()) == ((LEAF,), {LEAF: "no answer in time"})
         assert waiting(top) == 0
         with top.engine.begin() as conn:
-            assert not cell_messages.answer(conn, asked.uuid, LEAF, {}, top.now(conn))
+            assert not messages.answer(conn, asked.uuid, LEAF, {}, top.now(conn))
 
     def test_cells_known_to_be_behind_a_silent_one_are_silent_too(self, tree: Cells) -> None:
         top = tree.compute("top")

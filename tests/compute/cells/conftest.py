@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.compute.cells.tree import CellDatabases, Tree, tree
-from tests.compute.place import unsafe
+from tests.compute.cloud_factory import unsafe
 
 
 @pytest.fixture(scope="session")

@@ -8,14 +8,16 @@ from typing import Any
 
 from sqlalchemy import text
 
-from climate.compute import Compute, asking, services
-from climate.compute.addressing import Who
+from climate.compute import Compute
 from climate.compute.cells import inventory, server_methods, server_sync, state
 from climate.compute.cells.scheduler import CellScheduler
-from climate.compute.server import DELETE, Server
-from climate.compute.store import cell_servers
+from climate.compute.models.server import DELETE, Server
+from climate.compute.nodes import services
+from climate.compute.servers import actions
+from climate.compute.servers.interfaces import Who
+from climate.compute.store.cells import servers
 from tests.compute.cells.tree import CellDatabases, Tree, stepping, tree
-from tests.compute.place import Place, node
+from tests.compute.cloud_factory import Place, node
 
 TOP, LEAF = "top", "leaf"
 LEAF_PATH = "top!right!leaf"
@@ -54,7 +56,7 @@ class ServerTree:
             with place.compute.engine.connect() as conn:
                 left = list(conn.execute(text("SELECT id::text FROM compute_servers")).scalars())
             for server_id in left:
-                asking.ask(place.compute, server_id, DELETE)
+                actions.ask(place.compute, server_id, DELETE)
             services.refresh(place.compute)  # a service that was not heard of for a minute is down
         self.settle()
         with self.top.engine.begin() as conn:
@@ -63,7 +65,7 @@ class ServerTree:
 
     def at_top(self, server_id: str) -> Server | None:
         with self.top.engine.connect() as conn:
-            return cell_servers.get(conn, server_id)
+            return servers.get(conn, server_id)
 
     def seen(self, server_id: str) -> Server:
         found = self.at_top(server_id)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.compute.cells import capacities
-from climate.compute.store.cell_resources import Free
+from climate.compute.store.cells.resources import Free
 
 NODE = Free(ram_mb=10240, free_ram_mb=4096, disk_mb=102400, free_disk_mb=51200)
 

@@ -10,7 +10,7 @@ from climate.compute import Compute
 from climate.compute.cells import collecting, inbox, messages, signing
 from climate.compute.cells.messages import UP, Response
 from climate.compute.cells.signing import Letter
-from climate.compute.store import cell_messages
+from climate.compute.store.cells import messages as cell_messages
 from tests.compute.cells.collecting_suite import HANDLERS, CollectingSuite
 from tests.compute.cells.tree import Tree, secret_of
 

@@ -13,11 +13,11 @@ from climate.compute.cells.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.errors import Postpone
 from climate.compute.cells.messages import Message
 from climate.compute.cells.surroundings import Here
-from climate.compute.store import cell_changes
+from climate.compute.store.cells import changes
 from tests.compute.cells.server_tree import LEAF, ServerTree, server_tree
 from tests.compute.cells.test_pipeline import Hands
 from tests.compute.cells.tree import CellDatabases, Tree
-from tests.compute.place import request
+from tests.compute.cloud_factory import request
 
 
 def count(cells: Tree, name: str, what: str) -> int:
@@ -178,9 +178,9 @@ def test_changes_are_taken_with_their_versions(tree: ServerTree) -> None:
     server = tree.leaf.boot_one()
     compute = tree.leaf.compute
     with compute.engine.begin() as conn:
-        cell_changes.note(conn, [server.id, server.id])
-        changed, versions = cell_changes.take(conn, 1000)
+        changes.note(conn, [server.id, server.id])
+        changed, versions = changes.take(conn, 1000)
         assert set(changed) == set(versions) == {server.id}
-        again = cell_changes.next_versions(conn, [server.id])
+        again = changes.next_versions(conn, [server.id])
         assert again[server.id]["version"] > versions[server.id]["version"]
-        assert cell_changes.take(conn, 1000) == ({}, {})
+        assert changes.take(conn, 1000) == ({}, {})

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from climate.compute import asking
 from climate.compute.cells import healing, messaging, server_methods
 from climate.compute.cells.healing import Healer
 from climate.compute.cells.messages import DOWN
-from climate.compute.server import DELETE, STOP
+from climate.compute.models.server import DELETE, STOP
+from climate.compute.servers import actions
 from tests.compute.cells.server_tree import ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
 
@@ -75,7 +75,7 @@ def test_ce_22_the_top_cell_reports_nothing(cells: ServerTree) -> None:
 
 def test_servers_that_are_gone_are_reported_as_gone(cells: ServerTree) -> None:
     server = cells.boot()
-    asking.ask(cells.leaf.compute, server.id, DELETE)
+    actions.ask(cells.leaf.compute, server.id, DELETE)
     cells.leaf.settle()
     server_methods.report_changes(cells.leaf.compute)
     with cells.leaf.compute.engine.begin() as conn:
@@ -88,7 +88,7 @@ def test_servers_that_are_gone_are_reported_as_gone(cells: ServerTree) -> None:
 
 def test_a_lost_report_is_healed(cells: ServerTree) -> None:
     server = cells.boot()
-    asking.ask(cells.leaf.compute, server.id, STOP)
+    actions.ask(cells.leaf.compute, server.id, STOP)
     cells.leaf.settle()
     lose(cells)
     cells.settle()
@@ -113,7 +113,7 @@ def test_sync_instances_has_each_cell_report_what_was_asked_for(
     cells: ServerTree, wanted: dict[str, str], *, healed: bool
 ) -> None:
     server = cells.boot()
-    asking.ask(cells.leaf.compute, server.id, STOP)
+    actions.ask(cells.leaf.compute, server.id, STOP)
     cells.leaf.settle()
     lose(cells)
     with cells.top.engine.begin() as conn:
@@ -125,7 +125,7 @@ def test_sync_instances_has_each_cell_report_what_was_asked_for(
 def test_a_cell_that_lost_its_versions_is_believed_all_the_same(cells: ServerTree) -> None:
     server = cells.boot()
     forget(cells)
-    asking.ask(cells.leaf.compute, server.id, STOP)
+    actions.ask(cells.leaf.compute, server.id, STOP)
     cells.leaf.settle()
     cells.settle()
     assert cells.seen(server.id).status == "SHUTOFF"
@@ -133,7 +133,7 @@ def test_a_cell_that_lost_its_versions_is_believed_all_the_same(cells: ServerTre
 
 def test_what_was_deleted_long_ago_is_forgotten_in_both_cells(cells: ServerTree) -> None:
     server = cells.boot()
-    asking.ask(cells.leaf.compute, server.id, DELETE)
+    actions.ask(cells.leaf.compute, server.id, DELETE)
     cells.leaf.settle()
     cells.settle()
     leaf, top = cells.leaf.compute, cells.top

@@ -16,8 +16,8 @@ from climate.compute.cells.messages import UP, Message
 from climate.compute.cells.pipeline import Task
 from climate.compute.cells.surroundings import Here, Surroundings
 from climate.compute.cells.transport import Envelope
-from climate.compute.store import cell_handover
-from climate.compute.store.cell_messages import MOST_UNCONFIRMED, Sent
+from climate.compute.store.cells import handover
+from climate.compute.store.cells.messages import MOST_UNCONFIRMED, Sent
 from tests.compute.cells.tree import Tree
 
 LEAF = "top!right!leaf"
@@ -199,7 +199,7 @@ def test_flush_waits_for_what_was_committed_before(cells: Tree) -> None:
     with cells["right"].engine.begin() as conn:
         conn.execute(text("SET LOCAL synchronous_commit TO on"))
         written = conn.execute(text("SELECT pg_current_wal_insert_lsn()::text")).scalar_one()
-        cell_handover.flush(conn)
+        handover.flush(conn)
     assert right(cells, f"SELECT pg_current_wal_flush_lsn() >= '{written}'::pg_lsn") == [(True,)]
 
 

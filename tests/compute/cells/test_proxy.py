@@ -8,14 +8,13 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from climate.compute import asking, operations, quotas, services
+from climate.compute import operations
 from climate.compute.cells import messaging, methods, proxy, server_methods, server_sync, top_builds
 from climate.compute.cells.errors import CellServiceAPIMethodNotFound, CellTimeout, InstanceUnknownCell
 from climate.compute.cells.messages import UP
 from climate.compute.errors import BadRequest, Busy, Conflict, Forbidden, NotFound, QuotaExceeded
-from climate.compute.image import ACTIVE, Image
-from climate.compute.rebuilding import Rebuilt
-from climate.compute.server import (
+from climate.compute.models.image import ACTIVE, Image
+from climate.compute.models.server import (
     DELETE,
     PAUSE,
     REBOOT,
@@ -28,13 +27,19 @@ from climate.compute.server import (
     UNPAUSE,
     Server,
 )
-from climate.compute.store import cell_servers, flavors, images, wishes
-from climate.compute.store.server_lists import Listing
+from climate.compute.nodes import services
+from climate.compute.projects import quotas
+from climate.compute.servers import actions
+from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.store.cells import servers
+from climate.compute.store.projects import flavors, images
+from climate.compute.store.servers import tasks
+from climate.compute.store.servers.lists import Listing
 from climate.compute.virt import Guest
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.cells.server_tree import LEAF, LEAF_PATH, TOP, ServerTree, server_tree, who
 from tests.compute.cells.tree import CellDatabases
-from tests.compute.place import HALF, TINY, request
+from tests.compute.cloud_factory import HALF, TINY, request
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +158,7 @@ def test_a_command_that_the_cell_refuses_is_told_in_the_list_of_actions(cells: S
     found = cells.seen(server.id)
     assert (found.status, found.task, found.flavor.name) == ("ACTIVE", None, TINY.name)
     with cells.top.engine.connect() as conn:
-        newest = wishes.notes(conn, server.id)[0]
+        newest = tasks.notes(conn, server.id)[0]
     assert (newest["action"], newest["message"]) == ("resize", "Error")
 
 
@@ -265,7 +270,7 @@ def test_a_command_that_comes_again_or_too_late_is_not_run(cells: ServerTree, la
 
 def test_a_report_from_before_a_command_does_not_hide_its_task(cells: ServerTree) -> None:
     server = cells.boot()
-    asking.ask(cells.leaf.compute, server.id, PAUSE)
+    actions.ask(cells.leaf.compute, server.id, PAUSE)
     proxy.ask(cells.top, who(server), STOP)
     server_methods.report_changes(cells.leaf.compute)
     report = replace(cells.leaf.look(server.id))
@@ -430,8 +435,8 @@ def test_tombstones_are_forgotten_after_a_while(cells: ServerTree) -> None:
     cells.settle()
     with cells.top.engine.begin() as conn:
         now = cells.top.now(conn)
-        assert cell_servers.forget(conn, now.replace(year=now.year - 1)) == 0
-        assert cell_servers.forget(conn, now) == 1
+        assert servers.forget(conn, now.replace(year=now.year - 1)) == 0
+        assert servers.forget(conn, now) == 1
 
 
 def test_the_flavor_of_a_resize_is_found_by_its_name(cells: ServerTree) -> None:

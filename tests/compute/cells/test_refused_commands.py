@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from climate.compute.cells import proxy, server_sync
-from climate.compute.rebuilding import Rebuilt
-from climate.compute.server import Server
-from climate.compute.store import wishes
+from climate.compute.models.server import Server
+from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.store.servers import tasks
 from tests.compute.cells.server_tree import LEAF_PATH, ServerTree, server_tree, who
 from tests.compute.cells.tree import CellDatabases
 
@@ -46,7 +46,7 @@ def test_rebuild_that_the_cell_refuses_leaves_nothing_at_the_top(cells: ServerTr
     assert words_of(found) == words_of(server) == words_of(there)
     assert (found.task, found.status) == (None, "ACTIVE")
     with cells.top.engine.connect() as conn:
-        assert wishes.notes(conn, server.id)[0]["message"] == "Error"
+        assert tasks.notes(conn, server.id)[0]["message"] == "Error"
 
 
 def test_words_that_were_changed_since_a_refused_rebuild_stay(cells: ServerTree) -> None:

@@ -9,11 +9,11 @@ from sqlalchemy import text
 from climate.compute.cells import build_start, neighbours, proxy, removal, state
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellInUse, CellNotFound
-from climate.compute.server import DELETE
-from climate.compute.store import cell_changes
+from climate.compute.models.server import DELETE
+from climate.compute.store.cells import changes
 from tests.compute.cells.server_tree import LEAF_PATH, ServerTree, server_tree, who
 from tests.compute.cells.tree import CellDatabases, secret_of
-from tests.compute.place import request
+from tests.compute.cloud_factory import request
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def join_again(cells: ServerTree, parent: str, child: str) -> None:
 def report_again(cells: ServerTree, server_id: str) -> None:
     """Have the leaf report a server, as it does now and then of itself."""
     with cells.leaf.compute.engine.begin() as conn:
-        cell_changes.note(conn, [server_id])
+        changes.note(conn, [server_id])
     cells.settle()
 
 

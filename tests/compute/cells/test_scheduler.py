@@ -13,10 +13,10 @@ from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.messages import Message
 from climate.compute.cells.scheduler import CellScheduler
 from climate.compute.errors import BadRequest
-from climate.compute.server import ACTIVE
-from climate.compute.store import flavors
+from climate.compute.models.server import ACTIVE
+from climate.compute.store.projects import flavors
 from tests.compute.cells.tree import CellDatabases, Tree, tree
-from tests.compute.place import HALF, HUGE, TINY, node, request
+from tests.compute.cloud_factory import HALF, HUGE, TINY, node, request
 
 NODES = {"left": [node("n1")], "leaf": [node("n2"), node("n3")], "right": [], "top": []}
 

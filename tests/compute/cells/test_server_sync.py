@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
-from climate.compute import asking, boot, upkeep
 from climate.compute.cells import server_report, server_sync
 from climate.compute.errors import Conflict, NotFound
-from climate.compute.server import DELETE, PAUSE, START, STOP, UNPAUSE, Server
-from climate.compute.store import cell_changes, cell_servers
-from tests.compute.place import HUGE, Place, node, place, request, unsafe
+from climate.compute.models.server import DELETE, PAUSE, START, STOP, UNPAUSE, Server
+from climate.compute.servers import actions, create
+from climate.compute.servers import metadata as upkeep
+from climate.compute.store.cells import changes
+from climate.compute.store.cells import servers as cell_servers
+from tests.compute.cloud_factory import HUGE, Place, node, place, request, unsafe
 
 CELL = "api!child-cell2!grandchild-cell1"
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
@@ -111,9 +113,9 @@ def test_a_boot_reaches_the_top_with_its_addresses_and_cell(line: Line) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda here, server: asking.ask(here.compute, server.id, STOP),
+        lambda here, server: actions.ask(here.compute, server.id, STOP),
         lambda here, server: here.settle(),
-        lambda here, server: asking.ask(here.compute, server.id, PAUSE),
+        lambda here, server: actions.ask(here.compute, server.id, PAUSE),
     ],
     ids=["stop", "settled", "pause"],
 )
@@ -163,7 +165,7 @@ def test_a_deleted_server_is_not_revived_by_late_reports(line: Line) -> None:
     while line.report():
         pass
     late = list(line.sent)
-    asking.ask(line.child.compute, server.id, DELETE)
+    actions.ask(line.child.compute, server.id, DELETE)
     line.child.settle()
     line.flush()
     assert line.at_top(server.id) is None
@@ -256,7 +258,7 @@ def test_an_unusable_report_is_left_out_and_the_others_are_stored(line: Line, wr
     line.sent.clear()
     bad = {**given, "id": str(uuid4()), **wrong}
     assert line.deliver(server_sync.UPDATE, {"instances": [bad, None, 7, given]}) == {server.id}
-    asking.ask(line.child.compute, server.id, DELETE)
+    actions.ask(line.child.compute, server.id, DELETE)
     line.child.settle()
 
 
@@ -288,7 +290,7 @@ def test_a_server_that_was_deleted_before_any_cell_reported_it_is_deleted_where_
 
 def cell_changes_of(line: Line, server_id: str) -> None:
     with line.child.compute.engine.begin() as conn:
-        cell_changes.note(conn, [server_id])
+        changes.note(conn, [server_id])
 
 
 def test_nothing_is_noted_in_a_cell_without_a_parent(line: Line) -> None:
@@ -309,7 +311,7 @@ def test_many_changes_of_one_server_are_one_report(line: Line) -> None:
     server = line.child.boot_one()
     line.flush()
     for task in (STOP, START, PAUSE, UNPAUSE):
-        asking.ask(line.child.compute, server.id, task)
+        actions.ask(line.child.compute, server.id, task)
         line.child.settle()
     assert line.report() == 1
     assert len(line.sent) == 1
@@ -331,7 +333,7 @@ def test_large_reports_are_sent_in_parts(line: Line, keys: int, messages: int, m
     assert len(line.sent) == messages
     assert {len(one["metadata"]) for _, kwargs in line.sent for one in kwargs["instances"]} == {metadata}
     for server in made:
-        asking.ask(line.child.compute, server.id, DELETE)
+        actions.ask(line.child.compute, server.id, DELETE)
     line.child.settle()
 
 
@@ -348,7 +350,7 @@ def test_any_order_and_repetition_of_reports_leads_to_the_state_of_the_child(
 ) -> None:
     line = standing
     _clear(line)
-    servers = boot.boot(line.child.compute, request(count=3))
+    servers = create.boot(line.child.compute, request(count=3))
     line.report()
     for place_of, step in lives:
         _live(line, servers[place_of].id, step)
@@ -360,7 +362,7 @@ def test_any_order_and_repetition_of_reports_leads_to_the_state_of_the_child(
     for method, kwargs in messages:
         line.deliver(method, kwargs)
     with line.child.compute.engine.connect() as conn:
-        there = {server.id: seen(server) for server in cell_changes.read(conn, [server.id for server in servers])}
+        there = {server.id: seen(server) for server in changes.read(conn, [server.id for server in servers])}
     found = {server.id: line.at_top(server.id) for server in servers}
     assert {server_id: seen(server) for server_id, server in found.items() if server} == there
 
@@ -370,7 +372,7 @@ def _clear(line: Line) -> None:
     with line.child.compute.engine.connect() as conn:
         left = list(conn.execute(text("SELECT id::text FROM compute_servers")).scalars())
     for server_id in left:
-        asking.ask(line.child.compute, server_id, DELETE)
+        actions.ask(line.child.compute, server_id, DELETE)
     line.child.settle()
     line.flush()
 
@@ -385,4 +387,4 @@ def _live(line: Line, server_id: str, step: str) -> None:
             if step == "rename":
                 upkeep.describe(line.child.compute, server_id, {"name": "again"})
             else:
-                asking.ask(line.child.compute, server_id, step)
+                actions.ask(line.child.compute, server_id, step)

@@ -13,7 +13,7 @@ from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellNotFound
 from climate.compute.cells.messages import UP
 from tests.compute.cells.tree import CellDatabases, Tree, tree
-from tests.compute.place import node
+from tests.compute.cloud_factory import node
 
 NODES = {"left": [node("n1")], "leaf": [node("n2"), node("n3")], "right": [], "top": []}
 

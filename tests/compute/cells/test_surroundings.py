@@ -10,7 +10,7 @@ from climate import bootstrap
 from climate.compute.cells import neighbours, outbox, removal
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.surroundings import Surroundings
-from climate.compute.store.cell_messages import CHANNEL, NEIGHBOURS
+from climate.compute.store.cells.messages import CHANNEL, NEIGHBOURS
 from tests.compute.cells.tree import Tree
 
 NEW = Cell("new", broker=Broker(host="10.0.0.9", secret="a secret of two cells"))

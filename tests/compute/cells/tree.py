@@ -14,9 +14,9 @@ from climate.compute.cells.dispatch import Handlers
 from climate.compute.cells.messages import TYPES
 from climate.compute.cells.options import CellOptions
 from climate.compute.cells.transport import MemoryTransport
-from climate.compute.host import NodeSpec
-from climate.vault import Vault
-from tests.compute.place import Place, place
+from climate.compute.models.node import NodeSpec
+from climate.sealed_secrets import Vault
+from tests.compute.cloud_factory import Place, place
 
 SMALL: Mapping[str, Sequence[str]] = {"top": ("left", "right"), "left": (), "right": ("leaf",), "leaf": ()}
 """Four cells: a top with two children, and one grandchild."""

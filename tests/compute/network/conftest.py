@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.compute.network.books import Books, books
+from tests.compute.network.recorded_network import Books, books
 from tests.conftest import Clock
 
 Cloud = Callable[..., Books]

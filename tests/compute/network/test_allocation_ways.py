@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from climate.compute import addressing, services
-from climate.compute.addressing import Who
 from climate.compute.errors import BadRequest, Conflict, NoMoreAddresses, QuotaExceeded
-from climate.compute.server import ERROR
-from climate.compute.store import projects
-from tests.compute.network import queues
-from tests.compute.network.books import Books
+from climate.compute.models.server import ERROR
+from climate.compute.nodes import services
+from climate.compute.servers import interfaces
+from climate.compute.servers.interfaces import Who
+from climate.compute.store.projects import quotas
+from tests.compute.cloud_factory import HUGE
+from tests.compute.network import allocation_queues
 from tests.compute.network.conftest import Cloud
-from tests.compute.place import HUGE
+from tests.compute.network.recorded_network import Books
 from tests.workers.cell_stacks import OwnBroker
 
 WAYS = ("direct", "memory", "valkey")
@@ -24,7 +25,7 @@ WAYS = ("direct", "memory", "valkey")
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
-    with queues.own_broker(tmp_path_factory.mktemp("broker")) as made:
+    with allocation_queues.own_broker(tmp_path_factory.mktemp("broker")) as made:
         yield made
 
 
@@ -37,14 +38,14 @@ def way(request: pytest.FixtureRequest, cloud: Cloud) -> Iterator[Callable[..., 
         def there(**options: Any) -> Books:
             made.append(cloud(**options))
             if request.param == "memory":
-                queues.in_memory(made[0])
+                allocation_queues.in_memory(made[0])
             if request.param == "valkey":
                 broker: OwnBroker = request.getfixturevalue("broker")
-                stack.enter_context(queues.by_valkey(made[0], broker.store.url))
+                stack.enter_context(allocation_queues.by_valkey(made[0], broker.store.url))
             return made[0]
 
         yield there
-        queues.deliver(made[0])
+        allocation_queues.deliver(made[0])
         assert made[0].place.count("compute_addresses", "grant_id IS NOT NULL") == 0
         assert made[0].place.count("compute_network_messages") == 0
         assert made[0].wrong() == []
@@ -63,7 +64,7 @@ def test_each_server_gets_the_first_free_address_of_each_network(way: Callable[.
     macs = [vif.mac for server in servers for vif in there.vifs(server.id)]
     assert len(set(macs)) == 4
     there.delete(servers[0].id)
-    queues.deliver(there)
+    allocation_queues.deliver(there)
     assert there.fixed(there.boot()[0].id) == ["10.0.0.2", "10.1.0.2"]
 
 
@@ -103,18 +104,18 @@ def test_addresses_are_added_and_removed(way: Callable[..., Books]) -> None:
     one = there.served("one", "10.0.0.0/29")[0]
     two = there.served("two", "10.1.0.0/28")[0]
     server = there.boot(networks=(one.id,))[0]
-    assert [str(a) for a in addressing.add(there.compute, who(server.id), two.id, "10.1.0.7").addresses] == ["10.1.0.7"]
+    assert [str(a) for a in interfaces.add(there.compute, who(server.id), two.id, "10.1.0.7").addresses] == ["10.1.0.7"]
     there.place.settle()
     with pytest.raises(Conflict, match=r"10\.1\.0\.7 is not free"):
-        addressing.add(there.compute, who(server.id), two.id, "10.1.0.7")
+        interfaces.add(there.compute, who(server.id), two.id, "10.1.0.7")
     there.boot(3, networks=(one.id,))
-    addressing.add(there.compute, who(server.id), one.id)
+    interfaces.add(there.compute, who(server.id), one.id)
     there.place.settle()
     assert there.fixed(server.id) == ["10.0.0.2", "10.0.0.6", "10.1.0.7"]
     assert len(there.vifs(server.id)) == 2, "a further address is the same interface's"
     with pytest.raises(NoMoreAddresses):
-        addressing.add(there.compute, who(server.id), one.id)
-    addressing.remove(there.compute, who(server.id), "10.0.0.2")
+        interfaces.add(there.compute, who(server.id), one.id)
+    interfaces.remove(there.compute, who(server.id), "10.0.0.2")
     there.place.settle()
     assert there.fixed(server.id) == ["10.0.0.6", "10.1.0.7"]
 
@@ -123,14 +124,14 @@ def test_a_refused_boot_leaves_no_address(way: Callable[..., Books]) -> None:
     there = way(manager="flat_dhcp")
     there.served("one", "10.0.0.0/28")
     with there.compute.engine.begin() as conn:
-        projects.lock_limits(conn, "demo")
-        projects.set_limits(conn, "demo", {"fixed_ips": 1})
+        quotas.lock_limits(conn, "demo")
+        quotas.set_limits(conn, "demo", {"fixed_ips": 1})
     there.boot()
     with pytest.raises(QuotaExceeded, match="fixed ips"):
         there.boot()
     (failed,) = there.place.boot(replace(HUGE, ram_mb=400_000), project_id="other")
     assert failed.status == ERROR
-    queues.deliver(there)
+    allocation_queues.deliver(there)
     assert there.place.count("compute_addresses", "server_id IS NOT NULL") == 1
 
 

@@ -9,16 +9,18 @@ import pytest
 from cryptography import x509
 from sqlalchemy import text
 
-from climate.compute import boot, cloudpipes, config_drives, services
-from climate.compute.asking import get
 from climate.compute.errors import BadRequest, Conflict, NotFound, QuotaExceeded
+from climate.compute.models.server import ACTIVE, REBOOT_HARD
 from climate.compute.network import networks
-from climate.compute.server import ACTIVE, REBOOT_HARD
-from climate.compute.store import flavors
+from climate.compute.nodes import services
+from climate.compute.servers import config_drives, create
+from climate.compute.servers.actions import get
+from climate.compute.store.projects import flavors
+from climate.compute.vpn import cloudpipes
 from climate.compute.vpn.authority import LIFE
-from tests.compute.network.books import Books
+from tests.compute.cloud_factory import request
 from tests.compute.network.conftest import Cloud
-from tests.compute.place import request
+from tests.compute.network.recorded_network import Books
 
 BY = {"project_id": "admins", "user_id": "root", "request_id": "req-1"}
 PUBLIC = IPv4Address("192.0.2.1")
@@ -83,11 +85,11 @@ def test_its_script_has_what_its_vpn_needs_and_the_database_has_no_key(there: Bo
 
 
 def test_only_a_cloudpipe_may_speak_for_the_clients(there: Books) -> None:
-    from climate.compute import plugging
+    from climate.compute.servers import vif_plugging
 
     pipe, other = get(there.compute, created(there)), there.boot()[0]
     with there.compute.engine.connect() as conn:
-        ranges = [[plugging._routed(conn, vif) for vif in there.vifs(one.id)] for one in (pipe, other)]
+        ranges = [[vif_plugging._routed(conn, vif) for vif in there.vifs(one.id)] for one in (pipe, other)]
     assert ranges == [[(IPv4Network("10.10.0.252/31"), IPv4Network("10.10.0.254/32"))], [()]]
 
 
@@ -220,9 +222,9 @@ def test_a_server_is_told_its_user_data_and_its_keys(there: Books) -> None:
         )
     flavor = _tiny(there)
     wanted = {"user_data": "IyEvYmluL3No", "key_name": "mine", "metadata": {"a": "b"}}
-    (told,) = boot.boot(there.compute, request(flavor, **wanted))
-    (asked,) = boot.boot(there.compute, request(flavor, config_drive=True))
-    (plain,) = boot.boot(there.compute, request(flavor))
+    (told,) = create.boot(there.compute, request(flavor, **wanted))
+    (asked,) = create.boot(there.compute, request(flavor, config_drive=True))
+    (plain,) = create.boot(there.compute, request(flavor))
     files = config_drives.of_server(there.compute, get(there.compute, told.id))
     assert files[config_drives.USER_DATA] == b"#!/bin/sh"
     for words in (b'"public_keys": {"mine": "ssh-ed25519 AAAA"}', b'"meta": {"a": "b"}', told.id.encode()):

@@ -17,10 +17,10 @@ from climate.compute.errors import (
     NotFound,
     QuotaExceeded,
 )
-from climate.compute.network import fixed, floating, networks
-from climate.compute.store import projects
-from tests.compute.network.books import Books
+from climate.compute.network import fixed_ips, floating_ips, networks
+from climate.compute.store.projects import quotas
 from tests.compute.network.conftest import Cloud
+from tests.compute.network.recorded_network import Books
 
 T = TypeVar("T")
 MANAGERS = ("flat", "flat_dhcp", "vlan")
@@ -93,8 +93,8 @@ def test_an_address_that_another_is_about_to_get_is_passed_over(cloud: Cloud) ->
     with there.compute.engine.begin() as first, there.compute.engine.begin() as second:
         for conn, server in zip((first, second), bare, strict=True):
             conn.exec_driver_sql("SET LOCAL lock_timeout = '2s'")
-            asked = fixed.Asked(server.project_id, (server.id,), (network,))
-            fixed.allocate(conn, asked, there.clock.time)
+            asked = fixed_ips.Asked(server.project_id, (server.id,), (network,))
+            fixed_ips.allocate(conn, asked, there.clock.time)
     assert [there.fixed(server.id) for server in bare] == [["10.0.0.2"], ["10.0.0.3"]]
     assert there.wrong() == []
 
@@ -218,8 +218,8 @@ def test_a_floating_address_never_outlives_the_fixed_one(cloud: Cloud) -> None:
 
         def associate(address: str = address) -> None:
             with there.compute.engine.begin() as conn:
-                held = floating.get(conn, got.id)
-                floating.associate(conn, held, floating.fixed(conn, "demo", address=address), there.clock.time)
+                held = floating_ips.get(conn, got.id)
+                floating_ips.associate(conn, held, floating_ips.fixed(conn, "demo", address=address), there.clock.time)
 
         answers = at_once(associate, lambda server_id=server.id: there.delete(server_id))  # type: ignore[misc]
         assert refusals(answers) in ([], [NotFound])
@@ -237,8 +237,8 @@ def test_two_floating_addresses_for_one_fixed(cloud: Cloud) -> None:
 
     def associate(floating_id: str) -> None:
         with there.compute.engine.begin() as conn:
-            one = floating.get(conn, floating_id)
-            floating.associate(conn, one, floating.fixed(conn, "demo", address=address), there.clock.time)
+            one = floating_ips.get(conn, floating_id)
+            floating_ips.associate(conn, one, floating_ips.fixed(conn, "demo", address=address), there.clock.time)
 
     answers = at_once(*[lambda one=one: associate(one.id) for one in held])  # type: ignore[misc]
     assert refusals(answers) == [Conflict] * 3
@@ -252,12 +252,12 @@ def test_the_quota_of_fixed_addresses_holds_against_several_at_once(cloud: Cloud
     network = there.served("private", "10.0.0.0/24")[0]
     server = there.boot()[0]
     with there.compute.engine.begin() as conn:
-        projects.lock_limits(conn, "demo")
-        projects.set_limits(conn, "demo", {"fixed_ips": 5})
+        quotas.lock_limits(conn, "demo")
+        quotas.set_limits(conn, "demo", {"fixed_ips": 5})
 
     def add() -> None:
         with there.compute.engine.begin() as conn:
-            fixed.add(conn, server.id, "demo", network.id, there.clock.time)
+            fixed_ips.add(conn, server.id, "demo", network.id, there.clock.time)
 
     answers = at_once(*[add] * 4, *[lambda: there.place.boot()] * 4)
     assert refusals(answers) == [QuotaExceeded] * 4
@@ -273,7 +273,7 @@ def test_two_additions_to_one_server_at_once(cloud: Cloud) -> None:
 
     def add(network_id: str) -> None:
         with there.compute.engine.begin() as conn:
-            fixed.add(conn, server.id, "demo", network_id, there.clock.time)
+            fixed_ips.add(conn, server.id, "demo", network_id, there.clock.time)
 
     answers = at_once(*[lambda one=one: add(one.id) for one in (*made, made[0], made[0])])  # type: ignore[misc]
     assert refusals(answers) == []
@@ -293,7 +293,7 @@ def test_additions_to_nobody_and_to_what_is_not_ones_own(cloud: Cloud) -> None:
             (server.id, "p1", "no such network"),
         ):
             with pytest.raises(ComputeError, match="could not be found"):
-                fixed.add(conn, server_id, project_id, network_id, there.clock.time)
+                fixed_ips.add(conn, server_id, project_id, network_id, there.clock.time)
     assert there.wrong() == []
 
 

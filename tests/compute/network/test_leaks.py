@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from climate.compute import addressing, services
-from climate.compute.addressing import Who
 from climate.compute.errors import Conflict, NotFound
-from climate.compute.network import floating
-from climate.compute.store import lent_addresses
-from tests.compute.network.books import Books
+from climate.compute.network import floating_ips
+from climate.compute.nodes import services
+from climate.compute.servers import interfaces
+from climate.compute.servers.interfaces import Who
+from climate.compute.store.networks import lent_floating_ips
 from tests.compute.network.conftest import Cloud
+from tests.compute.network.recorded_network import Books
 from tests.system.stack import await_so
 
 ONE = IPv4Address("172.24.4.3")
@@ -33,10 +34,10 @@ def test_what_came_with_a_server_goes_with_it_and_is_kept_by_nobody(cloud: Cloud
     services.furnish(there.compute)
     server = there.boot()[0]
     with there.compute.engine.begin() as conn:
-        found = floating.by_address(conn, "192.0.2.1")
+        found = floating_ips.by_address(conn, "192.0.2.1")
         with pytest.raises(Conflict, match="goes with it"):
-            floating.disassociate(conn, found, there.clock.time)
-    addressing.unplug(there.compute, Who(server.id, None, BY), there.vifs(server.id)[0].id)
+            floating_ips.disassociate(conn, found, there.clock.time)
+    interfaces.unplug(there.compute, Who(server.id, None, BY), there.vifs(server.id)[0].id)
     assert there.place.count("compute_floating_addresses", "project_id IS NOT NULL OR auto_assigned") == 0
     assert there.wrong() == []
 
@@ -51,21 +52,21 @@ def test_a_floating_address_that_moves_away_stays_where_it_went_when_its_old_int
     taken = (there.compute, Who(servers[0].id, None, BY), there.vifs(servers[0].id)[0].id)
     with ThreadPoolExecutor(1) as threads:
         with there.compute.engine.begin() as conn:
-            floating.disassociate(conn, floating.get(conn, got.id), there.clock.time)
-            to = floating.fixed(conn, "demo", address=new)
-            floating.associate(conn, floating.get(conn, got.id), to, there.clock.time)
-            unplugged = threads.submit(addressing.unplug, *taken)
+            floating_ips.disassociate(conn, floating_ips.get(conn, got.id), there.clock.time)
+            to = floating_ips.fixed(conn, "demo", address=new)
+            floating_ips.associate(conn, floating_ips.get(conn, got.id), to, there.clock.time)
+            unplugged = threads.submit(interfaces.unplug, *taken)
             await_so(lambda: blocked(there), 30, "the other's waiting")
         unplugged.result(30)
     with there.compute.engine.begin() as conn:
-        assert floating.get(conn, got.id).fixed_address == new
+        assert floating_ips.get(conn, got.id).fixed_address == new
     assert there.wrong() == []
 
 
 ADDITIONS: list[Callable[[Books, Connection, str], object]] = [
-    lambda there, conn, pool: floating.add(conn, pool, ONE, ONE),
-    lambda there, conn, pool: floating.allocate_this(conn, "demo", pool, there.clock.time, address=str(ONE)),
-    lambda there, conn, pool: lent_addresses.lend(conn, loan(pool)),
+    lambda there, conn, pool: floating_ips.add(conn, pool, ONE, ONE),
+    lambda there, conn, pool: floating_ips.allocate_this(conn, "demo", pool, there.clock.time, address=str(ONE)),
+    lambda there, conn, pool: lent_floating_ips.lend(conn, loan(pool)),
 ]
 
 
@@ -79,7 +80,7 @@ def test_nobody_puts_an_address_into_a_pool_that_is_being_dropped(cloud: Cloud, 
     there = cloud(manager="flat_dhcp")
     pool = there.pool()
     with there.compute.engine.begin() as conn:
-        floating.remove(conn, pool, ONE, ONE)
+        floating_ips.remove(conn, pool, ONE, ONE)
 
     def put() -> object:
         with there.compute.engine.begin() as conn:
@@ -87,7 +88,7 @@ def test_nobody_puts_an_address_into_a_pool_that_is_being_dropped(cloud: Cloud, 
 
     with ThreadPoolExecutor(1) as threads:
         with there.compute.engine.begin() as conn:
-            floating.drop_pool(conn, pool)
+            floating_ips.drop_pool(conn, pool)
             late = threads.submit(put)
             await_so(lambda: blocked(there), 30, "the other's waiting")
         refused = late.exception(30)
@@ -100,11 +101,11 @@ def test_a_pool_is_not_dropped_under_an_address_that_is_put_into_it(cloud: Cloud
     there = cloud(manager="flat_dhcp")
     pool = there.pool()
     with there.compute.engine.begin() as conn:
-        floating.remove(conn, pool, ONE, ONE)
+        floating_ips.remove(conn, pool, ONE, ONE)
 
     def drop() -> None:
         with there.compute.engine.begin() as conn:
-            floating.drop_pool(conn, pool)
+            floating_ips.drop_pool(conn, pool)
 
     with ThreadPoolExecutor(1) as threads:
         with there.compute.engine.begin() as conn:

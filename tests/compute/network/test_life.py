@@ -17,10 +17,10 @@ from hypothesis.stateful import (
 from sqlalchemy import text
 
 from climate.compute.errors import Conflict, NetworkError, NoMoreAddresses, NotFound
-from climate.compute.network import fixed, floating
+from climate.compute.network import fixed_ips, floating_ips
 from climate.compute.network.driver import What
-from climate.compute.store import floating as floating_rows
-from tests.compute.network.books import ONE, TWO, Books, books
+from climate.compute.store.networks import floating_ips as floating_rows
+from tests.compute.network.recorded_network import ONE, TWO, Books, books
 from tests.conftest import Clock
 from tests.machine.search import look
 
@@ -137,7 +137,7 @@ class Life(RuleBasedStateMachine):
         project, given = self.servers[server_id]
         usable = [one.id for one in self.there.listed() if one.project_id in (None, project)]
         usable = [one for one in usable if self.there.network(one).vlan is None or self._owned(one, project)]
-        if usable and self._tried(fixed.add, server_id, project, usable[network % len(usable)]):
+        if usable and self._tried(fixed_ips.add, server_id, project, usable[network % len(usable)]):
             now = self.there.fixed(server_id)
             assert set(given) < set(now)
             assert len(now) == len(given) + 1
@@ -151,7 +151,7 @@ class Life(RuleBasedStateMachine):
     def remove(self, which: int, address: int) -> None:
         server_id = self._server(which)
         project, given = self.servers[server_id]
-        if given and self._tried(fixed.remove, server_id, given[address % len(given)]):
+        if given and self._tried(fixed_ips.remove, server_id, given[address % len(given)]):
             self.servers[server_id] = (project, [one for one in given if one != given[address % len(given)]])
 
     def _tried(self, verb: Callable[..., None], *given: str) -> bool:
@@ -169,11 +169,11 @@ class Life(RuleBasedStateMachine):
         with self.there.compute.engine.begin() as conn:
             held = next((one for one in floating_rows.listed(conn, mine)), None)
             if held is None:
-                held = floating.allocate(conn, mine, floating.pool(conn, None, "public"), self.there.clock.time)
+                held = floating_ips.allocate(conn, mine, floating_ips.pool(conn, None, "public"), self.there.clock.time)
         try:
             with self.there.compute.engine.begin() as conn:
-                target = floating.fixed(conn, mine, server_id=server_id)
-                floating.associate(conn, floating.get(conn, held.id), target, self.there.clock.time)
+                target = floating_ips.fixed(conn, mine, server_id=server_id)
+                floating_ips.associate(conn, floating_ips.get(conn, held.id), target, self.there.clock.time)
         except (NotFound, Conflict):
             return
         assert self.servers[server_id][0] == mine
@@ -182,11 +182,11 @@ class Life(RuleBasedStateMachine):
     def let_go(self, mine: str, release: bool) -> None:
         with self.there.compute.engine.begin() as conn:
             for one in floating_rows.listed(conn, mine):
-                held = floating.get(conn, one.id, mine)
+                held = floating_ips.get(conn, one.id, mine)
                 if release:
-                    floating.release(conn, held, self.there.clock.time)
+                    floating_ips.release(conn, held, self.there.clock.time)
                 elif held.fixed_address is not None:
-                    floating.disassociate(conn, held, self.there.clock.time)
+                    floating_ips.disassociate(conn, held, self.there.clock.time)
 
     @rule()
     def rest(self) -> None:

@@ -10,16 +10,24 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import addressing
 from climate.compute.errors import Conflict, NetworkUnavailable
-from climate.compute.network import answering, floating
-from climate.compute.network.allocation_queue import MemoryQueue, Request
-from climate.compute.network.allocation_wire import Answer, allocation_body
-from climate.compute.network.allocator import GRANT_SECONDS, Allocation, Interface, InUse, Release, Translation
-from climate.compute.network.book_allocator import BookAllocator
-from tests.compute.network import queues
-from tests.compute.network.books import ONE, TWO, Books
+from climate.compute.network import floating_ips
+from climate.compute.network.allocation import host_answers
+from climate.compute.network.allocation.allocator import (
+    GRANT_SECONDS,
+    Allocation,
+    Interface,
+    InUse,
+    Release,
+    Translation,
+)
+from climate.compute.network.allocation.bundled_allocator import BookAllocator
+from climate.compute.network.allocation.messages import Answer, allocation_body
+from climate.compute.network.allocation.queue import MemoryQueue, Request
+from climate.compute.servers import interfaces as addressing
+from tests.compute.network import allocation_queues
 from tests.compute.network.conftest import Cloud
+from tests.compute.network.recorded_network import ONE, TWO, Books
 from tests.compute.network.test_allocation_ways import who
 
 HELD = "grant_id IS NOT NULL"
@@ -46,8 +54,8 @@ def lost(_: Request, answers: Mapping[str, Answer]) -> Mapping[str, Answer]:
 
 def cloud_of(cloud: Cloud, queue: MemoryQueue, manager: str = "flat") -> Books:
     """A cloud with one network, whose host answers by this queue."""
-    there = queues.asked(cloud(manager=manager), queue)
-    queue.hosts[ONE] = queues.answers(there, ONE)
+    there = allocation_queues.asked(cloud(manager=manager), queue)
+    queue.hosts[ONE] = allocation_queues.answers(there, ONE)
     there.served("one", "10.0.0.0/29")
     return there
 
@@ -73,7 +81,7 @@ def test_what_was_granted_in_an_answer_that_is_lost_is_given_up(cloud: Cloud, ma
     assert there.place.count("compute_addresses", HELD) == 1
     there.tend(thorough=True)
     assert there.place.count("compute_addresses", HELD) == 1, "a beat keeps what a boot may still record"
-    queues.deliver(there)
+    allocation_queues.deliver(there)
     assert there.place.count("compute_addresses", "server_id IS NOT NULL") == 0
     assert there.place.count("compute_network_messages") == 0
 
@@ -118,7 +126,7 @@ def test_a_message_that_comes_after_all_is_over_holds_an_address_for_a_time_only
     queue.before = late.append
     queue.after = lost
     refused(there)
-    queues.deliver(there)
+    allocation_queues.deliver(there)
     MemoryQueue.call(queue, late, 1)
     assert there.place.count("compute_addresses", HELD) == 1
     there.forward(GRANT_SECONDS - 1)
@@ -145,7 +153,7 @@ def test_a_grant_that_is_over_before_it_is_recorded_is_not_taken(cloud: Cloud) -
     queue.after = slow
     with pytest.raises(Conflict, match=r"granted 10\.0\.0\.2, which is not free"):
         there.boot()
-    queues.deliver(there)
+    allocation_queues.deliver(there)
     assert there.place.count("compute_servers") == 1
     assert there.place.count("compute_addresses", "server_id IS NOT NULL") == 1
     assert there.wrong() == []
@@ -205,14 +213,14 @@ def test_a_host_that_fails_says_no_more_than_that(cloud: Cloud) -> None:
 
     queue = Trouble()
     there = cloud_of(cloud, queue)
-    queue.hosts[ONE] = queues.answers(there, ONE, Broken(there.host()))
+    queue.hosts[ONE] = allocation_queues.answers(there, ONE, Broken(there.host()))
     refused(there, says="^The network host does not answer now: try again later.$")
 
 
 @pytest.mark.parametrize("message", [None, {}, {"method": "allocate_for_instance", "allocation": {"id": 1}}, "text"])
 def test_requests_that_cannot_be_read_are_dropped(cloud: Cloud, message: Any) -> None:
     there = cloud_of(cloud, Trouble())
-    assert answering.answer(BookAllocator(there.host()), message) is None
+    assert host_answers.answer(BookAllocator(there.host()), message) is None
 
 
 @dataclass
@@ -245,19 +253,19 @@ def test_allocators_are_told_of_all_changes_in_their_order(cloud: Cloud) -> None
     tell = there.compute.tell_network
     with there.compute.engine.begin() as conn:
         now = there.clock.time
-        held = floating.allocate(conn, "demo", floating.pool(conn, None, "public"), now)
-        floating.associate(conn, held, floating.fixed(conn, "demo", address="10.0.0.3"), now, tell)
-        floating.disassociate(conn, floating.get(conn, held.id), now, tell)
+        held = floating_ips.allocate(conn, "demo", floating_ips.pool(conn, None, "public"), now)
+        floating_ips.associate(conn, held, floating_ips.fixed(conn, "demo", address="10.0.0.3"), now, tell)
+        floating_ips.disassociate(conn, floating_ips.get(conn, held.id), now, tell)
     there.delete(server.id)
     seen: Any = Remembering()
-    queues.deliver(there, allocator=seen)
+    allocation_queues.deliver(there, allocator=seen)
     assert seen.told == [
         ("remove_fixed_ip_from_instance", Release(network.id, server.id, ("10.0.0.2",))),
         ("associate_floating_ip", Translation(network.id, held.address, "10.0.0.3")),
         ("disassociate_floating_ip", Translation(network.id, held.address, "10.0.0.3")),
         ("deallocate_for_instance", Release(network.id, server.id, ("10.0.0.3",))),
     ]
-    queues.deliver(there, allocator=seen)
+    allocation_queues.deliver(there, allocator=seen)
     assert len(seen.told) == 4, "each once, where nothing failed"
 
 
@@ -267,9 +275,9 @@ def test_what_an_allocator_fails_at_it_is_told_again_before_what_came_later(clou
     for server_id in gone:
         there.delete(server_id)
     seen: Any = Remembering(fails=1)
-    queues.deliver(there, allocator=seen)
+    allocation_queues.deliver(there, allocator=seen)
     assert seen.told == []
-    queues.deliver(there, allocator=seen)
+    allocation_queues.deliver(there, allocator=seen)
     assert [what.server_id for _, what in seen.told] == gone
 
 
@@ -279,9 +287,9 @@ def test_whoever_claims_the_network_of_a_dead_host_is_told_what_that_one_was_not
     there.forward(there.compute.network.down_seconds + 1)
     there.tend(TWO)
     assert there.listed()[0].host == TWO
-    queues.deliver(there, ONE)
+    allocation_queues.deliver(there, ONE)
     assert there.place.count("compute_addresses", HELD) == 1
-    queues.deliver(there, TWO)
+    allocation_queues.deliver(there, TWO)
     assert there.place.count("compute_addresses", HELD) == 0
 
 
@@ -292,7 +300,7 @@ def test_an_allocator_is_shown_what_is_recorded_and_not_what_is_held(cloud: Clou
     with pytest.raises(NetworkUnavailable):
         there.boot()
     seen: Any = Remembering()
-    answering.reconcile(there.host(), seen)
+    host_answers.reconcile(there.host(), seen)
     assert seen.told == [("reconcile", InUse(there.listed()[0].id, {"10.0.0.2": server.id}))]
 
 
@@ -315,7 +323,10 @@ def test_a_cancelled_grant_leaves_what_was_recorded_of_it(cloud: Cloud) -> None:
 
 def test_a_broker_that_answers_twice_is_read_once(cloud: Cloud, tmp_path: Path) -> None:
     there = cloud(manager="flat")
-    with queues.own_broker(tmp_path / "broker") as broker, queues.by_valkey(there, broker.store.url, times=2):
+    with (
+        allocation_queues.own_broker(tmp_path / "broker") as broker,
+        allocation_queues.by_valkey(there, broker.store.url, times=2),
+    ):
         there.served("one", "10.0.0.0/28")
         assert [there.fixed(server.id) for server in there.boot(2)] == [["10.0.0.2"], ["10.0.0.3"]]
         assert there.place.count("compute_addresses", "server_id IS NOT NULL") == 2
@@ -323,8 +334,8 @@ def test_a_broker_that_answers_twice_is_read_once(cloud: Cloud, tmp_path: Path) 
 
 def test_a_broker_that_is_away_is_said_to_be(cloud: Cloud, tmp_path: Path) -> None:
     there = cloud(manager="flat")
-    with queues.own_broker(tmp_path / "broker") as broker:
-        with queues.by_valkey(there, broker.store.url):
+    with allocation_queues.own_broker(tmp_path / "broker") as broker:
+        with allocation_queues.by_valkey(there, broker.store.url):
             there.served("one", "10.0.0.0/28")
         broker.kill()
         refused(there, says="The queue of the network hosts does not answer now")
@@ -332,7 +343,10 @@ def test_a_broker_that_is_away_is_said_to_be(cloud: Cloud, tmp_path: Path) -> No
 
 def test_nobody_answers_in_time(cloud: Cloud, tmp_path: Path) -> None:
     there = cloud(manager="flat")
-    with queues.own_broker(tmp_path / "broker") as broker, queues.by_valkey(there, broker.store.url, [TWO]):
+    with (
+        allocation_queues.own_broker(tmp_path / "broker") as broker,
+        allocation_queues.by_valkey(there, broker.store.url, [TWO]),
+    ):
         short = replace(there.compute.network, call_seconds=0.5)
         there.place.compute = replace(there.compute, network=short)
         there.served("one", "10.0.0.0/28")
@@ -351,5 +365,5 @@ def test_a_request_is_written_as_it_is_read(cloud: Cloud) -> None:
             return {}
 
     message = {"method": "allocate_for_instance", "allocation": allocation_body(asked), "reply_to": "x"}
-    queues.answers(there, ONE, Reading(there.host()))(message)
+    allocation_queues.answers(there, ONE, Reading(there.host()))(message)
     assert seen == [asked]

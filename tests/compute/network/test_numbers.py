@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from climate.compute.errors import BadRequest, ComputeError, Conflict
-from climate.compute.network import ipv6, macs, subnets
-from climate.compute.network.hostnames import hostname
+from climate.compute.network import ipv6, mac_addresses, subnets
 from climate.compute.network.networks import _free as first_free
+from climate.compute.network.service.hostnames import hostname
 
 BLOCK = IPv4Network("10.9.0.0/22")
 """Small enough for all of it to be counted through."""
@@ -129,7 +129,7 @@ def test_the_first_numbers_in_a_row_that_are_free(start: int, count: int, taken:
 
 
 def test_macs_are_spread() -> None:
-    assert len({macs.choose() for _ in range(500)}) > 490
+    assert len({mac_addresses.choose() for _ in range(500)}) > 490
 
 
 def test_a_range_in_use_is_named() -> None:

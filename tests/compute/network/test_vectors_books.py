@@ -16,12 +16,12 @@ from climate.compute.errors import (
     NotFound,
     QuotaExceeded,
 )
-from climate.compute.network import fixed, floating, info, ipv6, macs, subnets
+from climate.compute.network import fixed_ips, floating_ips, ipv6, mac_addresses, nw_info, subnets
 from climate.compute.network.driver import What
-from climate.compute.network.model import Network, Vif
-from climate.compute.store import projects
-from tests.compute.network.books import Books
+from climate.compute.network.models import Network, Vif
+from climate.compute.store.projects import quotas
 from tests.compute.network.conftest import Cloud
+from tests.compute.network.recorded_network import Books
 
 
 def test_nw_1_vlan_networks(cloud: Cloud) -> None:
@@ -163,7 +163,7 @@ def test_nw_13_what_a_servers_network_looks_like(cloud: Cloud) -> None:
         for place in (0, 1)
     ]
     vifs = [vif_of(network, place) for place, network in enumerate(made)]
-    described = info.described(vifs, there.compute.network)
+    described = nw_info.described(vifs, there.compute.network)
     for place, (network, found) in enumerate(described):
         assert network == {
             "bridge": "br100",
@@ -198,8 +198,8 @@ def test_nw_22_the_quota_of_floating_addresses(cloud: Cloud) -> None:
     there = cloud(manager="flat_dhcp")
     there.pool()
     with there.compute.engine.begin() as conn:
-        projects.lock_limits(conn, "demo")
-        projects.set_limits(conn, "demo", {"floating_ips": 1})
+        quotas.lock_limits(conn, "demo")
+        quotas.set_limits(conn, "demo", {"floating_ips": 1})
     there.floating()
     with pytest.raises(QuotaExceeded, match="You cannot allocate any more addresses"):
         there.floating()
@@ -212,17 +212,17 @@ def test_nw_22_an_address_in_use_and_addresses_of_others(cloud: Cloud) -> None:
     address = there.fixed(there.boot()[0].id)[0]
     mine, theirs = there.floating(fixed_address=address), there.floating("others")
     with there.compute.engine.begin() as conn:
-        target = floating.fixed(conn, "demo", address=address)
+        target = floating_ips.fixed(conn, "demo", address=address)
         with pytest.raises(FloatingAddressInUse, match=f"{mine.address} is already in use by fixed ip {address}"):
-            floating.associate(conn, mine, target, there.clock.time)
+            floating_ips.associate(conn, mine, target, there.clock.time)
         with pytest.raises(Forbidden, match="is not allocated to the server's project"):
-            floating.associate(conn, theirs, target, there.clock.time)
+            floating_ips.associate(conn, theirs, target, there.clock.time)
         with pytest.raises(Forbidden, match=r"is not allocated to your project\(demo\)"):
-            floating.by_address(conn, theirs.address, "demo")
+            floating_ips.by_address(conn, theirs.address, "demo")
         with pytest.raises(NotFound):
-            floating.get(conn, theirs.id, "demo")
+            floating_ips.get(conn, theirs.id, "demo")
         with pytest.raises(NotFound, match="There is no fixed address"):
-            floating.fixed(conn, "others", address=address)
+            floating_ips.fixed(conn, "others", address=address)
 
 
 def test_nw_23_one_address_of_several_is_taken_away(cloud: Cloud) -> None:
@@ -243,17 +243,17 @@ def test_nw_23_one_address_of_several_is_taken_away(cloud: Cloud) -> None:
 
 def add(there: Books, server_id: str, network_id: str) -> None:
     with there.compute.engine.begin() as conn:
-        fixed.add(conn, server_id, "demo", network_id, there.clock.time)
+        fixed_ips.add(conn, server_id, "demo", network_id, there.clock.time)
 
 
 def remove(there: Books, server_id: str, address: str) -> None:
     with there.compute.engine.begin() as conn:
-        fixed.remove(conn, server_id, address, there.clock.time)
+        fixed_ips.remove(conn, server_id, address, there.clock.time)
 
 
 def test_nw_25_macs_are_of_our_prefix() -> None:
     pattern = re.compile(r"^02:16:3e:[0-7][0-9a-f]:[0-9a-f]{2}:[0-9a-f]{2}$")
-    chosen = [macs.choose() for _ in range(2000)]
+    chosen = [mac_addresses.choose() for _ in range(2000)]
     assert all(pattern.match(mac) for mac in chosen)
     assert {mac[9] for mac in chosen} == set("01234567")
 
@@ -269,11 +269,11 @@ def test_nw_25_five_collisions_are_enough(cloud: Cloud) -> None:
         tries.append(taken)
         return taken
 
-    asked = fixed.Asked("demo", (bare.id,), (network,))
+    asked = fixed_ips.Asked("demo", (bare.id,), (network,))
     with pytest.raises(MacsCollide, match="5 MACs"), there.compute.engine.begin() as conn:
-        fixed.allocate(conn, asked, there.clock.time, stubborn)
+        fixed_ips.allocate(conn, asked, there.clock.time, stubborn)
     assert (len(tries), there.vifs(bare.id), there.wrong()) == (5, [], [])
-    late = iter([taken] * 4 + [macs.choose()])
+    late = iter([taken] * 4 + [mac_addresses.choose()])
     with there.compute.engine.begin() as conn:
-        fixed.allocate(conn, asked, there.clock.time, lambda: next(late))
+        fixed_ips.allocate(conn, asked, there.clock.time, lambda: next(late))
     assert there.fixed(bare.id) == ["10.0.0.3"]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from climate.compute.request import Spec
-from climate.compute.scheduler.match import match
-from climate.compute.scheduler.rules import Options
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.extra_specs_ops import match
+from climate.compute.scheduler.scheduler_parts import Options
 
 
 @dataclass

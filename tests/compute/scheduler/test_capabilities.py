@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from climate.compute.errors import BadRequest
-from climate.compute.flavor import Flavor
-from climate.compute.request import Spec
-from climate.compute.scheduler import versions
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import Spec
+from climate.compute.scheduler import hypervisor_version
 from climate.compute.scheduler.filters import aggregates, capabilities, images
-from climate.compute.scheduler.hosts import Grouping
-from climate.compute.scheduler.rules import Options
-from tests.compute.scheduler.answers import SMALL, kept, labels
-from tests.compute.tables import hosts
+from climate.compute.scheduler.host_table import Grouping
+from climate.compute.scheduler.scheduler_parts import Options
+from tests.compute.node_tables import hosts
+from tests.compute.scheduler.filter_answers import SMALL, kept, labels
 
 ROOMY = {"memory_mb": 10**6, "local_gb": 10**4}
 
@@ -154,7 +154,7 @@ def test_versions_have_three_digits_to_a_part() -> None:
         (6002001, "!=6.2.1", False),
         (10000000, ">9.9.9", True),
     ):
-        assert versions.within(number, versions.parse(text)) is stays
+        assert hypervisor_version.within(number, hypervisor_version.parse(text)) is stays
 
 
 def test_extra_specs_are_met_by_the_values_of_aggregates() -> None:

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from climate.compute.errors import BadRequest, NoValidHost
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import availability_zone, chance
 from climate.compute.scheduler.costs import NOOP
 from climate.compute.scheduler.least_cost import host_filter, least_cost
-from climate.compute.scheduler.plan import Schedule
-from climate.compute.scheduler.rules import Options, Rules
+from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.placement_plan import Schedule
+from climate.compute.scheduler.scheduler_parts import Options, Rules
 from climate.compute.scheduler.simple import simple
-from climate.compute.scheduler.standing import STANDING
-from tests.compute.tables import hosts
+from tests.compute.node_tables import hosts
 
 SPEC = Spec("demo", 1, 512, 1024)
 SCHEDULES = (chance, availability_zone, simple, least_cost, host_filter)

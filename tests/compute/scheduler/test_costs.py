@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from climate.compute.errors import SchedulerCostFunctionNotFound
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler import costs
 from climate.compute.scheduler.costs import compute_fill_first_cost_fn, noop_cost_fn, normalised, total
-from climate.compute.scheduler.hosts import Hosts, Numbers
-from climate.compute.scheduler.rules import Cost
-from tests.compute.tables import hosts
+from climate.compute.scheduler.host_table import Hosts, Numbers
+from climate.compute.scheduler.scheduler_parts import Cost
+from tests.compute.node_tables import hosts
 from tests.system.packages import install
 
 SPEC = Spec("demo", 1, 512, 1024)
@@ -55,11 +55,11 @@ def test_functions_are_found_by_name_and_all_unknown_ones_are_named() -> None:
 
 
 STORY = """
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler import costs
 from climate.compute.scheduler.least_cost import least_cost
-from climate.compute.scheduler.rules import Rules
-from tests.compute.tables import hosts
+from climate.compute.scheduler.scheduler_parts import Rules
+from tests.compute.node_tables import hosts
 
 table = hosts({"metrics": {"degrees": 60}}, {"metrics": {"degrees": 40}}, {"metrics": {"degrees": 50}})
 plan = least_cost(table, Spec("demo", 1, 512, 1024), 1, Rules((), (), costs=costs.load([("compute_degrees", 3.0)])))

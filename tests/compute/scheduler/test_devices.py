@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from climate.compute.demands import Demand, GuestCell, demand_of
 from climate.compute.errors import BadRequest, NoValidHost
-from climate.compute.flavor import Flavor
-from climate.compute.request import Spec
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import Spec
+from climate.compute.placement.flavor_demands import Demand, GuestCell, demand_of
+from climate.compute.scheduler.filter_scheduler import select
 from climate.compute.scheduler.filters.devices import NUMA, PCI
 from climate.compute.scheduler.numa import fit
-from climate.compute.scheduler.plan import Plan
-from climate.compute.scheduler.rules import Options, Rules
-from climate.compute.scheduler.select import select
-from tests.compute.tables import hosts
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Options, Rules
+from tests.compute.node_tables import hosts
 
 OPTIONS = Options(pci_aliases=(("gpu", ("10de", "20b0")), ("nic", ("8086", "1572")), ("fast", ("10de", "20b0"))))
 GPU, NIC = {"vendor_id": "10DE", "product_id": "20B0"}, {"vendor_id": "8086", "product_id": "1572"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute.scheduler import load
+from climate.compute.scheduler import entry_points as load
 from climate.compute.scheduler.filters import FILTERS
 
 TEXT = (Path(__file__).parents[3] / "docs" / "filters.md").read_text("utf-8")

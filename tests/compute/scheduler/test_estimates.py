@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import availability_zone, chance
 from climate.compute.scheduler.costs import NOOP, compute_fill_first_cost_fn
 from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.filter_scheduler import select
 from climate.compute.scheduler.filters import FILTERS
 from climate.compute.scheduler.least_cost import host_filter, least_cost
-from climate.compute.scheduler.plan import Plan, Schedule
-from climate.compute.scheduler.rules import Cost, Options, Rules
-from climate.compute.scheduler.select import select
+from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.placement_plan import Plan, Schedule
+from climate.compute.scheduler.scheduler_parts import Cost, Options, Rules
 from climate.compute.scheduler.simple import simple
-from climate.compute.scheduler.standing import STANDING
 from climate.compute.scheduler.weighers import WEIGHERS
-from tests.compute.tables import hosts
+from tests.compute.node_tables import hosts
 
 SMALL = Spec("demo", 1, 512, 0)
 FREE = [{"memory_mb": size, "ram_ratio": 1.0} for size in (1024, 2048, 3072)]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from climate.compute.errors import BadRequest
-from climate.compute.request import Group, Spec, pools_of, read_zone
-from climate.compute.scheduler.filters import capacity, crowd, images, neighbours, place
+from climate.compute.models.request import Group, Spec, pools_of, read_zone
+from climate.compute.scheduler.filters import affinity, capacity, images, load, location
 from climate.compute.scheduler.filters.reservation import RESERVATION
-from climate.compute.scheduler.rules import Filter, Options
-from tests.compute.scheduler.answers import OPTIONS, SMALL, kept, labels, limit
-from tests.compute.tables import hosts
+from climate.compute.scheduler.scheduler_parts import Filter, Options
+from tests.compute.node_tables import hosts
+from tests.compute.scheduler.filter_answers import OPTIONS, SMALL, kept, labels, limit
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_a_whole_machine_is_exactly_what_was_asked_for() -> None:
             {"local_gb": 1},
             "does not have 4096 MB usable disk, it only has 1024.0 MB usable disk.",
         ),
-        (crowd.IO_OPS, {"io_ops": 8}, "has 8 io ops, and the most that it may have is 8."),
-        (place.AVAILABILITY_ZONE, {"zone": "az2"}, "is in availability zone az2, not in az1."),
-        (place.COMPUTE, {"disabled": True}, "is disabled."),
-        (place.COMPUTE, {"up": False}, "has not been heard from in a while, or is in maintenance."),
+        (load.IO_OPS, {"io_ops": 8}, "has 8 io ops, and the most that it may have is 8."),
+        (location.AVAILABILITY_ZONE, {"zone": "az2"}, "is in availability zone az2, not in az1."),
+        (location.COMPUTE, {"disabled": True}, "is disabled."),
+        (location.COMPUTE, {"up": False}, "has not been heard from in a while, or is in maintenance."),
     ],
 )
 def test_a_filter_says_why(rule: Filter, change: dict[str, Any], says: str) -> None:
@@ -127,7 +127,8 @@ def test_zones_come_from_aggregates_then_from_the_node_then_from_the_settings() 
         {}, {"zone": "az2"}, {"zone": "az2"} | labels({"availability_zone": "az1, az3"}, {"availability_zone": "az4"})
     )
     asked = {
-        zone: kept(place.AVAILABILITY_ZONE, table, replace(SMALL, zone=zone)) for zone in ("nova", "az2", "az3", "az4")
+        zone: kept(location.AVAILABILITY_ZONE, table, replace(SMALL, zone=zone))
+        for zone in ("nova", "az2", "az3", "az4")
     }
     assert asked == {
         "nova": [True, False, False],
@@ -135,45 +136,45 @@ def test_zones_come_from_aggregates_then_from_the_node_then_from_the_settings() 
         "az3": [False, False, True],
         "az4": [False, False, True],
     }
-    assert kept(place.AVAILABILITY_ZONE, table) == [True, True, True]
+    assert kept(location.AVAILABILITY_ZONE, table) == [True, True, True]
     other = Options(default_zone="az2")
-    assert kept(place.AVAILABILITY_ZONE, table, replace(SMALL, zone="az2"), other) == [True, True, False]
+    assert kept(location.AVAILABILITY_ZONE, table, replace(SMALL, zone="az2"), other) == [True, True, False]
 
 
 def test_an_aggregate_may_name_the_default_zone() -> None:
     table = hosts(labels({"availability_zone": "nova"}), labels({"availability_zone": "nova,nova2"}))
-    assert kept(place.AVAILABILITY_ZONE, table, replace(SMALL, zone="nova")) == [True, True]
-    assert kept(place.AVAILABILITY_ZONE, table, replace(SMALL, zone="bad")) == [False, False]
+    assert kept(location.AVAILABILITY_ZONE, table, replace(SMALL, zone="nova")) == [True, True]
+    assert kept(location.AVAILABILITY_ZONE, table, replace(SMALL, zone="bad")) == [False, False]
 
 
 def test_nodes_that_were_tried_and_services_that_are_away() -> None:
-    assert kept(place.RETRY, hosts({}, {}), replace(SMALL, tried=(1,))) == [False, True]
-    assert kept(place.COMPUTE, hosts({}, {"up": False}, {"disabled": True})) == [True, False, False]
-    assert kept(place.ALL_HOSTS, hosts({}, {"up": False})) == [True, True]
+    assert kept(location.RETRY, hosts({}, {}), replace(SMALL, tried=(1,))) == [False, True]
+    assert kept(location.COMPUTE, hosts({}, {"up": False}, {"disabled": True})) == [True, False, False]
+    assert kept(location.ALL_HOSTS, hosts({}, {"up": False})) == [True, True]
 
 
 def test_near_an_address() -> None:
     table = hosts({"host_ip": "10.8.1.1"}, {"host_ip": "10.8.2.1"}, {"host_ip": ""})
     asked = replace(SMALL, hints={"build_near_host_ip": "10.8.1.100"})
-    assert kept(place.CIDR, table, asked) == [True, False, False]
-    assert kept(place.CIDR, table, replace(asked, hints=asked.hints | {"cidr": "/32"})) == [False] * 3
-    assert kept(place.CIDR, table, replace(asked, hints=asked.hints | {"cidr": "/16"})) == [True, True, False]
-    assert kept(place.CIDR, table) == [True] * 3
+    assert kept(location.CIDR, table, asked) == [True, False, False]
+    assert kept(location.CIDR, table, replace(asked, hints=asked.hints | {"cidr": "/32"})) == [False] * 3
+    assert kept(location.CIDR, table, replace(asked, hints=asked.hints | {"cidr": "/16"})) == [True, True, False]
+    assert kept(location.CIDR, table) == [True] * 3
     with pytest.raises(BadRequest, match="no address and prefix"):
-        kept(place.CIDR, table, replace(asked, hints={"build_near_host_ip": "here"}))
+        kept(location.CIDR, table, replace(asked, hints={"build_near_host_ip": "here"}))
 
 
 def test_groups_are_spread_or_kept_together() -> None:
     table = hosts({}, {}, {})
     group = Group("g", "anti-affinity", {2: 1})
-    assert kept(neighbours.APART, table, replace(SMALL, group=group)) == [True, False, True]
+    assert kept(affinity.APART, table, replace(SMALL, group=group)) == [True, False, True]
     two = replace(SMALL, group=replace(group, nodes={1: 1, 2: 2}, most=2))
-    assert kept(neighbours.APART, table, two) == [True, False, True]
-    assert kept(neighbours.TOGETHER, table, replace(SMALL, group=group)) == [True] * 3
+    assert kept(affinity.APART, table, two) == [True, False, True]
+    assert kept(affinity.TOGETHER, table, replace(SMALL, group=group)) == [True] * 3
     near = replace(group, policy="affinity")
-    assert kept(neighbours.TOGETHER, table, replace(SMALL, group=near)) == [False, True, False]
-    assert kept(neighbours.APART, table, replace(SMALL, group=near)) == [True] * 3
-    for rule in (neighbours.APART, neighbours.TOGETHER):
+    assert kept(affinity.TOGETHER, table, replace(SMALL, group=near)) == [False, True, False]
+    assert kept(affinity.APART, table, replace(SMALL, group=near)) == [True] * 3
+    for rule in (affinity.APART, affinity.TOGETHER):
         assert kept(rule, table) == [True] * 3
         assert kept(rule, table, replace(SMALL, group=replace(near, nodes={}))) == [True] * 3
 
@@ -181,11 +182,11 @@ def test_groups_are_spread_or_kept_together() -> None:
 def test_the_same_host_or_a_different_one() -> None:
     table = hosts({"used_servers": 1}, {"used_servers": 1}, {})
     same, different = replace(SMALL, same_host=frozenset({1})), replace(SMALL, different_host=frozenset({1}))
-    assert kept(neighbours.SAME_HOST, table, same) == [True, False, True]
-    assert kept(neighbours.DIFFERENT_HOST, table, different) == [False, True, True]
-    for rule in (neighbours.SAME_HOST, neighbours.DIFFERENT_HOST):
+    assert kept(affinity.SAME_HOST, table, same) == [True, False, True]
+    assert kept(affinity.DIFFERENT_HOST, table, different) == [False, True, True]
+    for rule in (affinity.SAME_HOST, affinity.DIFFERENT_HOST):
         assert kept(rule, table) == [True] * 3
-    assert kept(neighbours.TYPE_AFFINITY, table, replace(SMALL, other_flavors=frozenset({1, 3}))) == [
+    assert kept(affinity.TYPE_AFFINITY, table, replace(SMALL, other_flavors=frozenset({1, 3}))) == [
         False,
         True,
         False,
@@ -194,16 +195,16 @@ def test_the_same_host_or_a_different_one() -> None:
 
 def test_a_node_takes_so_many_servers_and_so_much_work() -> None:
     table = hosts({"io_ops": 7, "used_servers": 49}, {"io_ops": 8, "used_servers": 50})
-    assert kept(crowd.IO_OPS, table) == [True, False]
-    assert kept(crowd.NUM_INSTANCES, table) == [True, False]
+    assert kept(load.IO_OPS, table) == [True, False]
+    assert kept(load.NUM_INSTANCES, table) == [True, False]
     eight, nine = (
         labels({"max_io_ops_per_host": "8", "max_instances_per_host": "50"}),
         {"io_ops": 7, "used_servers": 49},
     )
     tight = Options(max_io_ops_per_host=7, max_instances_per_host=49)
     table = hosts(nine | eight, nine)
-    assert kept(crowd.AGGREGATE_IO_OPS, table, SMALL, tight) == [True, False]
-    assert kept(crowd.AGGREGATE_NUM_INSTANCES, table, SMALL, tight) == [True, False]
+    assert kept(load.AGGREGATE_IO_OPS, table, SMALL, tight) == [True, False]
+    assert kept(load.AGGREGATE_NUM_INSTANCES, table, SMALL, tight) == [True, False]
 
 
 def test_isolated_images_and_hosts() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from climate.compute.errors import BadRequest
-from climate.compute.flavor import Flavor
-from climate.compute.request import Spec
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import Spec
 from climate.compute.scheduler.host_filters import chosen, matching
-from climate.compute.scheduler.hosts import Hosts
+from climate.compute.scheduler.host_table import Hosts
 from climate.compute.scheduler.json_query import parse
-from climate.compute.scheduler.rules import Options, Rules
-from tests.compute.tables import hosts
+from climate.compute.scheduler.scheduler_parts import Options, Rules
+from tests.compute.node_tables import hosts
 
 STATS: dict[int, dict[str, Any]] = {
     7: {"xpu_arch": "fermi", "xpu_info": "Tesla 2050"},

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.compute.errors import BadRequest, ComputeHostMetricNotFound, NoValidHost
-from climate.compute.flavor import Flavor
-from climate.compute.request import Spec
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import Spec
 from climate.compute.scheduler.costs import NOOP, compute_fill_first_cost_fn, normalised, total
-from climate.compute.scheduler.hosts import Hosts, Numbers
+from climate.compute.scheduler.host_table import Hosts, Numbers
 from climate.compute.scheduler.least_cost import host_filter, least_cost, select
-from climate.compute.scheduler.plan import Pick, Plan
-from climate.compute.scheduler.rules import Cost, Options, Rules
-from climate.compute.scheduler.standing import STANDING
-from tests.compute.tables import hosts
+from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.placement_plan import Pick, Plan
+from climate.compute.scheduler.scheduler_parts import Cost, Options, Rules
+from tests.compute.node_tables import hosts
 
 SPEC = Spec("demo", 1, 512, 1024)
 FILL_FIRST = Cost("compute_fill_first_cost_fn", compute_fill_first_cost_fn)

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from climate.compute.occupants import Occupants
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
+from climate.compute.placement.occupants import Occupants
 from climate.compute.scheduler.costs import SAME_USER
-from climate.compute.scheduler.filters.neighbours import USER_APART
+from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.filters.affinity import USER_APART
 from climate.compute.scheduler.least_cost import least_cost
-from climate.compute.scheduler.rules import Cost, Rules, Sees
-from climate.compute.scheduler.select import select
+from climate.compute.scheduler.scheduler_parts import Cost, Rules, Sees
 from climate.compute.scheduler.weighers import RAM
-from tests.compute.tables import hosts
+from tests.compute.node_tables import hosts
 
 THERE = Occupants({1: {("demo", "dora"): 2, ("demo", "max"): 1}, 3: {("other", "dora"): 1}, 9: {("demo", "max"): 4}})
 SPEC = Spec("demo", 1, 512, 1024, user_id="dora", occupants=THERE)

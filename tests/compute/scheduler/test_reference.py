@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from climate.compute.errors import NoValidHost
-from climate.compute.flavor import Flavor
-from climate.compute.groups import KEPT_BY
-from climate.compute.request import Group, Spec
-from climate.compute.scheduler import load
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import Group, Spec
+from climate.compute.placement.server_groups import KEPT_BY
+from climate.compute.scheduler import entry_points
+from climate.compute.scheduler.filter_scheduler import select
 from climate.compute.scheduler.filters import FILTERS
-from climate.compute.scheduler.hosts import Label
-from climate.compute.scheduler.rules import Options, Rules
-from climate.compute.scheduler.select import select
+from climate.compute.scheduler.host_table import Label
+from climate.compute.scheduler.scheduler_parts import Options, Rules
+from tests.compute.node_tables import ROW, hosts
 from tests.compute.scheduler import reference
-from tests.compute.tables import ROW, hosts
 
 DEFAULT = [rule.name for rule in FILTERS]
 WEIGHERS = list(reference.WEIGHERS)
@@ -111,7 +111,7 @@ OTHERS = st.lists(st.sampled_from(sorted(reference.TESTS.keys() - set(DEFAULT)))
 CHAIN = st.builds(lambda others, at: [*DEFAULT[: 1 + at], *others, *DEFAULT[1 + at :]], OTHERS, st.integers(0, 10))
 
 
-ALL = load.rules(sorted(reference.TESTS), WEIGHERS, Options())
+ALL = entry_points.rules(sorted(reference.TESTS), WEIGHERS, Options())
 PARTS = {part.name: part for part in (*ALL.filters, *ALL.weighers)}
 
 

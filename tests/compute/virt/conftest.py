@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from climate.compute.errors import VirtError
-from tests.compute.virt.subjects import SUBJECTS, Subject, cannot
+from tests.compute.virt.driver_cases import SUBJECTS, Subject, cannot
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 import structlog
 
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.memory import MemoryDriver
-from tests.compute.place import node
+from tests.compute.cloud_factory import node
 
 
 class Broken(MemoryDriver):

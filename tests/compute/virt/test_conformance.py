@@ -17,7 +17,7 @@ from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.homes import CONSOLE, CONSOLE_BYTES, LOG_BYTES
-from tests.compute.virt.subjects import HOSTILE, Subject, process, until
+from tests.compute.virt.driver_cases import HOSTILE, Subject, process, until
 
 ASLEEP = (State.PAUSED, State.SUSPENDED)
 

@@ -14,12 +14,12 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import processes
 from climate.compute.virt import Guest, State, archive
 from climate.compute.virt.container import Bubble
 from climate.compute.virt.process import ProcessDriver
-from tests.compute.virt.subjects import Subject, cannot, until
+from tests.compute.virt.driver_cases import Subject, cannot, until
 
 NOBODY, FORBIDDEN = 65534, 77
 PROGRAMS = ("sh", "setsid", "sleep", "true", "unshare", "touch")
@@ -103,16 +103,16 @@ def test_all_that_a_guest_has_made_stands_still_and_ends_with_it(
     container.driver.run(guest)
     container.said(guest)
     first = container.pid(guest)
-    until(lambda: len(list(pids.behind(first))) == 3, "too few")
-    made = list(pids.behind(first))
-    assert {pids.state(one) in pids.STOPPED for one in made} == {False}
+    until(lambda: len(list(processes.behind(first))) == 3, "too few")
+    made = list(processes.behind(first))
+    assert {processes.state(one) in processes.STOPPED for one in made} == {False}
     container.driver.pause(guest)
-    assert {pids.state(one) in pids.STOPPED for one in made} == {True}
+    assert {processes.state(one) in processes.STOPPED for one in made} == {True}
     container.driver.unpause(guest)
-    assert {pids.state(one) in pids.STOPPED for one in made} == {False}
+    assert {processes.state(one) in processes.STOPPED for one in made} == {False}
     container.driver.pause(guest)
     container.driver.delete(guest.id)
-    until(lambda: [pids.state(one) for one in made] == [None] * 3, "something goes on")
+    until(lambda: [processes.state(one) for one in made] == [None] * 3, "something goes on")
 
 
 def test_the_waiting_shell_ends_when_it_is_asked(container: Subject) -> None:
@@ -170,7 +170,7 @@ def test_a_guest_whose_pid_file_was_never_written_is_still_found(container: Subj
     stray = container.pid(guest)
     (disk(container, guest).parent / "pid").unlink()
     container.driver.delete(guest.id)
-    until(lambda: pids.state(stray) is None, "it lives")
+    until(lambda: processes.state(stray) is None, "it lives")
     assert container.left(guest) == []
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
 from climate.compute.scheduler.filters import images
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.container import Bubble
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu import QemuDriver
-from tests.compute.scheduler.answers import SMALL, kept
-from tests.compute.tables import hosts
+from tests.compute.node_tables import hosts
+from tests.compute.scheduler.filter_answers import SMALL, kept
 
 HERE = Path("/nonexistent")
 PLAIN = NodeSpec("a", 8, 8192, 100)

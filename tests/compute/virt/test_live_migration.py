@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import processes
 from climate.compute.virt import Guest, State, config_drive, qmp
 from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress
 from climate.compute.virt.qemu import QemuDriver
 from climate.compute.virt.qemu_live import INCOMING, WAITS_IN
-from tests.compute.virt.subjects import PATIENCE, Subject, until
+from tests.compute.virt.driver_cases import PATIENCE, Subject, until
 
 LIMITS = Limits(seconds=PATIENCE)
 SHARED, COPIED = "one service", "two services"
@@ -38,7 +38,7 @@ class Move:
     there: Subject
     guest: Guest
     arrangement: Mapping[str, Any]
-    pid: pids.Pid
+    pid: processes.Pid
 
     @property
     def source(self) -> LiveMigrator:
@@ -59,8 +59,8 @@ class Move:
         assert self.there.homes is not None
         return self.there.homes.of(self.guest.id) / INCOMING
 
-    def waiting(self) -> pids.Pid:
-        found = pids.read(self.waits() / "pid")
+    def waiting(self) -> processes.Pid:
+        found = processes.read(self.waits() / "pid")
         assert found is not None
         return found
 
@@ -75,7 +75,7 @@ class Move:
 
     def goes_on_there(self) -> None:
         """Return when the guest is seen to run at the destination, where it was before, and nowhere else."""
-        assert pids.state(self.pid) is None
+        assert processes.state(self.pid) is None
         assert self.there.state(self.guest) is State.RUNNING
         self.there.goes_on(self.guest)
         assert every(self) == [self.there.pid(self.guest)]
@@ -88,11 +88,11 @@ def migrator(subject: Subject) -> LiveMigrator:
     return found
 
 
-def every(move: Move) -> list[pids.Pid]:
+def every(move: Move) -> list[processes.Pid]:
     """All processes of the guest, wherever they are."""
     homes = [subject.homes.of(move.guest.id) for subject in (move.here, move.there) if subject.homes is not None]
-    found = [*pids.carrying({"CLIMATE_SERVER": move.guest.id})]
-    return [*found, *(pid for home in dict.fromkeys(homes) for pid in pids.carrying({WAITS_IN: str(home)}))]
+    found = [*processes.carrying({"CLIMATE_SERVER": move.guest.id})]
+    return [*found, *(pid for home in dict.fromkeys(homes) for pid in processes.carrying({WAITS_IN: str(home)}))]
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_a_destination_that_is_killed_leaves_the_guest_where_it_was(move: Move, 
 
     def watch(progress: Progress) -> Order:
         if next(calls, None) is None:
-            pids.send(move.waiting(), signal.SIGKILL)
+            processes.send(move.waiting(), signal.SIGKILL)
         return Order.GO_ON
 
     with pytest.raises(VirtError):
@@ -288,7 +288,7 @@ def test_a_source_that_is_killed_leaves_no_guest_before_it_sent_it_all(move: Mov
     def watch(progress: Progress) -> Order:
         if next(calls, None) is None:
             os.kill(move.pid.number, signal.SIGKILL)
-            pids.wait_gone(move.pid, PATIENCE)
+            processes.wait_gone(move.pid, PATIENCE)
         return Order.GO_ON
 
     try:
@@ -334,8 +334,8 @@ def test_a_sender_that_died_with_the_source_ended_is_succeeded_by_another(qemu: 
             return theirs.status() == "paused"
 
     until(arrived, "the memory does not arrive")
-    pids.send(move.pid, signal.SIGKILL)
-    assert pids.wait_gone(move.pid, PATIENCE)
+    processes.send(move.pid, signal.SIGKILL)
+    assert processes.wait_gone(move.pid, PATIENCE)
     assert every(move) == [move.waiting()]
     move.send()
     move.complete()
@@ -374,8 +374,8 @@ def test_nothing_is_left_of_one_that_is_deleted_while_it_is_awaited(move: Move) 
 
 
 def test_what_has_not_arrived_is_not_kept(move: Move) -> None:
-    pids.send(move.waiting(), signal.SIGKILL)
-    pids.wait_gone(move.waiting(), PATIENCE)
+    processes.send(move.waiting(), signal.SIGKILL)
+    processes.wait_gone(move.waiting(), PATIENCE)
     with pytest.raises(VirtError, match="has ended"):
         move.target.keep(move.guest)
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import asking, boot, images, reconcile
-from climate.compute.flavor import Flavor
-from climate.compute.server import (
+from climate.compute.images import images
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.server import (
     ACTIVE,
     DELETE,
     RESERVED,
@@ -21,12 +21,13 @@ from climate.compute.server import (
     SUSPENDED,
     WAKE,
 )
+from climate.compute.servers import actions, create, sync_states
 from climate.compute.virt import State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu import QemuDriver
-from tests.compute.place import Place, node, place, request
-from tests.compute.virt.subjects import Subject
+from tests.compute.cloud_factory import Place, node, place, request
+from tests.compute.virt.driver_cases import Subject
 
 SMALL = Flavor("s", "small", 1, 16, 1)
 
@@ -52,13 +53,13 @@ def cloud(subject: Subject, scratch: str, tmp_path: Path) -> Iterator[Place]:
 def do(cloud: Place, server_id: str, *tasks: str) -> str:
     """Ask for one thing after the other; the status in the end."""
     for task in tasks:
-        asking.ask(cloud.compute, server_id, task)
+        actions.ask(cloud.compute, server_id, task)
         cloud.settle()
     return cloud.look(server_id).status
 
 
 def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_path: Path) -> None:
-    server_id = boot.reserve(cloud.compute, request(SMALL), str(uuid4())).id
+    server_id = create.reserve(cloud.compute, request(SMALL), str(uuid4())).id
     cloud.settle()
     assert cloud.look(server_id).status == RESERVED
     assert subject.driver.states() == {server_id: State.PREPARED}
@@ -67,7 +68,7 @@ def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_p
     assert do(cloud, server_id, SUSPEND) == SUSPENDED
     assert subject.driver.states()[server_id] in (State.PAUSED, State.SUSPENDED)
     assert do(cloud, server_id, RESUME) == ACTIVE
-    image_id = asking.snapshot(cloud.compute, server_id, "copy")
+    image_id = actions.snapshot(cloud.compute, server_id, "copy")
     cloud.settle()
     assert do(cloud, server_id, STOP) == SHUTOFF
     assert do(cloud, server_id, START) == ACTIVE
@@ -75,7 +76,7 @@ def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_p
     assert copy.status == ACTIVE
     assert subject.driver.states() == {server_id: State.RUNNING, copy.id: State.RUNNING}
     for one in (server_id, copy.id):
-        asking.ask(cloud.compute, one, DELETE)
+        actions.ask(cloud.compute, one, DELETE)
     cloud.settle()
     assert subject.driver.states() == {}
     assert (images.place(cloud.compute, image_id)).stat().st_size > 0
@@ -83,12 +84,12 @@ def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_p
 
 def test_a_restart_of_the_service_adopts_what_runs_and_notices_what_died(cloud: Place, subject: Subject) -> None:
     lives, dies = cloud.boot_one(SMALL), cloud.boot_one(SMALL)
-    sleeper = boot.reserve(cloud.compute, request(SMALL), str(uuid4()))
+    sleeper = create.reserve(cloud.compute, request(SMALL), str(uuid4()))
     cloud.settle()
     assert subject.homes is not None
     subject.homes.end(dies.id)
     pid = subject.homes.pid(lives.id)
-    reconcile.put_right(cloud.compute)
+    sync_states.put_right(cloud.compute)
     cloud.settle()
     assert [cloud.look(one.id).status for one in (lives, dies, sleeper)] == [ACTIVE, SHUTOFF, RESERVED]
     assert subject.homes.pid(lives.id) == pid

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import processes
 from climate.compute.virt import Guest, State, archive
 from climate.compute.virt.homes import MARK
-from tests.compute.virt.subjects import Subject, until
+from tests.compute.virt.driver_cases import Subject, until
 
 KILLED_AFTER = (0.0, 0.01, 0.03, 0.1, 0.3)
 """Seconds after which a worker is killed at its work."""
@@ -195,7 +195,7 @@ def test_a_start_that_broke_off_before_the_first_instruction_is_no_guest(
     first = qemu.pid(guest)
     assert qemu.state(guest) is State.DEAD
     qemu.driver.prepare(guest)
-    assert (pids.state(first), qemu.state(guest), qemu.processes(guest)) == (None, State.PREPARED, [])
+    assert (processes.state(first), qemu.state(guest), qemu.processes(guest)) == (None, State.PREPARED, [])
 
 
 def test_what_qemu_refuses_is_told_at_the_preparation(make_subject: Callable[[str], Subject]) -> None:

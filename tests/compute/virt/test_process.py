@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from climate.compute import pids
+from climate.compute.linux import processes
 from climate.compute.virt import Interface, State
-from tests.compute.virt.subjects import Subject, until
+from tests.compute.virt.driver_cases import Subject, until
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def folder(subject: Subject, server_id: str) -> Path:
     return subject.homes.of(server_id)
 
 
-def recognisable(pid: pids.Pid) -> pids.Pid:
+def recognisable(pid: processes.Pid) -> processes.Pid:
     """The process, once the kernel has put its environment in place."""
     process = psutil.Process(pid.number)
     while "CLIMATE_SERVER" not in process.environ():
@@ -52,11 +52,11 @@ def test_a_guest_whose_pid_file_was_never_written_is_still_found(process: Subjec
     stray = recognisable(process.pid(guest))
     (folder(process, guest.id) / "pid").unlink()
     process.driver.run(guest)
-    assert pids.state(stray) is None
+    assert processes.state(stray) is None
     again = recognisable(process.pid(guest))
     (folder(process, guest.id) / "pid").unlink()
     process.driver.delete(guest.id)
-    assert pids.state(again) is None
+    assert processes.state(again) is None
 
 
 def test_a_number_used_again_is_not_the_guest(process: Subject) -> None:
@@ -66,7 +66,7 @@ def test_a_number_used_again_is_not_the_guest(process: Subject) -> None:
     (folder(process, guest.id) / "pid").write_text(f"{os.getpid()} 1\n")
     assert process.driver.states() == {guest.id: State.DEAD}
     process.driver.delete(guest.id)
-    assert pids.state(real) is None
+    assert processes.state(real) is None
 
 
 def test_a_guest_begins_with_what_its_image_holds(process: Subject, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_guest_deleted_while_it_is_started_is_not_left_behind(process: Subject
     assert process.homes is not None
     with pytest.raises(FileNotFoundError):
         process.homes.started(guest.id, pid.number)
-    assert pids.state(pid) is None
+    assert processes.state(pid) is None
 
 
 LAST_THREAD = """
@@ -139,11 +139,11 @@ def test_a_process_is_gone_once_its_last_thread_has_let_go_of_its_files(tmp_path
         assert begun.stdout is not None
         assert begun.stdout.readline() == b"locked\n"
         started = psutil.Process(begun.pid)
-        pid = pids.of(begun.pid)
+        pid = processes.of(begun.pid)
         assert pid is not None
         begun.stdin.write(b"end\n")
         begun.stdin.flush()
         until(lambda: started.status() == psutil.STATUS_ZOMBIE, "its first thread goes on")
-        assert pids.wait_gone(pid, 10)
+        assert processes.wait_gone(pid, 10)
         with (tmp_path / "lock").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

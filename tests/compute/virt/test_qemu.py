@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute import pids
 from climate.compute.errors import VirtError
+from climate.compute.linux import processes
 from climate.compute.virt import Guest, Interface, State, disks, machine, qmp
 from climate.compute.virt.qemu import QemuDriver
-from tests.compute.virt.subjects import PATIENCE, Subject, until
+from tests.compute.virt.driver_cases import PATIENCE, Subject, until
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_resumed_guest_goes_on_where_it_was(qemu: Subject) -> None:
     pid = qemu.pid(guest)
     qemu.driver.suspend(guest)
     assert qemu.state(guest) is State.SUSPENDED
-    assert pids.state(pid) is None
+    assert processes.state(pid) is None
     qemu.driver.resume(guest)
     qemu.goes_on(guest)
     assert qemu.driver.console(guest, None).count("boot finished") == 1
@@ -244,7 +244,7 @@ def test_a_stray_machine_is_found_without_its_pid_file(qemu: Subject) -> None:
     stray = qemu.pid(guest)
     (folder(qemu, guest) / "pid").unlink()
     qemu.driver.run(guest)
-    assert pids.state(stray) is None
+    assert processes.state(stray) is None
     assert qemu.state(guest) is State.RUNNING
 
 

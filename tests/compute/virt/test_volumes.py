@@ -9,12 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import pids, storage
+from climate.compute import storage
 from climate.compute.errors import BadRequest, VirtError
+from climate.compute.linux import processes
 from climate.compute.storage import DATA, GB, PLAIN, Directory
 from climate.compute.virt import State, qmp
 from climate.compute.virt.volumes import Attached
-from tests.compute.virt.subjects import Subject, cannot
+from tests.compute.virt.driver_cases import Subject, cannot
 
 
 @pytest.fixture
@@ -192,4 +193,4 @@ def test_disks_survive_a_machine_that_sleeps(make_subject: Callable[[str], Subje
     subject.driver.stop(guest, kindly=False)
     subject.driver.run(replace(guest, volumes=()))
     assert disks(subject, guest.id) == {}
-    assert pids.state(subject.pid(guest)) is not None
+    assert processes.state(subject.pid(guest)) is not None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.compute.zones import planned
+from tests.compute.zones import build_plan_trees
 from tests.compute.zones import tree as trees
 from tests.compute.zones.tree import Tree
 
@@ -58,19 +58,19 @@ def standing_plans(
     make_database: Callable[..., str], zone_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Tree]:
     """One tree for all tests of a module; each zone has a key for build plans."""
-    with planned.planned(make_database, zone_template, tmp_path_factory.mktemp("plans"), trees.NAMES) as found:
+    with build_plan_trees.planned(make_database, zone_template, tmp_path_factory.mktemp("plans"), trees.NAMES) as found:
         yield found
 
 
 @pytest.fixture
 def plans(standing_plans: Tree) -> Tree:
     """Parent -> left and right, left -> grandchild; nothing was built yet."""
-    return trees.grown(planned.cleared(standing_plans))
+    return trees.grown(build_plan_trees.cleared(standing_plans))
 
 
 @pytest.fixture
 def pair(standing_plans: Tree) -> Tree:
     """Parent -> left, of the same zones."""
-    found = planned.cleared(standing_plans)
+    found = build_plan_trees.cleared(standing_plans)
     found["parent"].adopt(found["left"])
     return found

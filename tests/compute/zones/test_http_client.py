@@ -13,8 +13,8 @@ from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, Chi
 from climate.compute.zones.http_client import HttpChildClient
 from climate.compute.zones.http_messages import MOST_BYTES
 from climate.compute.zones.models import ChildZone, ZoneChain
-from tests.compute.zones.wires import Wires
-from tests.identity.place import served
+from tests.compute.zones.in_process_http import Wires
+from tests.identity.identity_factory import served
 
 PASSWORD = "correct horse"
 ZONE = ChildZone(1, "http://child/compute/v2.1", "parent", PASSWORD)

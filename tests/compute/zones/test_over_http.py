@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from climate import zoning
+from climate import zone_settings
 from climate.compute.zones import registry
-from tests.compute.zones import planned, test_placing, test_provisioning, test_selection
+from tests.compute.zones import build_plan_trees, test_placing, test_provisioning, test_selection
 from tests.compute.zones import tree as trees
 from tests.compute.zones.tree import C, Tree
-from tests.identity.place import served
+from tests.identity.identity_factory import served
 
 RELATED = (("parent", "left"), ("parent", "right"), ("left", "grandchild"))
 
@@ -23,10 +23,10 @@ def listening(
 ) -> Iterator[tuple[Tree, dict[str, str]]]:
     """Four zones, each on a port of its own, and their URLs."""
     home = tmp_path_factory.mktemp("listening")
-    with planned.planned(make_database, zone_template, home, trees.NAMES) as found, ExitStack() as stack:
+    with build_plan_trees.planned(make_database, zone_template, home, trees.NAMES) as found, ExitStack() as stack:
         urls = {}
         for name, zone in found.zones.items():
-            options = zoning.options(
+            options = zone_settings.options(
                 zone.deployment.settings, zone.compute.engine, zone.deployment.climate.vault, transport=None
             )
             object.__setattr__(zone.deployment, "compute", replace(zone.compute, zones=options))
@@ -44,7 +44,7 @@ def _gate(tree: Tree, name: str) -> Any:
 def plans(listening: tuple[Tree, dict[str, str]]) -> Tree:
     """Parent -> left and right, left -> grandchild, over sockets."""
     found, urls = listening
-    planned.cleared(found)
+    build_plan_trees.cleared(found)
     for parent, child in RELATED:
         account = {"username": "admin", "password": found[child].password("admin")}
         registry.add(found[parent].compute, {"api_url": urls[child], **account})

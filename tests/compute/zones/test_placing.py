@@ -12,7 +12,17 @@ from sqlalchemy import text
 
 from climate.compute.zones import build_plan, builds
 from climate.compute.zones.blobs import BlobKeys
-from tests.compute.zones.planned import REFUSAL, changed, done, names_here, offered, refusal, rows, server, whole
+from tests.compute.zones.build_plan_trees import (
+    REFUSAL,
+    changed,
+    done,
+    names_here,
+    offered,
+    refusal,
+    rows,
+    server,
+    whole,
+)
 from tests.compute.zones.tree import Tree, Zone
 
 

@@ -9,12 +9,12 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from climate.compute import decisions
-from climate.compute.request import BootRequest
-from climate.compute.services import IMAGE_ID
-from climate.compute.store import flavors
+from climate.compute.models.request import BootRequest
+from climate.compute.nodes.services import IMAGE_ID
+from climate.compute.placement import decisions
+from climate.compute.store.projects import flavors
 from climate.compute.zones import builds, provisioning
-from tests.compute.zones.planned import (
+from tests.compute.zones.build_plan_trees import (
     built,
     carry_out,
     done,

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from climate.compute.flavor import Flavor
-from climate.compute.request import BootRequest
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import BootRequest
+from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.scheduler.costs import NOOP
 from climate.compute.scheduler.least_cost import host_filter
-from climate.compute.services import IMAGE_ID
-from climate.compute.store import child_zones
+from climate.compute.store.zones import child_zones
 from climate.compute.zones import selection
 from climate.compute.zones.blobs import BlobKeys
 from climate.compute.zones.build_plan import ChildItem, LocalItem
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest, ChildTimeout
 from climate.compute.zones.models import ChildZone
 from climate.compute.zones.selection import Wanted
-from tests.compute.zones.planned import changed, done, offered, refusal, spec, whole
+from tests.compute.zones.build_plan_trees import changed, done, offered, refusal, spec, whole
 from tests.compute.zones.tree import Tree, Zone
 
 TINY = Flavor("1", "m1.tiny", 1, 512, 1)

@@ -11,11 +11,12 @@ from flask import Flask
 from sqlalchemy import make_url, text
 from werkzeug.test import TestResponse
 
-from climate import bootstrap, identity, zoning
+from climate import bootstrap, identity, zone_settings
 from climate.bootstrap import Deployment
-from climate.compute import Compute, services
-from climate.compute.services import IMAGE_ID
-from climate.compute.store.tables import metadata as compute_tables
+from climate.compute import Compute
+from climate.compute.nodes import services
+from climate.compute.nodes.services import IMAGE_ID
+from climate.compute.store.tables.servers import metadata as compute_tables
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
 from climate.compute.zones.http_transport import Outcome, Talk, Transport
@@ -23,11 +24,11 @@ from climate.compute.zones.models import ChildZone
 from climate.identity.store.tables import metadata as identity_tables
 from climate.settings import Settings
 from climate.store.engine import connect
-from climate.store.tables import metadata as engine_tables
-from tests.apps import app_of
-from tests.compute.place import Rings, node, unsafe
-from tests.compute.zones.wires import Application, Sockets, Wires
-from tests.identity.place import QUICK, Asker, served
+from climate.store.tables.leases import metadata as engine_tables
+from tests.compute.cloud_factory import Rings, node, unsafe
+from tests.compute.zones.in_process_http import Application, Sockets, Wires
+from tests.flask_apps import app_of
+from tests.identity.identity_factory import QUICK, Asker, served
 
 C = "/compute/v2.1"
 PATIENT = 120.0
@@ -194,7 +195,7 @@ def zone(tree: Tree, name: str, database: str, home: Path, settings: Mapping[str
         built.compute,
         driver=driver,
         cast=rings,
-        zones=zoning.options(chosen, engine, built.climate.vault, tree.transport),
+        zones=zone_settings.options(chosen, engine, built.climate.vault, tree.transport),
     )
     deployment = replace(built, compute=compute, identity=identity.build(engine, chosen, QUICK))
     identity.first_start(deployment.identity, chosen, lambda said: None)

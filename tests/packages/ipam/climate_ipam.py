@@ -13,7 +13,7 @@ from typing import Any
 
 from climate.compute.context import Compute
 from climate.compute.errors import NoMoreAddresses
-from climate.compute.network.allocator import GRANT_SECONDS, Allocation, InUse, Release, Translation
+from climate.compute.network.allocation.allocator import GRANT_SECONDS, Allocation, InUse, Release, Translation
 
 KEPT = 2
 """Addresses at the beginning of a range, and one at its end, that nobody gets."""

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from climate.compute.request import Spec
-from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
-from climate.compute.scheduler.plan import Pick, Plan, Scheduler
-from climate.compute.scheduler.rules import Again, Cost, Filter, Options, Rules, Sees, Weigher
-from climate.compute.scheduler.select import select
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.placement_plan import Pick, Plan, Scheduler
+from climate.compute.scheduler.scheduler_parts import Again, Cost, Filter, Options, Rules, Sees, Weigher
 
 
 def awake(hosts: Hosts, spec: Spec, options: Options) -> Mask:

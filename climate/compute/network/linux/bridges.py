@@ -10,8 +10,8 @@ from typing import Any
 
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Link
-from climate.compute.network.linux import rtnl
-from climate.compute.network.linux.rtnl import Device, Interface, Mark, Step
+from climate.compute.network.linux import netlink
+from climate.compute.network.linux.netlink import Device, Interface, Mark, Step
 
 _BY_THE_WAY_BACK = 1
 _MAIN_TABLE, _BY_KERNEL, _UNICAST, _LINK_LOCAL = 254, 2, 1, 253
@@ -19,26 +19,26 @@ _MAIN_TABLE, _BY_KERNEL, _UNICAST, _LINK_LOCAL = 254, 2, 1, 253
 
 def ensure(ip: Any, link: Link, mtu: int) -> Device:
     """The bridge of a network, made when it is not there and is ours to make; attached to nothing yet."""
-    found = rtnl.find(ip, link.bridge)
+    found = netlink.find(ip, link.bridge)
     if not link.ours:
         return _theirs(link, found)
     if found is not None:
         _check(link, found)
     else:
         _make(ip, link.bridge)
-        found = rtnl.device(ip, link.bridge)
-    rtnl.mark(ip, found, _mark(link, found.mark))
+        found = netlink.device(ip, link.bridge)
+    netlink.mark(ip, found, _mark(link, found.mark))
     if link.vlan is not None or link.interface is None:
         # Of what guests say, the host itself hears nothing where it has no address among them.  A bridge that has the
         # addresses of an interface hears what that one heard.
-        rtnl.sysctl(f"ipv4/conf/{link.bridge}/rp_filter", _BY_THE_WAY_BACK)
-    rtnl.shape(ip, found, up=True, mtu=mtu)
-    return rtnl.device(ip, link.bridge)
+        netlink.sysctl(f"ipv4/conf/{link.bridge}/rp_filter", _BY_THE_WAY_BACK)
+    netlink.shape(ip, found, up=True, mtu=mtu)
+    return netlink.device(ip, link.bridge)
 
 
 def known(ip: Any, link: Link) -> Device:
     """The bridge of a network that has one.  NetworkError when it is not there."""
-    found = rtnl.device(ip, link.bridge)
+    found = netlink.device(ip, link.bridge)
     if not link.ours:
         return _theirs(link, found)
     _check(link, found)
@@ -49,60 +49,60 @@ def attach(ip: Any, bridge: Device, interface: Device) -> None:
     """Put an interface of the host's into a bridge, which takes over its global addresses and the routes by it."""
     if interface.master not in (None, bridge.index):
         raise NetworkError(f"{interface.name} is in another bridge already than {bridge.name}.")
-    if interface.master is None and (lent := rtnl.lent(ip, interface.index)):
+    if interface.master is None and (lent := netlink.lent(ip, interface.index)):
         # Whoever has got it would renew it where nothing is heard any more, and the host would be cut off.
         raise NetworkError(
             f"{interface.name} has {lent[0]} for a time only, as from DHCP: it is put into no bridge before it has a"
             " lasting address, or none."
         )
-    rtnl.shape(ip, interface, up=True)
+    netlink.shape(ip, interface, up=True)
     if interface.master is None and bridge.mac != interface.mac:
         # Neighbours know the host's addresses by this MAC, and go on reaching them.
         ip.link("set", index=bridge.index, address=interface.mac)
     moved = list(_moving(ip, interface.index, bridge.index))
     if any(":" in words.get("address", "") for _, _, words in moved):
-        rtnl.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
+        netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
     if interface.master is None or moved:
         enslaved = ("link", "set", {"index": interface.index, "master": bridge.index})
         added, taken = _added(moved), [step for step in moved if step[1] == "del"]
-        rtnl.at_once([*added, enslaved, *taken])
+        netlink.at_once([*added, enslaved, *taken])
 
 
 def hold(ip: Any, bridge: Device, link: Link) -> None:
     """Give a bridge its gateway's addresses: that of version 4 comes first, before any that it has otherwise."""
     wanted = [gateway for gateway in (link.gateway, link.gateway_v6) if gateway is not None]
     stale = [gateway for gateway in gateways(bridge) if gateway not in wanted] if wanted else []
-    steps: list[Step] = [("addr", "del", rtnl.address(bridge.index, gateway)) for gateway in stale]
+    steps: list[Step] = [("addr", "del", netlink.address(bridge.index, gateway)) for gateway in stale]
     if link.gateway is not None:
-        found = rtnl.addresses(ip, bridge.index, 4).items()
+        found = netlink.addresses(ip, bridge.index, 4).items()
         held = {one: broadcast for one, broadcast in found if one not in stale}
         steps += _reordered(ip, bridge.index, held, link.gateway)
     if link.gateway_v6 is not None:
-        rtnl.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
-        if link.gateway_v6 not in rtnl.addresses(ip, bridge.index, 6):
-            steps.append(("addr", "add", rtnl.own_address(bridge.index, link.gateway_v6)))
+        netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
+        if link.gateway_v6 not in netlink.addresses(ip, bridge.index, 6):
+            steps.append(("addr", "add", netlink.own_address(bridge.index, link.gateway_v6)))
     if steps:
-        rtnl.at_once(steps)
+        netlink.at_once(steps)
     if wanted:
-        rtnl.mark(ip, bridge, Mark(link.network_id, tuple(map(str, wanted))))
+        netlink.mark(ip, bridge, Mark(link.network_id, tuple(map(str, wanted))))
 
 
 def link_local(bridge: Device) -> IPv6Address:
     """The link-local address of a bridge, which it is given whether or not anything is connected to it."""
-    rtnl.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
-    address = rtnl.link_local(bridge.mac)
-    words = rtnl.address(bridge.index, IPv6Interface((address, 64)))
-    rtnl.at_once([("addr", "add", {**words, "scope": _LINK_LOCAL})])
+    netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
+    address = netlink.link_local(bridge.mac)
+    words = netlink.address(bridge.index, IPv6Interface((address, 64)))
+    netlink.at_once([("addr", "add", {**words, "scope": _LINK_LOCAL})])
     return address
 
 
 def let_go(ip: Any, network_id: str) -> None:
     """Take the gateway's addresses off the bridge of a network."""
     for bridge in _of(ip, network_id):
-        steps = [("addr", "del", rtnl.address(bridge.index, gateway)) for gateway in gateways(bridge)]
+        steps = [("addr", "del", netlink.address(bridge.index, gateway)) for gateway in gateways(bridge)]
         if steps:
-            rtnl.at_once(steps)
-        rtnl.mark(ip, bridge, Mark(network_id))
+            netlink.at_once(steps)
+        netlink.mark(ip, bridge, Mark(network_id))
 
 
 def remove(ip: Any, network_id: str) -> None:
@@ -113,10 +113,10 @@ def remove(ip: Any, network_id: str) -> None:
     for bridge in _of(ip, network_id):
         let_go(ip, network_id)
         _give_back(ip, bridge)
-        rtnl.delete(ip, bridge)
-    for device in rtnl.devices(ip).values():
+        netlink.delete(ip, bridge)
+    for device in netlink.devices(ip).values():
         if device.ours and device.mark is None:
-            rtnl.delete(ip, device)
+            netlink.delete(ip, device)
 
 
 def gateways(bridge: Device) -> list[Interface]:
@@ -154,18 +154,18 @@ def _make(ip: Any, name: str) -> None:
     # A bridge with a MAC of its own keeps it, whatever is put into it.
     mac = "02:" + ":".join(f"{byte:02x}" for byte in secrets.token_bytes(5))
     words = {"kind": "bridge", "br_stp_state": 0, "br_forward_delay": 0, "br_mcast_snooping": 0}
-    ip.link("add", ifname=name, group=rtnl.GROUP, address=mac, **words)
+    ip.link("add", ifname=name, group=netlink.GROUP, address=mac, **words)
     for key, value in (("accept_ra", 0), ("accept_dad", 0), ("disable_ipv6", 1)):
         # The host is not to be a neighbour of guests where it has no address among them.
-        rtnl.sysctl(f"ipv6/conf/{name}/{key}", value)
+        netlink.sysctl(f"ipv6/conf/{name}/{key}", value)
     for family in ("ip", "ip6", "arp"):
-        rtnl.sysctl(f"bridge/bridge-nf-call-{family}tables", 0)
+        netlink.sysctl(f"bridge/bridge-nf-call-{family}tables", 0)
 
 
 def _of(ip: Any, network_id: str) -> list[Device]:
     return [
         device
-        for device in rtnl.devices(ip).values()
+        for device in netlink.devices(ip).values()
         if device.ours and device.kind == "bridge" and device.mark and device.mark.of == network_id
     ]
 
@@ -174,27 +174,29 @@ def _reordered(ip: Any, index: int, held: Mapping[Interface, str | None], wanted
     removed, added = in_order(list(held), wanted)
     routes = _routes(ip, index, index) if removed else []
     return [
-        *(("addr", "del", rtnl.address(index, one)) for one in removed),
-        *(("addr", "add", rtnl.own_address(index, one)) for one in added if one == wanted),
-        *(("addr", "add", rtnl.address(index, one, held[one])) for one in added if one != wanted),
+        *(("addr", "del", netlink.address(index, one)) for one in removed),
+        *(("addr", "add", netlink.own_address(index, one)) for one in added if one == wanted),
+        *(("addr", "add", netlink.address(index, one, held[one])) for one in added if one != wanted),
         *routes,
     ]
 
 
 def _give_back(ip: Any, bridge: Device) -> None:
-    ports = [one for one in rtnl.devices(ip).values() if one.master == bridge.index and not one.ours and not one.mark]
+    ports = [
+        one for one in netlink.devices(ip).values() if one.master == bridge.index and not one.ours and not one.mark
+    ]
     for interface in ports[:1]:
         freed: Step = ("link", "set", {"index": interface.index, "master": 0})
         moved = list(_moving(ip, bridge.index, interface.index))
-        rtnl.at_once([freed, *_added(moved), *(step for step in moved if step[1] == "del")])
+        netlink.at_once([freed, *_added(moved), *(step for step in moved if step[1] == "del")])
 
 
 def _moving(ip: Any, source: int, target: int) -> Iterator[Step]:
     """What it takes for one interface to have the addresses and routes of another."""
     for version in (4, 6):
-        for held, broadcast in rtnl.addresses(ip, source, version).items():
-            yield "addr", "add", rtnl.address(target, held, broadcast)
-            yield "addr", "del", rtnl.address(source, held)
+        for held, broadcast in netlink.addresses(ip, source, version).items():
+            yield "addr", "add", netlink.address(target, held, broadcast)
+            yield "addr", "del", netlink.address(source, held)
     yield from _routes(ip, source, target)
 
 

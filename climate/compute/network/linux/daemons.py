@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from climate.compute import netns, pids
 from climate.compute.errors import NetworkError
-from climate.compute.network.linux import programs
+from climate.compute.linux import netns, processes
+from climate.compute.network.linux import commands
 
 MARK = "CLIMATE_DAEMON"
 _PLACE = "CLIMATE_PLACE"
@@ -31,15 +31,15 @@ class Daemon:
     pid: Path
     device: str
 
-    def process(self) -> pids.Pid | None:
+    def process(self) -> processes.Pid | None:
         """The live process that wrote the pid file."""
         try:
-            found = pids.of(int(self.pid.read_text(encoding="ascii")))
+            found = processes.of(int(self.pid.read_text(encoding="ascii")))
         except (FileNotFoundError, ValueError):
             return None
         return found if found and f"{MARK}={self.home}" in _words(found, "environ") else None
 
-    def as_wanted(self, command: Sequence[str], environment: Mapping[str, str]) -> pids.Pid | None:
+    def as_wanted(self, command: Sequence[str], environment: Mapping[str, str]) -> processes.Pid | None:
         """The process, when it was started by this command, in this environment, on the interface that there is."""
         found = self.process()
         if found is None or _words(found, "cmdline") != list(command):
@@ -50,22 +50,22 @@ class Daemon:
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start it in the place of what runs; returns when it is ready, NetworkError with its reason if it is not."""
         self.stop()
-        programs.run(self.netns, command, environment=self._environment(environment))
+        commands.run(self.netns, command, environment=self._environment(environment))
         if self.process() is None:
             raise NetworkError(f"{command[0]} for {self.device} ended at once; see {self.home}")
 
     def stop(self) -> None:
         """Leave nothing of it that runs."""
-        family = set(pids.carrying({MARK: str(self.home)}))
+        family = set(processes.carrying({MARK: str(self.home)}))
         first = self.process()
         if first is not None:
-            pids.send_one(first, signal.SIGTERM)
-            pids.wait_gone(first, END_SECONDS)
+            processes.send_one(first, signal.SIGTERM)
+            processes.wait_gone(first, END_SECONDS)
         for pid in family:
             # What it has made ends with it; what is left of an earlier one does not.
-            if first is None or not pids.wait_gone(pid, END_SECONDS):
-                pids.send_one(pid, signal.SIGKILL)
-                pids.wait_gone(pid, END_SECONDS)
+            if first is None or not processes.wait_gone(pid, END_SECONDS):
+                processes.send_one(pid, signal.SIGKILL)
+                processes.wait_gone(pid, END_SECONDS)
         self.pid.unlink(missing_ok=True)
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
@@ -83,7 +83,7 @@ class Daemon:
             raise NetworkError(f"there is no interface {self.device}: {error}") from error
 
 
-def _words(pid: pids.Pid, name: str) -> list[str]:
+def _words(pid: processes.Pid, name: str) -> list[str]:
     """Arguments or environment of a process; nothing when it is gone or another user's."""
     try:
         text = Path(f"/proc/{pid.number}/{name}").read_bytes()

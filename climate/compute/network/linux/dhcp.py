@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from climate.compute import netns, pids
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns, processes
 from climate.compute.network.driver import Dhcp, Entry, Happened, Link
-from climate.compute.network.linux import files, release
+from climate.compute.network.linux import atomic_files, dhcp_release
 from climate.compute.network.linux.daemons import Daemon
-from climate.compute.network.linux.spool import Spool
+from climate.compute.network.linux.dhcp_events import Spool
 from climate.compute.network.render import dnsmasq
 
 # dnsmasq up to 2.90 dies of SIGHUP when a client whose line has a tag was served: a server that knows of tags is
@@ -36,19 +36,19 @@ class DhcpServers:
         kept = self._files(link.network_id)
         command = (*dnsmasq.command(link, dhcp, kept, self.config), *self._user())
         environment = dnsmasq.environment(link, kept)
-        with files.alone(self.folder):
+        with atomic_files.alone(self.folder):
             daemon = self._daemon(kept, link.bridge)
             running = daemon.as_wanted(command, environment)
-            tagged = (kept.home / _STALE).exists() or dnsmasq.tagged(files.read(kept.hosts))
+            tagged = (kept.home / _STALE).exists() or dnsmasq.tagged(atomic_files.read(kept.hosts))
             changed = self._write(kept, dhcp)
             leases = dnsmasq.leases(dhcp.entries, dhcp.lease_seconds)
             if running is None or (changed and tagged):
-                files.write(kept.leases, leases + dnsmasq.gone(files.read(kept.leases), dhcp.entries))
+                atomic_files.write(kept.leases, leases + dnsmasq.gone(atomic_files.read(kept.leases), dhcp.entries))
                 daemon.start(command, environment)
             else:
-                files.write(kept.leases, leases)
+                atomic_files.write(kept.leases, leases)
                 if changed:
-                    pids.send_one(running, signal.SIGHUP)
+                    processes.send_one(running, signal.SIGHUP)
             (kept.home / _STALE).unlink(missing_ok=True)
 
     def stop(self, network_id: str) -> None:
@@ -56,7 +56,7 @@ class DhcpServers:
         kept = self._files(network_id)
         if not kept.home.is_dir():
             return
-        with files.alone(self.folder):
+        with atomic_files.alone(self.folder):
             self._daemon(kept).stop()
             shutil.rmtree(kept.home, ignore_errors=True)
             self._tidy()
@@ -71,7 +71,7 @@ class DhcpServers:
             raise NetworkError(f"bridge {link.bridge} has no DHCP server that {entry.address} could be given back to")
         server = link.gateway.ip
         try:
-            netns.inside(self.netns, lambda: release.send(link.bridge, entry.mac, entry.address, server))
+            netns.inside(self.netns, lambda: dhcp_release.send(link.bridge, entry.mac, entry.address, server))
         except (OSError, ValueError) as error:
             raise NetworkError(f"{entry.address} could not be given back on {link.bridge}: {error}") from error
 
@@ -83,7 +83,7 @@ class DhcpServers:
         """Do not tell of these any more."""
         self._spool.forget(keys)
         if not self._ids() and self.folder.is_dir():
-            with files.alone(self.folder):
+            with atomic_files.alone(self.folder):
                 self._tidy()
 
     @property
@@ -102,18 +102,18 @@ class DhcpServers:
 
     def _write(self, kept: dnsmasq.Files, dhcp: Dhcp) -> bool:
         """Write what a server reads again while it runs; whether it has to."""
-        files.folder(kept.spool)
-        files.folder(kept.home)
-        files.write(kept.script, dnsmasq.SCRIPT, 0o755)
+        atomic_files.folder(kept.spool)
+        atomic_files.folder(kept.home)
+        atomic_files.write(kept.script, dnsmasq.SCRIPT, 0o755)
         wanted = {
             kept.hosts: dnsmasq.hosts(dhcp.entries, dhcp.domain),
             kept.options: dnsmasq.options(dhcp.entries),
         }
         stale = kept.home / _STALE
-        if any(files.read(path) != text for path, text in wanted.items()):
+        if any(atomic_files.read(path) != text for path, text in wanted.items()):
             stale.touch()
         for path, text in wanted.items():
-            files.write(path, text)
+            atomic_files.write(path, text)
         return stale.exists()
 
     def _tidy(self) -> None:

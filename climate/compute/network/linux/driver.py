@@ -6,14 +6,14 @@ from dataclasses import replace
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from climate.compute import netns
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns
 from climate.compute.network.driver import Entry, Happened, Link, Nat, Plug, Served, Standing
-from climate.compute.network.linux import files, programs
+from climate.compute.network.linux import atomic_files, commands
 from climate.compute.network.linux.dhcp import DhcpServers
-from climate.compute.network.linux.ground import AUTO, Ground
+from climate.compute.network.linux.layer2 import AUTO, Ground
 from climate.compute.network.linux.nat import IptablesNat, NftNat
-from climate.compute.network.linux.ra import RouterAdverts
+from climate.compute.network.linux.radvd import RouterAdverts
 
 _RIGHTS = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
 
@@ -53,7 +53,7 @@ class LinuxNetwork:
                 _ = self._ground.segment
         except NetworkError as error:
             return str(error)
-        return programs.missing("nft")
+        return commands.missing("nft")
 
     def standing(self) -> Standing:
         """What of ours there is: found on the host, not remembered."""
@@ -81,11 +81,11 @@ class LinuxNetwork:
     def serve(self, served: Served) -> IPv6Address | None:
         """Ensure its link, hand out its addresses, announce its prefix.  The bridge's link-local address, with IPv6."""
         mark = self._served / served.link.network_id
-        with files.alone(self._served):
+        with atomic_files.alone(self._served):
             mark.unlink(missing_ok=True)
         router = self._brought_up(served)
-        with files.alone(self._served):
-            files.write(mark, _sign(served))
+        with atomic_files.alone(self._served):
+            atomic_files.write(mark, _sign(served))
         return router
 
     def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
@@ -97,7 +97,7 @@ class LinuxNetwork:
             for one in served
             if one.link.network_id in (gateways if one.dhcp is None else handed_out)
             and (one.prefix_v6 is None or one.link.network_id in announced)
-            and files.read(self._served / one.link.network_id) == _sign(one)
+            and atomic_files.read(self._served / one.link.network_id) == _sign(one)
         )
 
     def _brought_up(self, served: Served) -> IPv6Address | None:
@@ -123,7 +123,7 @@ class LinuxNetwork:
 
     def translate(self, nat: Nat) -> None:
         """Have exactly this translation on the host."""
-        with files.alone(self._translating):
+        with atomic_files.alone(self._translating):
             if not self._alone:
                 # The operator may have chosen the other way before.
                 self._former.forget()

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from climate.compute import netns
 from climate.compute.errors import NetworkError
+from climate.compute.linux import netns
 from climate.compute.network.driver import Nat
-from climate.compute.network.linux import outer, programs, rtnl
-from climate.compute.network.linux.outer import Held
+from climate.compute.network.linux import commands, floating_addresses, netlink
+from climate.compute.network.linux.floating_addresses import Held
 from climate.compute.network.render import iptables, nat_iptables, nat_nft
-from climate.compute.network.render.translation import METADATA, metadata_target
+from climate.compute.network.render.nat_common import METADATA, metadata_target
 
 TRIES = 5
 """How often iptables-restore is tried when somebody else is at it.  Source: cloud.md D.8."""
@@ -51,11 +51,11 @@ class NftNat:
         self._write(nat_nft.CLEARED)
 
     def _write(self, text: str) -> None:
-        programs.run(self.netns, ("nft", "-f", "-"), text=text)
+        commands.run(self.netns, ("nft", "-f", "-"), text=text)
 
     def _leads(self) -> Leads:
         try:
-            said = programs.run(self.netns, ("nft", "-j", "list", "map", nat_nft.FAMILY, nat_nft.TABLE, "fip_in"))
+            said = commands.run(self.netns, ("nft", "-j", "list", "map", nat_nft.FAMILY, nat_nft.TABLE, "fip_in"))
         except NetworkError:  # there is no table yet
             return {}
         pairs = [pair for part in json.loads(said)["nftables"] for pair in part.get("map", {}).get("elem", ())]
@@ -71,7 +71,7 @@ class IptablesNat:
     def apply(self, nat: Nat) -> None:
         """Have exactly this translation."""
         wanted = nat_iptables.tables(nat)
-        saved = programs.run(self.netns, ("iptables-save", "-t", "nat"))
+        saved = commands.run(self.netns, ("iptables-save", "-t", "nat"))
         leads = {IPv4Address(floating): IPv4Address(fixed) for floating, fixed in _LEADS.findall(saved)}
         _apply(self.netns, nat, leads, lambda: self._write(wanted))
 
@@ -91,7 +91,7 @@ class IptablesNat:
             return False
 
     def _saved(self, program: str) -> str:
-        return programs.run(self.netns, (f"{program}-save",))
+        return commands.run(self.netns, (f"{program}-save",))
 
     def _write(self, wanted: nat_iptables.Tables) -> None:
         for program, tables in (("iptables", wanted.v4), ("ip6tables", wanted.v6)):
@@ -101,7 +101,7 @@ class IptablesNat:
         for left in reversed(range(TRIES)):
             try:
                 text = iptables.apply(self._saved(program), tables)
-                programs.run(self.netns, (f"{program}-restore",), text=text)
+                commands.run(self.netns, (f"{program}-restore",), text=text)
             except NetworkError:
                 if not left:
                     raise
@@ -113,32 +113,32 @@ def _apply(place: str | None, nat: Nat, before: Leads, write: Callable[[], None]
     leads = {Held(one.floating, one.interface): one.fixed for one in nat.forwards}
     metadata = {Held(METADATA, "lo", "link")} if metadata_target(nat) is not None else set()
     _prepare(place)
-    there = outer.addresses(place)
+    there = floating_addresses.addresses(place)
     kept = (there.keys() & metadata) | {
         one for one in there.keys() & leads.keys() if before.get(one.address) == leads[one]
     }
     gone = {one for one, ours in there.items() if ours} - kept
     fresh = (leads.keys() | metadata) - kept
-    outer.take(place, gone)
+    floating_addresses.take(place, gone)
     write()
-    outer.cut(place, {one.address for one in gone | fresh} - {METADATA})
-    outer.put(place, fresh - (there.keys() - gone))
+    floating_addresses.cut(place, {one.address for one in gone | fresh} - {METADATA})
+    floating_addresses.put(place, fresh - (there.keys() - gone))
 
 
 def _clear(place: str | None, write: Callable[[], None]) -> None:
-    gone = {one for one, ours in outer.addresses(place).items() if ours}
-    outer.take(place, gone)
+    gone = {one for one, ours in floating_addresses.addresses(place).items() if ours}
+    floating_addresses.take(place, gone)
     write()
-    outer.cut(place, {one.address for one in gone} - {METADATA})
+    floating_addresses.cut(place, {one.address for one in gone} - {METADATA})
 
 
 def _prepare(place: str | None) -> None:
     """Let packets through this namespace; what stays on a bridge is nobody's to translate."""
 
     def work() -> None:
-        rtnl.sysctl("ipv4/ip_forward", 1)
+        netlink.sysctl("ipv4/ip_forward", 1)
         for key in _UNFILTERED:
-            rtnl.sysctl(key, 0)
+            netlink.sysctl(key, 0)
 
     try:
         netns.inside(place, work)

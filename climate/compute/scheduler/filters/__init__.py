@@ -1,10 +1,10 @@
 """The filters, in the order in which they run by default."""
 
+from climate.compute.scheduler.filters.affinity import APART, TOGETHER
 from climate.compute.scheduler.filters.capabilities import COMPUTE_CAPABILITIES
 from climate.compute.scheduler.filters.capacity import CORE, DISK, RAM
 from climate.compute.scheduler.filters.images import IMAGE_PROPERTIES
-from climate.compute.scheduler.filters.neighbours import APART, TOGETHER
-from climate.compute.scheduler.filters.place import AVAILABILITY_ZONE, COMPUTE, RETRY
+from climate.compute.scheduler.filters.location import AVAILABILITY_ZONE, COMPUTE, RETRY
 from climate.compute.scheduler.filters.reservation import RESERVATION
 
 FILTERS = (

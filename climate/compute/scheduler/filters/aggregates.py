@@ -1,11 +1,11 @@
 """Filters by what the metadata of a node's aggregates say (cloud.md C.4)."""
 
-from climate.compute.aggregate import NAMED
-from climate.compute.request import Spec
-from climate.compute.scheduler.filters.place import everywhere
-from climate.compute.scheduler.hosts import Grouping, Hosts, Mask
-from climate.compute.scheduler.match import match
-from climate.compute.scheduler.rules import Filter, Options
+from climate.compute.models.aggregate import NAMED
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.extra_specs_ops import match
+from climate.compute.scheduler.filters.location import everywhere
+from climate.compute.scheduler.host_table import Grouping, Hosts, Mask
+from climate.compute.scheduler.scheduler_parts import Filter, Options
 
 SCOPE = "aggregate_instance_extra_specs"
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from climate.compute.request import Spec
-from climate.compute.scheduler import slots
-from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
-from climate.compute.scheduler.rules import Again, Filter, Options
+from climate.compute.models.request import Spec
+from climate.compute.scheduler import contiguous_room
+from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +44,11 @@ def ram_filter(name: str, ratio: Ratio) -> Filter:
 
     def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         enough = (hosts.ram_mb >= spec.ram_mb) & (usable(hosts) >= spec.ram_mb)
-        return enough & slots.in_one_piece(hosts, spec)
+        return enough & contiguous_room.in_one_piece(hosts, spec)
 
     def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-        if not slots.in_one_piece(hosts.row(place), spec)[0]:
-            return slots.why_not(hosts, spec, place)
+        if not contiguous_room.in_one_piece(hosts.row(place), spec)[0]:
+            return contiguous_room.why_not(hosts, spec, place)
         if hosts.ram_mb[place] < spec.ram_mb:
             return f"does not have {spec.ram_mb} MB usable ram before overcommit, it only has {hosts.ram_mb[place]} MB."
         only = usable(hosts.row(place))[0]

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from climate.compute import trust
-from climate.compute.demands import Demand, demand_of
 from climate.compute.errors import BadRequest
-from climate.compute.request import Spec
+from climate.compute.models.request import Spec
+from climate.compute.nodes import attestation
+from climate.compute.placement.flavor_demands import Demand, demand_of
 from climate.compute.scheduler import numa
-from climate.compute.scheduler.filters.place import everywhere
-from climate.compute.scheduler.hosts import Hosts, Mask, Numbers
-from climate.compute.scheduler.rules import Again, Filter, Keep, Options, Why
+from climate.compute.scheduler.filters.location import everywhere
+from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.scheduler_parts import Again, Filter, Keep, Options, Why
 
 DEVICES = "pci_devices"
 """Where a node's stats have its PCI devices: a list of {"vendor_id": "10de", "product_id": "20b0"}."""
@@ -108,19 +108,21 @@ def _there(spec: Spec, node_id: int) -> Iterable[Demand]:
 
 def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Its service has the level of trust that the flavor asks for."""
-    level = trust.wanted(spec.flavor)
+    level = attestation.wanted(spec.flavor)
     if level is None:
         return everywhere(hosts)
-    fits = (spec.trust.get(host, trust.UNKNOWN) == level for host in hosts.service_hosts)
+    fits = (spec.trust.get(host, attestation.UNKNOWN) == level for host in hosts.service_hosts)
     return np.fromiter(fits, np.bool_, len(hosts))
 
 
 def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    told = spec.trust.get(hosts.service_hosts[place], trust.UNKNOWN)
-    return f"is {told} by the attestation service; {trust.wanted(spec.flavor)} is asked for."
+    told = spec.trust.get(hosts.service_hosts[place], attestation.UNKNOWN)
+    return f"is {told} by the attestation service; {attestation.wanted(spec.flavor)} is asked for."
 
 
-TRUSTED = Filter("TrustedFilter", trusted, why=_why_not_trusted, check=lambda hosts, spec: trust.wanted(spec.flavor))
+TRUSTED = Filter(
+    "TrustedFilter", trusted, why=_why_not_trusted, check=lambda hosts, spec: attestation.wanted(spec.flavor)
+)
 
 
 def _by_demands(name: str, keep: Keep, why: Why, asks: Callable[[Demand], bool]) -> Filter:

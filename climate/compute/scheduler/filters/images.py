@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from climate.compute.errors import BadRequest
-from climate.compute.request import Spec
-from climate.compute.scheduler import versions
-from climate.compute.scheduler.filters.place import everywhere
-from climate.compute.scheduler.hosts import Hosts, Mask, Profile
-from climate.compute.scheduler.rules import Filter, Options
-from climate.compute.scheduler.versions import Bound
+from climate.compute.models.request import Spec
+from climate.compute.scheduler import hypervisor_version
+from climate.compute.scheduler.filters.location import everywhere
+from climate.compute.scheduler.host_table import Hosts, Mask, Profile
+from climate.compute.scheduler.hypervisor_version import Bound
+from climate.compute.scheduler.scheduler_parts import Filter, Options
 
 # fmt: off
 ARCHITECTURES = frozenset((
@@ -80,7 +80,7 @@ def wanted(hosts: Hosts, spec: Spec) -> Wanted:
             raise BadRequest(f"The image asks for the {what} {text!r}, which is not known.")
         found.append(word)
     version = _asked(spec.image, VERSION)
-    return Wanted(tuple(found), version, versions.parse(version) if version else ())
+    return Wanted(tuple(found), version, hypervisor_version.parse(version) if version else ())
 
 
 def _offered(hosts: Hosts, place: int, what: str) -> set[str]:
@@ -97,7 +97,7 @@ def image_fits(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
     def fits(profile: Profile) -> bool:
         return any(_runs(profile, triple, asked.words) for triple in profile.supported) and (
-            not profile.hypervisor_version or versions.within(profile.hypervisor_version, asked.bounds)
+            not profile.hypervisor_version or hypervisor_version.within(profile.hypervisor_version, asked.bounds)
         )
 
     return hosts.profile.where(fits)

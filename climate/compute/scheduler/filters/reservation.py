@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from climate.compute.aggregate import NAMED
-from climate.compute.host import FREEPOOL
-from climate.compute.request import Slots, Spec
-from climate.compute.scheduler.hosts import Grouping, Hosts, Mask, Pool
-from climate.compute.scheduler.rules import Again, Filter, Options
+from climate.compute.models.aggregate import NAMED
+from climate.compute.models.node import FREEPOOL
+from climate.compute.models.request import Slots, Spec
+from climate.compute.scheduler.host_table import Grouping, Hosts, Mask, Pool
+from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 
 FOR = "filter_tenant_id"
 """Metadata of such an aggregate: the project that the reservation is for."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from climate.compute.cluster_spec import ClusterSpec
+from climate.compute.clusters.cluster_spec import ClusterSpec
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeDefaults, NodeSpec
+from climate.compute.models.node import NodeDefaults, NodeSpec
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, Place, size_of
 from climate.compute.virt.hypervisor_cluster.member import Member
@@ -19,7 +19,7 @@ from climate.compute.virt.hypervisor_cluster.rooms import Limits, Room, Size, ch
 from climate.compute.virt.hypervisor_cluster.rooms import size_of as size_of_member
 
 STATS = "cluster"
-"""The statistic of a node that is a cluster, as climate.compute.scheduler.slots reads it; and how many members work."""
+"""The statistic of a node that is a cluster, as climate.compute.scheduler.contiguous_room reads it; and how many members work."""
 
 log = structlog.get_logger("climate.compute.virt")
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from climate.compute.cluster_spec import CLUSTER, MemberSpec
+from climate.compute.clusters.cluster_spec import CLUSTER, MemberSpec
 from climate.compute.errors import VirtError
-from climate.compute.host import DEFAULTS, NodeDefaults, NodeSpec
+from climate.compute.models.node import DEFAULTS, NodeDefaults, NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.homes import as_virt_error
 from climate.compute.virt.hypervisor_cluster import care

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import structlog
 
 from climate.compute.errors import VirtError
-from climate.compute.server import is_id
+from climate.compute.models.server import is_id
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.hypervisor_cluster.rooms import Size
 from climate.compute.virt.volumes import Attached

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from climate.compute.cluster_spec import MemberSpec
+from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.virt import Guest, VirtDriver
 
 HERE = "here"

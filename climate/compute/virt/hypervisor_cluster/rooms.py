@@ -11,8 +11,8 @@ The rules, all of them over memory first, as it is what members run out of:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from climate.compute.cluster_spec import MemberSpec
-from climate.compute.host import NodeDefaults, NodeSpec
+from climate.compute.clusters.cluster_spec import MemberSpec
+from climate.compute.models.node import NodeDefaults, NodeSpec
 
 MOVES = 10
 """So many servers move for balance in one round at most."""

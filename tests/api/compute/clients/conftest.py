@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.compute.place import unsafe
-from tests.compute.served import Served, served
-from tests.system.shells import Said, Shells
+from tests.compute.cloud_factory import unsafe
+from tests.compute.served_cloud import Served, served
+from tests.system.openstack_shells import Said, Shells
 from tests.system.stack import await_so
 
 NODES = ("n1", "n2")

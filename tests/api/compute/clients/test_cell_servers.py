@@ -8,20 +8,20 @@ from uuid import uuid4
 import pytest
 
 from climate.cloud.bundled import BundledCloud
-from climate.compute import services
 from climate.compute.cells import state
+from climate.compute.nodes import services
 from climate.context import Climate
 from climate.settings import Settings
 from tests.api.compute.clients.conftest import Person
-from tests.api.reservation.face import Deployment
-from tests.apps import app_of
+from tests.api.reservation.api_clients import Deployment
 from tests.compute.cells.server_tree import ServerTree, server_tree
 from tests.compute.cells.tree import CellDatabases
-from tests.compute.place import unsafe
-from tests.compute.served import BEAT_SECONDS, repeated
-from tests.identity import place as people
-from tests.installed import installed_plugins
-from tests.system.shells import Shells
+from tests.compute.cloud_factory import unsafe
+from tests.compute.served_cloud import BEAT_SECONDS, repeated
+from tests.flask_apps import app_of
+from tests.identity import identity_factory as people
+from tests.installed_plugins import installed_plugins
+from tests.system.openstack_shells import Shells
 from tests.system.stack import await_so, free_port
 
 

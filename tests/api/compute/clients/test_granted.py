@@ -5,7 +5,7 @@ import pytest
 from climate.cloud import Capacity
 from climate.cloud.bundled import BundledCloud
 from tests.api.compute.clients.conftest import NODES, Person
-from tests.compute.served import Served
+from tests.compute.served_cloud import Served
 
 POOL = "9c7f3f1e-3a55-4be0-8b3d-3d9f9f0c0001"
 GROUP = "9c7f3f1e-3a55-4be0-8b3d-3d9f9f0c0002"

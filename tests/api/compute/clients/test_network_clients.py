@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from climate.cli import run
-from climate.compute.network.options import NetworkOptions
+from climate.compute.network.network_options import NetworkOptions
 from tests.api.compute.clients.conftest import Person
-from tests.compute import nets
-from tests.compute.served import Served
+from tests.compute import network_factory
+from tests.compute.served_cloud import Served
 
 Climate = Callable[..., Any]
 
@@ -22,7 +22,7 @@ def dhcp(cloud: Served) -> Iterator[str]:
     """The name of a network whose addresses can have floating ones; no network is left by the tests of this module."""
     engine = cloud.here.compute.engine
     with engine.begin() as conn:
-        nets.network(conn, "dhcp", "10.20.0.0/27", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
+        network_factory.network(conn, "dhcp", "10.20.0.0/27", "flat_dhcp", NetworkOptions(flat_bridge="br200"))
     yield "dhcp"
     with engine.begin() as conn:
         for what in ("floating_addresses", "floating_pools", "networks WHERE label <> 'private'"):

@@ -4,9 +4,10 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute import attachments, volumes
+from climate.compute import volumes
+from climate.compute.servers import volume_attachments
 from tests.api.compute.clients.conftest import Person
-from tests.compute.served import Served
+from tests.compute.served_cloud import Served
 from tests.system.stack import await_so
 
 pytestmark = pytest.mark.usefixtures("cloud")
@@ -30,7 +31,7 @@ def test_volumes_of_a_reservation(cloud: Served, boss: Person, demo: Person) -> 
     assert "409" in demo.refused(f"volume delete {one['Name']}")
     demo(f"server remove volume with-volume {one['Name']}")
     await_so(lambda: demo.read("volume list")[0]["Status"] == "available", 60, "the volume to be free")
-    attachments.drop(compute, pool, 2, keep=True)
+    volume_attachments.drop(compute, pool, 2, keep=True)
     demo(f"volume delete {one['Name']}")
     assert demo.read("volume list") == []
     demo("server delete --wait with-volume")

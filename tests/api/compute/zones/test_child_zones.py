@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute.zones import polling
-from tests.apps import app_of
 from tests.compute.zones.tree import Tree, Zone
-from tests.identity.place import Asker
+from tests.flask_apps import app_of
+from tests.identity.identity_factory import Asker
 
 FRED = {"api_url": "http://example.com", "username": "fred", "password": "fubar-123"}
 

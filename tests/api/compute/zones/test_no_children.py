@@ -9,15 +9,15 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event
 
-from climate.compute.services import IMAGE_ID
+from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.zones import builds, registry
 from climate.compute.zones.options import Zones
-from tests.apps import app_of
 from tests.compute.zones.conftest import lone, standing, zone_template
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
-from tests.identity.place import Asker
-from workers.news import News
+from tests.flask_apps import app_of
+from tests.identity.identity_factory import Asker
 from workers.poller import Poller
+from workers.work_listener import News
 
 __all__ = ["lone", "standing", "zone_template"]
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from climate.compute.zones.answers import FORBIDDEN
-from tests.compute.zones.planned import done
+from tests.compute.zones.build_plan_trees import done
 from tests.compute.zones.tree import LATEST, Tree, Zone
 
 READS = (

@@ -9,11 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-from climate import zoning
+from climate import zone_settings
 from climate.compute.zones import polling, registry
-from tests.apps import app_of
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
-from tests.identity.place import Asker
+from tests.flask_apps import app_of
+from tests.identity.identity_factory import Asker
 
 
 def shown(zone: Zone, server_id: str, user: str = "admin") -> Any:
@@ -222,7 +222,7 @@ def test_hanging_child_costs_its_deadline_once(family: Tree, hanging: list[str])
     parent, server_id = family["parent"], family["right"].boot()
     settings = replace(parent.deployment.settings, zone_timeout_seconds=1.0)
     engine, vault = parent.compute.engine, parent.deployment.climate.vault
-    quick = zoning.options(settings, engine, vault, family.transport)
+    quick = zone_settings.options(settings, engine, vault, family.transport)
     asker = Asker(
         app_of(replace(parent.deployment, compute=replace(parent.compute, zones=quick))), parent.token("admin")
     )

@@ -4,8 +4,8 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address
 
 import pytest
 
-from climate.compute.network.linux import bridges, guard, rtnl
-from climate.compute.network.linux.rtnl import Mark
+from climate.compute.network.linux import anti_spoofing, bridges, netlink
+from climate.compute.network.linux.netlink import Mark
 
 OLD, GATEWAY, THIRD = (IPv4Interface(f"192.168.{n}.1/24") for n in (0, 1, 2))
 
@@ -40,11 +40,11 @@ def test_an_alias_of_somebody_else_is_no_mark(alias: str | None) -> None:
 
 def test_a_link_local_address_is_made_of_the_mac() -> None:
     """RFC 4291, appendix A; the MAC is that of G.5 NW-14."""
-    assert rtnl.link_local("02:16:3e:33:44:55") == IPv6Address("fe80::16:3eff:fe33:4455")
+    assert netlink.link_local("02:16:3e:33:44:55") == IPv6Address("fe80::16:3eff:fe33:4455")
 
 
 def test_a_guard_replaces_the_one_before_in_one_transaction() -> None:
-    lines = guard.text("clp-01234567", "02:16:3e:33:44:55", (IPv4Address("10.0.0.3"),)).splitlines()
+    lines = anti_spoofing.text("clp-01234567", "02:16:3e:33:44:55", (IPv4Address("10.0.0.3"),)).splitlines()
     assert lines[:3] == [
         "add table netdev clp-01234567",
         "delete table netdev clp-01234567",

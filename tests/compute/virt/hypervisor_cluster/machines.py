@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
-from climate.compute.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
+from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
 from climate.compute.errors import VirtError
-from climate.compute.host import NodeSpec
+from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.hypervisor_cluster.member import HERE

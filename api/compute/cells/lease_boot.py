@@ -1,0 +1,97 @@
+"""Servers on leases whose hosts lie in cells: sent to the cell that has the part, with its own reservation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from api.compute.servers.request_body import Wanted
+from api.request_context import caller, climate, compute
+from climate.compute.cells import build_estimate, build_request
+from climate.compute.cells.build_request import Build
+from climate.compute.cells.build_start import Share
+from climate.compute.errors import ComputeError
+from climate.compute.models.request import BootRequest
+from climate.connections import reading
+from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from climate.domain.lease import Lease, Part
+from climate.domain.status import PartState
+from climate.service.leases import server_boot as leased_boot
+
+
+@dataclass(frozen=True, slots=True)
+class Aimed:
+    """A request for servers, and the path of the cell that they have to be in; None: any cell."""
+
+    request: BootRequest
+    cell: str | None = None
+    shares: tuple[Share, ...] = ()
+    """The cells among which the servers are divided, where no cell has room for all."""
+
+
+def aimed(wanted: Wanted) -> Aimed:
+    """The request of a user as the cell with the hosts of the lease understands it.
+
+    A reservation that no lease of this cell has may be one of a cell below, which
+    checks it.  Raises what `climate.service.leases.server_boot.admit` raises for leases of this
+    cell, and Conflict where no cell of the lease has room.
+    """
+    leases = _leases(wanted)
+    if not leases:
+        return Aimed(wanted.request)
+    if len(wanted.reservations) > 1:
+        raise InvalidInput("On a lease with parts in cells, servers are booted on one reservation at a time")
+    ((reservation, lease),) = leases.items()
+    parts = [part for part in lease.reservation(UUID(reservation)).parts if part.cell]
+    there = [_aim(wanted.request, part) for part in parts if part.state is PartState.CONFIRMED]
+    if not there:
+        raise Conflict(f"The reservation {reservation} has no hosts in a cell: nothing can boot on it here")
+    return there[0] if len(there) == 1 else _with_room(there)
+
+
+def _leases(wanted: Wanted) -> dict[str, Lease]:
+    """By reservation, the leases of this cell."""
+    found = {}
+    for reservation in wanted.reservations:
+        try:
+            found[reservation] = leased_boot.admit(climate(), caller(), reservation)
+        except NotFound:
+            continue
+    return found
+
+
+def _aim(request: BootRequest, part: Part) -> Aimed:
+    hints = {**request.hints, "reservation": str(part.reservation_id)}
+    return Aimed(replace(request, hints=hints), part.cell)
+
+
+def _with_room(there: list[Aimed]) -> Aimed:
+    """The first cell with room for all servers, or else several that have room for enough of them together."""
+    found = build_estimate.ask(compute(), [_build(one) for one in there])
+    rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
+    request = there[0].request
+    for one, room in rooms:
+        if room >= request.count:
+            return one
+    if sum(room for _, room in rooms) >= request.least:
+        return _divided(request, rooms)
+    if all(isinstance(room, ComputeError) for room in found):
+        raise Unavailable("No cell of the lease answers: try again")
+    told = "; ".join(f"cell {one.cell}: room for {room}" for one, room in rooms)
+    raise Conflict(f"The cells of the lease have no room for {request.least} servers: {told}")
+
+
+def _divided(request: BootRequest, rooms: Sequence[tuple[Aimed, int]]) -> Aimed:
+    """As many servers as there is room for, over as few cells as possible."""
+    shares, left = [], request.count
+    for one, room in sorted(rooms, key=lambda pair: -pair[1]):
+        if (count := min(room, left)) > 0:
+            shares.append(Share(one.cell or "", one.request.hints, count))
+            left -= count
+    return Aimed(replace(request, count=request.count - left), shares=tuple(shares))
+
+
+def _build(one: Aimed) -> Build:
+    """A build that is only estimated; its ids are those of no server."""
+    with reading(compute().engine) as conn:
+        ids = [str(uuid4()) for _ in range(one.request.count)]
+        return replace(build_request.made(conn, one.request, "r-estimate", ids), cell=one.cell)

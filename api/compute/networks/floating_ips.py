@@ -1,0 +1,120 @@
+"""Floating addresses as compute gave them before there was a network service: below 2.36.
+
+Answers have the keys of the oldest clients (cloud.md D.10) beside those of later ones.
+"""
+
+from typing import Any
+
+from flask import request
+from sqlalchemy import Connection
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import proxied
+from api.compute.networks import ip_validation
+from api.request_context import caller, compute
+from climate.compute.errors import NoMoreFloatingAddresses
+from climate.compute.network import floating_ips
+from climate.compute.store.networks import floating_ips as rows
+from climate.compute.store.networks import floating_pools
+from climate.compute.store.networks.floating_ips import Floating
+from climate.connections import reading
+from climate.domain.errors import InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("floating-ips")
+blueprint.before_request(proxied)
+
+
+@blueprint.get("/os-floating-ip-pools")
+def pools() -> Body:
+    """The pools there are."""
+    validation.may_read()
+    with reading(compute().engine) as conn:
+        return {"floating_ip_pools": [{"name": pool["name"]} for pool in floating_pools.pools(conn)]}
+
+
+@blueprint.get("/os-floating-ips")
+def listing() -> Body:
+    """The addresses of the caller's project."""
+    validation.may_read()
+    with reading(compute().engine) as conn:
+        found = rows.listed(conn, caller().project_id)
+    return {"floating_ips": [_view(row) | {"floating_ip": _view(row)} for row in found]}
+
+
+@blueprint.get("/os-floating-ips/<floating_id>")
+def show(floating_id: str) -> Body:
+    """One of them."""
+    validation.may_read()
+    own = validation.path_id(floating_id, "Floating IP")
+    with reading(compute().engine) as conn:
+        return {"floating_ip": _view(floating_ips.get(conn, own, validation.own_project()))}
+
+
+@blueprint.post("/os-floating-ips")
+def allocate() -> Body:
+    """Take an address from a pool, by its name; from the deployment's without one."""
+    validation.may_write()
+    body = read_object() if request.get_data(cache=True) else {}
+    unknown = sorted(set(body) - {"pool"})
+    if unknown:
+        raise InvalidInput(f"{unknown[0][:60]!r} cannot be set; there is pool")
+    name = None if body.get("pool") is None else validation.name(body["pool"], "pool")
+    with compute().engine.begin() as conn:
+        pool_id = floating_ips.pool(conn, name, compute().network.floating_pool)
+        try:
+            made = floating_ips.allocate(conn, caller().project_id, pool_id, compute().now(conn))
+        except NoMoreFloatingAddresses as refusal:
+            raise NotFound(str(refusal)) from None
+    return {"floating_ip": _view(made), "allocated": {"id": made.id, "floating_ip": made.address}}
+
+
+@blueprint.delete("/os-floating-ips/<floating_id>")
+def release(floating_id: str) -> tuple[Body, int]:
+    """Give an address back to its pool."""
+    validation.may_write()
+    with compute().engine.begin() as conn:
+        there = _own(conn, floating_id)
+        floating_ips.release(conn, there, compute().now(conn), compute().tell_network)
+    return {"released": {"id": there.id, "floating_ip": there.address}}, 202
+
+
+@blueprint.post("/os-floating-ips/<floating_id>/associate")
+def associate(floating_id: str) -> Body:
+    """Let an address stand for a fixed one of the project's servers."""
+    validation.may_write()
+    fixed_ip = str(
+        ip_validation.address(validation.part(read_object(), "associate_address").get("fixed_ip"), "fixed_ip")
+    )
+    with compute().engine.begin() as conn:
+        fixed = floating_ips.fixed(conn, validation.own_project(), address=fixed_ip)
+        there = _own(conn, floating_id)
+        floating_ips.associate(conn, there, fixed, compute().now(conn), compute().tell_network)
+    return {"associated": {"floating_ip_id": there.id, "floating_ip": there.address, "fixed_ip": fixed_ip}}
+
+
+@blueprint.post("/os-floating-ips/<floating_id>/disassociate")
+def disassociate(floating_id: str) -> Body:
+    """Let an address stand for none."""
+    validation.may_write()
+    with compute().engine.begin() as conn:
+        there = _own(conn, floating_id)
+        floating_ips.disassociate(conn, there, compute().now(conn), compute().tell_network)
+    return {"disassociated": {"floating_ip": there.address, "fixed_ip": there.fixed_address}}
+
+
+def _own(conn: Connection, floating_id: str) -> Floating:
+    return floating_ips.get(conn, validation.path_id(floating_id, "Floating IP"), validation.own_project())
+
+
+def _view(row: Floating) -> Body:
+    return {
+        "id": row.id,
+        "ip": row.address,
+        "fixed_ip": row.fixed_address,
+        "instance_id": row.server_id,
+        "pool": row.pool,
+    }

@@ -1,0 +1,141 @@
+"""Networks as compute made and showed them before there was a network service: below 2.36."""
+
+from typing import Any
+
+from flask import Response
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import proxied
+from api.compute.networks import request_body
+from api.request_context import caller, compute
+from climate.compute.network import managers, networks
+from climate.compute.network.models import Network
+from climate.compute.store.networks import networks as rows
+from climate.connections import reading
+from climate.domain.errors import InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("networks")
+blueprint.before_request(proxied)
+
+ACTIONS = ("associate", "disassociate")
+
+
+@blueprint.get("/os-networks")
+def listing() -> Body:
+    """The networks that the caller may use; of administrators all."""
+    return {"networks": [_view(row) for row in _rows()]}
+
+
+@blueprint.get("/os-networks/<network_id>")
+def show(network_id: str) -> Body:
+    """One network, by its id; a name is nobody's."""
+    for row in _rows():
+        if row.id == network_id:
+            return {"network": _view(row)}
+    raise NotFound(f"Network {network_id[:80]} could not be found.")
+
+
+@blueprint.post("/os-networks")
+def create() -> Body:
+    """Make networks out of a range: `network` is the first of them, `networks` are all."""
+    validation.may_administer()
+    wanted, manager = request_body.read(validation.part(read_object(), "network"))
+    with compute().engine.begin() as conn:
+        made = networks.create(conn, compute().network, wanted, manager)
+    return {"network": _view(made[0]), "networks": [_view(row) for row in made]}
+
+
+@blueprint.delete("/os-networks/<network_id>")
+def delete(network_id: str) -> tuple[str, int]:
+    """Drop a network that is no project's and that nobody uses."""
+    validation.may_administer()
+    with compute().engine.begin() as conn:
+        networks.delete(conn, validation.path_id(network_id, "Network"))
+    return "", 202
+
+
+@blueprint.post("/os-networks/<network_id>/action")
+def act(network_id: str) -> Response:
+    """Say whose a network is: associate it with a project, or disassociate it, to be claimed anew."""
+    validation.may_administer()
+    body = read_object()
+    own = validation.path_id(network_id, "Network")
+    if len(body) != 1 or next(iter(body)) not in ACTIONS:
+        raise InvalidInput('The body must be {"associate": {"project_id": …}} or {"disassociate": null}')
+    with compute().engine.begin() as conn:
+        if "associate" in body:
+            networks.associate(
+                conn, own, validation.name(validation.part(body, "associate").get("project_id"), "project_id")
+            )
+        else:
+            networks.disassociate(conn, own)
+    return Response(status=202)
+
+
+@blueprint.post("/os-networks/add")
+def add() -> Response:
+    """Give a project one more network: this one, or with null the first that nobody has."""
+    validation.may_administer()
+    body = read_object()
+    unknown = sorted(set(body) - {"id", "project_id"})
+    if unknown or "id" not in body:
+        raise InvalidInput('The body must be {"id": the network\'s, or null} and perhaps "project_id"')
+    project_id = validation.name(body.get("project_id") or caller().project_id, "project_id")
+    with compute().engine.begin() as conn:
+        if body["id"] is None:
+            networks.add_to_project(conn, project_id)
+        else:
+            networks.associate(conn, validation.uuid(body["id"], "id"), project_id)
+    return Response(status=202)
+
+
+def _rows() -> list[Network]:
+    validation.may_read()
+    with reading(compute().engine) as conn:
+        return rows.listed(conn, validation.own_project())
+
+
+def _view(row: Network) -> Body:
+    seen: Body = {
+        "id": row.id,
+        "label": row.label,
+        "cidr": str(row.cidr),
+        "netmask": str(row.cidr.netmask),
+        "broadcast": str(row.cidr.broadcast_address),
+        "gateway": str(row.gateway),
+        "cidr_v6": _text(row.cidr_v6),
+        "netmask_v6": None if row.cidr_v6 is None else str(row.cidr_v6.prefixlen),
+        "gateway_v6": _text(row.gateway_v6),
+        "dns1": _text(row.dns[0] if row.dns else None),
+        "dns2": _text(row.dns[1] if len(row.dns) > 1 else None),
+    }
+    return seen | (_behind(row) if caller().is_admin else {})
+
+
+def _behind(row: Network) -> Body:
+    """What administrators are shown besides."""
+    return {
+        "manager": row.manager,
+        "project_id": row.project_id,
+        "host": row.host,
+        "bridge": row.bridge,
+        "bridge_interface": row.bridge_interface,
+        "vlan": row.vlan,
+        "dhcp_start": str(row.dhcp_start),
+        "enable_dhcp": managers.of(row).DHCP,
+        "injected": row.injected,
+        "multi_host": False,
+        "mtu": compute().network.mtu,
+        "vpn_private_address": _text(row.vpn_private_address),
+        "vpn_public_address": _text(row.vpn_public_address),
+        "vpn_public_port": row.vpn_public_port,
+        "created_at": f"{row.created_at:%Y-%m-%dT%H:%M:%S.%f}",
+    }
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,110 @@
+"""Hosts, as clients knew them until 2.42: service hosts and their nodes, and the maintenance of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import request
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.cells import lists
+from api.compute.microversion import since
+from api.request_context import compute, deployment
+from climate.compute.cells import inventory
+from climate.compute.models.node import Node, Service
+from climate.compute.nodes import maintenance, services
+from climate.compute.reservations import pools
+from climate.domain.errors import InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+MODES = {"enable": True, "disable": False}
+DEFAULT_REASON = "in maintenance"
+
+blueprint = compute_blueprint("hosts")
+
+
+@blueprint.get("/os-hosts")
+def listing() -> Body:
+    """The service hosts, at a top cell those of all cells, and the zones they are in."""
+    _may_administer()
+    known = inventory.services_of(compute())
+    zone, usual = request.args.get("zone"), deployment().settings.default_availability_zone
+    found = [
+        {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.found
+    ]
+    hosts = [host for host in found if zone in (None, host["zone"])]
+    return {"hosts": hosts} | lists.unreachable(known.missing)
+
+
+@blueprint.get("/os-hosts/<name>")
+def show(name: str) -> Body:
+    """What a service host or a node has, and what is taken of it."""
+    _may_administer()
+    found = [node for node in pools.nodes(compute()) if name in (node.name, node.service_host)]
+    if not found and not services.listed(compute(), name):
+        raise NotFound(f"Host {name[:80]} could not be found.")
+    total = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "local_gb"}
+    used = {"cpu": "used_vcpus", "memory_mb": "used_ram_mb", "disk_gb": "used_disk_mb"}
+    taken = _sums(found, used)
+    taken["disk_gb"] = -(-taken["disk_gb"] // 1024)
+    return {
+        "host": [
+            {"resource": {"host": name, "project": "(total)"} | _sums(found, total)},
+            {"resource": {"host": name, "project": "(used_now)"} | taken},
+        ]
+    }
+
+
+@blueprint.put("/os-hosts/<name>")
+def update(name: str) -> Body:
+    """Take a node into maintenance or back (`maintenance_mode`), or disable a service host (`status`).
+
+    Beyond Nova: `reason` says why it is in maintenance.
+    """
+    _may_administer()
+    body = read_object()
+    unknown = sorted(set(body) - {"status", "maintenance_mode", "reason"})
+    if unknown or not set(body) & {"status", "maintenance_mode"}:
+        raise InvalidInput("give status or maintenance_mode, each enable or disable, and with the latter a reason")
+    status, mode = (_mode(body, key) for key in ("status", "maintenance_mode"))
+    if "reason" in body and not mode:
+        raise InvalidInput("reason belongs to maintenance_mode: enable")
+    reason = validation.name(body.get("reason", DEFAULT_REASON), "reason")
+    service = _service(name) if status is not None else None
+    answer: Body = {"host": name}
+    if mode is not None:
+        maintenance.maintain(compute(), name, reason if mode else None)
+        answer["maintenance_mode"] = "on_maintenance" if mode else "off_maintenance"
+    if service is not None:
+        maintenance.change(compute(), service, enabled=status)
+        answer["status"] = "enabled" if status else "disabled"
+    return answer
+
+
+def _may_administer() -> None:
+    validation.may_administer()
+    if since(43):
+        raise NotFound("There are no hosts since 2.43: see services and hypervisors.")
+
+
+def _mode(body: Mapping[str, Any], key: str) -> bool | None:
+    if key not in body:
+        return None
+    word = str(body[key]).strip().lower()
+    if word not in MODES:
+        raise InvalidInput(f"{key} must be enable or disable, not {word[:40]!r}")
+    return MODES[word]
+
+
+def _service(name: str) -> Service:
+    lists.check_is_here(name)
+    found = services.listed(compute(), name)
+    if not found:
+        raise NotFound(f"Compute host {name[:80]} could not be found.")
+    return found[0]
+
+
+def _sums(nodes: Sequence[Node], fields: Mapping[str, str]) -> dict[str, int]:
+    return {said: sum(getattr(node, field) for node in nodes) for said, field in fields.items()}

@@ -1,0 +1,176 @@
+"""Hypervisors: the nodes of the cloud, for administrators."""
+
+import json
+from typing import Any
+
+from flask import request
+
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.cells import lists
+from api.compute.microversion import since
+from api.paging import cut, next_links, page
+from api.request_context import compute, here
+from climate.compute.cells import inventory
+from climate.compute.models.node import Node
+from climate.domain.errors import NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("hypervisors")
+
+
+@blueprint.get("/os-hypervisors")
+def listing() -> Body:
+    """Nodes, by name and id only."""
+    found, more = _listed()
+    return {"hypervisors": _with_servers(found, [_brief(node) for node in found])} | more
+
+
+@blueprint.get("/os-hypervisors/detail")
+def detailed() -> Body:
+    """Nodes with all there is to know."""
+    found, more = _listed()
+    return {"hypervisors": _with_servers(found, [_full(node) for node in found])} | more
+
+
+@blueprint.get("/os-hypervisors/statistics")
+def statistics() -> Body:
+    """The sums over all nodes."""
+    validation.may_administer()
+    known = inventory.nodes_of(compute())
+    numbers = [_numbers(node) for node in known.found]
+    keys = numbers[0] if numbers else ()
+    sums = {"count": len(numbers)} | {key: sum(each[key] for each in numbers) for key in keys}
+    return {"hypervisor_statistics": sums} | lists.unreachable(known.missing)
+
+
+@blueprint.get("/os-hypervisors/<node_id>")
+def show(node_id: str) -> Body:
+    """One node, by its id; a name is nobody's."""
+    node = _find(node_id)
+    return {"hypervisor": _with_servers([node], [_full(node)])[0]}
+
+
+@blueprint.get("/os-hypervisors/<node_id>/uptime")
+def uptime(node_id: str) -> Body:
+    """How long a node has been up, which its driver does not tell."""
+    return {"hypervisor": _brief(_find(node_id)) | {"uptime": "not known"}}
+
+
+@blueprint.get("/os-hypervisors/<pattern>/search")
+def search(pattern: str) -> Body:
+    """Nodes whose name contains a text; the form of it before 2.53."""
+    return {"hypervisors": [_brief(node) for node in _matching(pattern)]}
+
+
+@blueprint.get("/os-hypervisors/<pattern>/servers")
+def servers(pattern: str) -> Body:
+    """Nodes whose name contains a text, with their servers; the form of it before 2.53."""
+    found = _matching(pattern)
+    return {"hypervisors": _told(found, [_brief(node) for node in found])}
+
+
+def _matching(pattern: str) -> list[Node]:
+    validation.may_administer()
+    if since(53):
+        raise NotFound("Since 2.53 it is GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
+    found = [node for node in inventory.nodes_of(compute()).found if pattern in node.name]
+    if not found:
+        raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
+    return found
+
+
+def _with_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
+    """The views, with the servers of their nodes when the query asks for them; since 2.53."""
+    return _told(nodes, views) if since(53) and validation.query_flag("with_servers") else views
+
+
+def _told(nodes: list[Node], views: list[Body]) -> list[Body]:
+    there = inventory.servers_by_node(compute(), nodes)
+    for node, view in zip(nodes, views, strict=True):
+        view["servers"] = [{"uuid": server_id, "name": name} for server_id, name in there[node.uuid]]
+    return views
+
+
+def _listed() -> tuple[list[Node], Body]:
+    validation.may_administer()
+    pattern = request.args.get("hypervisor_hostname_pattern", "")
+    known = inventory.nodes_of(compute())
+    found = [node for node in known.found if pattern in node.name]
+    if pattern and not found:
+        raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
+    wanted = page()
+    shown, more = cut(found, wanted, _id)
+    links = {"hypervisors_links": next_links(here(), _id(shown[-1]), wanted)} if more else {}
+    return shown, links | lists.unreachable(known.missing)
+
+
+def _find(node_id: str) -> Node:
+    validation.may_administer()
+    known = inventory.nodes_of(compute())
+    for node in known.found:
+        if node_id == _id(node):
+            return node
+    lists.check_is_known(known.missing, node_id)
+    raise NotFound(f"Hypervisor with ID '{node_id[:80]}' could not be found.")
+
+
+def _id(node: Node) -> str:
+    return str(_shown_id(node))
+
+
+def _shown_id(node: Node) -> str | int:
+    return node.uuid if since(53) or inventory.is_foreign(node.uuid) else node.id
+
+
+def _brief(node: Node) -> Body:
+    return {
+        "id": _shown_id(node),
+        "hypervisor_hostname": node.name,
+        "state": "up" if node.up else "down",
+        "status": "enabled" if node.enabled else "disabled",
+    }
+
+
+def _full(node: Node) -> Body:
+    service = {
+        "id": node.service_uuid if since(53) or inventory.is_foreign(node.uuid) else node.service_id,
+        "host": node.service_host,
+        "disabled_reason": node.disabled_reason,
+    }
+    more = {
+        "hypervisor_type": node.hypervisor_type,
+        "hypervisor_version": node.hypervisor_version,
+        "host_ip": node.host_ip,
+        "cpu_info": _cpu_info(node) if since(28) else node.cpu_info,
+        "service": service,
+        "climate:maintenance": node.maintenance,
+    }
+    return _brief(node) | _numbers(node) | more
+
+
+def _cpu_info(node: Node) -> Body:
+    """As an object; a release before this one kept whatever text was reported."""
+    try:
+        read = json.loads(node.cpu_info or "{}")
+    except ValueError:
+        return {"model": node.cpu_info}
+    return read if isinstance(read, dict) else {"model": node.cpu_info}
+
+
+def _numbers(node: Node) -> dict[str, int]:
+    used_ram, used_gb = node.used_ram_mb + node.reserved_ram_mb, -(-(node.used_disk_mb + node.reserved_disk_mb) // 1024)
+    return {
+        "vcpus": node.vcpus,
+        "vcpus_used": node.used_vcpus,
+        "memory_mb": node.memory_mb,
+        "memory_mb_used": used_ram,
+        "free_ram_mb": node.memory_mb - used_ram,
+        "local_gb": node.local_gb,
+        "local_gb_used": used_gb,
+        "free_disk_gb": node.local_gb - used_gb,
+        "disk_available_least": node.local_gb - used_gb,
+        "running_vms": node.servers,
+        "current_workload": 0,
+    }

@@ -1,0 +1,52 @@
+"""Health of the bundled cloud's services, judged by their last reports.  It names no host."""
+
+from collections.abc import Iterator
+
+from climate.compute import Compute
+from climate.compute.models.node import Liveness
+from climate.compute.store.networks import network_hosts
+from climate.compute.store.nodes import services
+from climate.compute.store.zones import child_zones
+from climate.connections import reading
+from climate.service.process_health import Check, said, since
+from climate.store import db_errors
+
+POLLS = 3
+"""Periods without a poll of any child zone after which nobody polls them."""
+
+LEAST_SECONDS = 60.0
+"""The same in seconds, at least."""
+
+
+def checks(compute: Compute) -> list[Check]:
+    """Return the checks of compute services, network services and the polls of child zones; none without a database."""
+    try:
+        with reading(compute.engine) as conn:
+            now = compute.now(conn)
+            of_compute = services.liveness(conn, now, compute.down_seconds)
+            of_network = network_hosts.liveness(conn, now, compute.network.down_seconds)
+            children, polled = child_zones.last_poll(conn)
+    except db_errors.ERRORS:
+        return []
+    found = [*_services("compute", of_compute), *_services("network", of_network)]
+    if children:
+        longest = max(LEAST_SECONDS, POLLS * compute.zones.poll_seconds)
+        ok = polled is None or (now - polled).total_seconds() <= longest
+        told = f"no child zone was polled {since(polled)}: start `climate poller`"
+        found.append(Check("zones", ok, "polled" if ok else told))
+    return found
+
+
+def _services(name: str, found: Liveness) -> Iterator[Check]:
+    """Yield a check that fails when all services are silent: of one that is silent, its hosts tell."""
+    silent, command = found.known - found.up, "service list" if name == "compute" else "network hosts"
+    if not found.known:
+        return
+    if not found.up:
+        told = f"no {name} service is heard of {since(found.last)}: start `climate worker` on its machine"
+        yield Check(name, False, told)
+    elif silent and found.longest is not None:
+        told = f"{silent} of {found.known} {name} services are silent, one since {said(found.longest)}"
+        yield Check(name, True, f"{told}: see `climate {command}`", warns=True)
+    else:
+        yield Check(name, True, f"{found.up} heard of")

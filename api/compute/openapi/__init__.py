@@ -1,0 +1,142 @@
+"""OpenAPI documents of compute, and of others like it: every route below a path with what it takes and answers."""
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Flask
+from werkzeug.routing import Rule
+
+from api.compute.microversion import HEADERS, HIGHEST, LOWEST, written
+from api.compute.openapi.operations import OPERATIONS
+from api.compute.openapi.shapes import Operation, Schema
+
+PREFIX = "/compute/v2.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """An API that is described."""
+
+    title: str
+    version: str
+    prefix: str
+    operations: Mapping[tuple[str, str], Operation]
+    refusal: Schema
+    always: tuple[int, ...]
+    """Statuses that every route may answer, with a token or without."""
+    headers: tuple[dict[str, Any], ...] = ()
+    """Parameters that every route takes."""
+
+
+REFUSAL: Schema = {
+    "type": "object",
+    "description": "One key, which names the kind of refusal; see `message`.",
+    "minProperties": 1,
+    "additionalProperties": {
+        "type": "object",
+        "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+        "required": ["message"],
+    },
+}
+
+SIGNED_IN = (401, 403, 429, 503, 507)
+WITH_BODY = (413, 415)
+SAYS = {
+    400: "The request is not usable; the message names what is wrong.",
+    401: "There is no valid token.",
+    403: "The caller may not do this, or the quota of the project does not allow it.",
+    404: "There is no such thing, or it is another project's.",
+    406: "The microversion or the type of the answer is not served.",
+    409: "The state of things does not allow this now.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    422: "What the body is about is not named in it.",
+    429: "Too many requests.",
+    501: "This cloud cannot do that.",
+    508: "The request came back to a zone that has forwarded it.",
+    503: "The cloud or its database does not answer.",
+    507: "The disk of the database is full; nothing was changed.",
+}
+
+
+def document(app: Flask, face: Face | None = None) -> dict[str, Any]:
+    """The document of all routes of `app` below a face's path; None: compute's.
+
+    KeyError for a route that nobody has described.
+    """
+    face = face or COMPUTE
+    paths: dict[str, dict[str, Any]] = {}
+    for rule in app.url_map.iter_rules():
+        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+            if rule.rule.startswith(f"{face.prefix}/"):
+                route = face.operations[method, rule.rule.removeprefix(face.prefix)]
+                paths.setdefault(_path(rule), {})[method.lower()] = _operation(app, rule, route, face)
+    token = {"type": "apiKey", "in": "header", "name": "X-Auth-Token", "description": "From /identity/v3."}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": face.title, "version": face.version},
+        "paths": dict(sorted(paths.items())),
+        "components": {"securitySchemes": {"token": token}, "schemas": {"Refusal": face.refusal}},
+        "security": [{"token": []}],
+    }
+
+
+def _path(rule: Rule) -> str:
+    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+
+
+def _operation(app: Flask, rule: Rule, route: Operation, face: Face) -> dict[str, Any]:
+    view = inspect.getdoc(app.view_functions[rule.endpoint]) or ""
+    found: dict[str, Any] = {
+        "summary": view.split("\n")[0].rstrip("."),
+        "parameters": [*_parameters(rule, route), *face.headers],
+        "responses": _responses(rule, route, face.always),
+    }
+    if route.takes is not None:
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": route.takes}}}
+    if route.public:
+        found["security"] = []
+    return found
+
+
+def _parameters(rule: Rule, route: Operation) -> list[dict[str, Any]]:
+    there = [
+        {"in": "path", "name": name, "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in sorted(rule.arguments)
+    ]
+    return there + [{"in": "query", "name": name, "schema": schema} for name, schema in sorted(route.query.items())]
+
+
+def _version() -> dict[str, Any]:
+    most = HIGHEST[1]
+    return {
+        "in": "header",
+        "name": HEADERS[0],
+        "description": f"Microversion, from {written(LOWEST)} to {written(HIGHEST)}; {written(LOWEST)} when absent.",
+        "schema": {"type": "string", "enum": ["compute 2.1", f"compute 2.{most // 2}", f"compute {written(HIGHEST)}"]},
+    }
+
+
+def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[str, Any]:
+    found = {str(status): _success(schema) for status, schema in route.answers.items()}
+    statuses = {*always, *route.refuses}
+    statuses |= set() if route.public else set(SIGNED_IN)
+    statuses |= set(WITH_BODY) if route.takes is not None else set()
+    statuses |= {404} if rule.arguments else set()
+    return found | {str(status): _refusal(status) for status in sorted(statuses)}
+
+
+def _success(schema: Schema | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"description": "Done."}
+    return told if schema is None else told | {"content": {"application/json": {"schema": schema}}}
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+    return {"description": SAYS[status], "content": content}
+
+
+COMPUTE = Face("climate: compute", written(HIGHEST), PREFIX, OPERATIONS, REFUSAL, (400, 406), (_version(),))

@@ -1,0 +1,87 @@
+"""Flavors and keypairs, described."""
+
+from api.compute.openapi.shapes import (
+    PAGE,
+    Operation,
+    answer,
+    below,
+    flag,
+    name,
+    number,
+    one_of,
+    or_null,
+    text,
+    texts,
+    thing,
+)
+from api.compute.projects.flavor_body import SORTS
+
+LIST = {
+    **PAGE,
+    "is_public": one_of("true", "false", "none", "None", "True", "False", "1", "0"),
+    "minRam": number(),
+    "minDisk": number(),
+    "sort_key": one_of(*SORTS),
+    "sort_dir": one_of("asc", "desc"),
+}
+
+DESCRIPTION = or_null({"type": "string", "maxLength": 65535, "pattern": r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"})
+
+NEW = thing(
+    ("name", "vcpus", "ram", "disk"),
+    id=or_null({"type": "string", "maxLength": 255, "pattern": "^[A-Za-z0-9._-]([A-Za-z0-9. _-]*[A-Za-z0-9._-])?$"}),
+    name=name(),
+    vcpus=number(1, 1 << 16),
+    ram=number(1, 1 << 26),
+    disk=number(0, 1 << 20),
+    swap=or_null(number(0, 1 << 26)),
+    description=DESCRIPTION,
+    rxtx_factor={"enum": [1.0]},
+    **{"OS-FLV-EXT-DATA:ephemeral": number(0, 1 << 20), "os-flavor-access:is_public": flag()},
+)
+
+ACCESS = {
+    "anyOf": [below("addTenantAccess", below("tenant", name())), below("removeTenantAccess", below("tenant", name()))]
+}
+
+KEY_OF_SPEC = {"minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9_:. -]+$"}
+NEW_SPECS = texts() | {"propertyNames": KEY_OF_SPEC, "minProperties": 1}
+
+ONE = "/flavors/<flavor_id>"
+SPECS = f"{ONE}/os-extra_specs"
+
+OPERATIONS = {
+    ("GET", "/flavors"): Operation({200: answer("flavors", "array")}, query=LIST),
+    ("GET", "/flavors/detail"): Operation({200: answer("flavors", "array")}, query=LIST),
+    ("POST", "/flavors"): Operation({200: answer("flavor")}, below("flavor", NEW), refuses=(409,)),
+    ("GET", ONE): Operation({200: answer("flavor")}),
+    ("PUT", ONE): Operation(
+        {200: answer("flavor")}, below("flavor", below("description", DESCRIPTION)), refuses=(409,)
+    ),
+    ("DELETE", ONE): Operation({202: None}, refuses=(409,)),
+    ("GET", SPECS): Operation({200: answer("extra_specs")}),
+    ("POST", SPECS): Operation({200: answer("extra_specs")}, below("extra_specs", NEW_SPECS), refuses=(409,)),
+    ("GET", f"{SPECS}/<key>"): Operation({200: texts()}),
+    ("PUT", f"{SPECS}/<key>"): Operation({200: texts()}, NEW_SPECS | {"maxProperties": 1}, refuses=(409,)),
+    ("DELETE", f"{SPECS}/<key>"): Operation({200: None}, refuses=(409,)),
+    ("GET", f"{ONE}/os-flavor-access"): Operation({200: answer("flavor_access", "array")}),
+    ("POST", f"{ONE}/action"): Operation({200: answer("flavor_access", "array")}, ACCESS, refuses=(409,)),
+}
+
+WHOSE = {"user_id": text()}
+KEY_NAME = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[A-Za-z0-9 ._@-]*[A-Za-z0-9._@-][A-Za-z0-9 ._@-]*$",
+}
+KEY = thing(("name",), name=KEY_NAME, public_key=or_null(text(16384)), type=one_of("ssh"), user_id=or_null(text()))
+
+KEYPAIRS = {
+    ("GET", "/os-keypairs"): Operation({200: answer("keypairs", "array")}, query={**PAGE, **WHOSE}),
+    ("POST", "/os-keypairs"): Operation(
+        {200: answer("keypair"), 201: answer("keypair")}, below("keypair", KEY), refuses=(409,)
+    ),
+    ("GET", "/os-keypairs/<name>"): Operation({200: answer("keypair")}, query=WHOSE),
+    ("DELETE", "/os-keypairs/<name>"): Operation({202: None, 204: None}, query=WHOSE),
+}

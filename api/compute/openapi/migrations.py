@@ -1,0 +1,27 @@
+"""Migrations of servers, described."""
+
+from api.compute.openapi.shapes import PAGE, Operation, answer, text, thing, uuid
+
+LIST = {
+    **PAGE,
+    "instance_uuid": uuid(),
+    "host": text(),
+    "source_compute": text(),
+    "status": text(),
+    "migration_type": text(),
+    "changes-since": text(40),
+    "changes-before": text(40),
+}
+
+OF_SERVER = "/servers/<server_id>/migrations"
+
+FORCE = thing(("force_complete",), force_complete={"type": "null"})
+
+OPERATIONS = {
+    ("GET", "/os-migrations"): Operation({200: answer("migrations", "array")}, query=LIST),
+    ("GET", "/os-hosts/<name>/moves"): Operation({200: answer("moves", "array")}),
+    ("GET", OF_SERVER): Operation({200: answer("migrations", "array")}),
+    ("GET", f"{OF_SERVER}/<migration_id>"): Operation({200: answer("migration")}),
+    ("DELETE", f"{OF_SERVER}/<migration_id>"): Operation({202: None}, refuses=(409,)),
+    ("POST", f"{OF_SERVER}/<migration_id>/action"): Operation({202: None}, FORCE, refuses=(409,)),
+}

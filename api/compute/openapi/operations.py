@@ -1,0 +1,33 @@
+"""Every route below /compute/v2.1, with what it takes and answers."""
+
+from collections.abc import Mapping
+
+from api.compute.openapi import (
+    actions,
+    cells,
+    cloudpipes,
+    flavors,
+    migrations,
+    networks,
+    nodes,
+    projects,
+    servers,
+    zone_builds,
+    zones,
+)
+from api.compute.openapi.shapes import Operation
+
+OPERATIONS: Mapping[tuple[str, str], Operation] = {
+    **servers.OPERATIONS,
+    **actions.OPERATIONS,
+    **flavors.OPERATIONS,
+    **flavors.KEYPAIRS,
+    **projects.OPERATIONS,
+    **nodes.OPERATIONS,
+    **networks.OPERATIONS,
+    **zones.OPERATIONS,
+    **zone_builds.OPERATIONS,
+    **cells.OPERATIONS,
+    **migrations.OPERATIONS,
+    **cloudpipes.OPERATIONS,
+}

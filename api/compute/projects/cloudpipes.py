@@ -1,0 +1,141 @@
+"""Cloudpipes of projects, as Nova's os-cloudpipe has them, and the certificates of their users."""
+
+from ipaddress import IPv4Address
+from typing import Any
+
+from flask import Response
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.request_context import caller, compute
+from climate.compute.servers.actions import By
+from climate.compute.store.projects.vpn import Row
+from climate.compute.vpn import cloudpipes
+from climate.domain.errors import InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("cloudpipes")
+
+PORTS = (1, 65535)
+
+
+@blueprint.get("/os-cloudpipe")
+def listing() -> Body:
+    """List the cloudpipes of all projects."""
+    validation.may_administer()
+    return {"cloudpipes": [_view(row) for row in cloudpipes.listed(compute())]}
+
+
+@blueprint.post("/os-cloudpipe")
+def create() -> Body:
+    """Boot the cloudpipe of a project; the id of its server, which may be there already."""
+    validation.may_administer()
+    body = validation.part(read_object(), "cloudpipe")
+    _check_keys(body, {"project_id"})
+    return {"instance_id": cloudpipes.create(compute(), validation.name(body.get("project_id"), "project_id"), _by())}
+
+
+@blueprint.put("/os-cloudpipe/configure-project")
+def configure() -> Response:
+    """Say where the cloudpipe of a project is reached: the caller's project, where none is named."""
+    validation.may_administer()
+    body = validation.part(read_object(), "configure_project")
+    _check_keys(body, {"vpn_ip", "vpn_port", "project_id"})
+    project_id = validation.name(body.get("project_id") or caller().project_id, "project_id")
+    port = validation.count(body.get("vpn_port"), "vpn_port", *PORTS)
+    cloudpipes.configure(compute(), project_id, _address(body.get("vpn_ip")), port)
+    return Response(status=202)
+
+
+@blueprint.delete("/os-cloudpipe/<project_id>")
+def delete(project_id: str) -> Response:
+    """Delete the cloudpipe of a project; with ?authority=true its certificates are worth nothing from then on."""
+    validation.may_administer()
+    cloudpipes.delete(compute(), project_id, _by(), with_authority=validation.query_flag("authority"))
+    return Response(status=202)
+
+
+@blueprint.get("/os-cloudpipe/<project_id>/certificates")
+def certificates(project_id: str) -> Body:
+    """List the certificates of the caller in a project's VPN; for administrators, of all its users."""
+    validation.may_read()
+    found = cloudpipes.certificates(compute(), _own(project_id), _whose())
+    return {"certificates": [_certificate(row) for row in found]}
+
+
+@blueprint.post("/os-cloudpipe/<project_id>/certificates")
+def issue(project_id: str) -> tuple[Body, int]:
+    """Sign a certificate for the caller; its private key is told this once."""
+    validation.may_write()
+    body = validation.part(read_object(), "certificate")
+    _check_keys(body, {"name"})
+    name = validation.name(body.get("name"))
+    made = cloudpipes.issue(compute(), _own(project_id), name, caller().user_id)
+    shown = {
+        "serial": made.serial,
+        "name": made.name,
+        "expires_at": f"{made.expires_at:%Y-%m-%dT%H:%M:%SZ}",
+        "authority": made.authority,
+        "certificate": made.pair.certificate,
+        "private_key": made.pair.key,
+        "config": made.config,
+    }
+    return {"certificate": shown}, 201
+
+
+@blueprint.delete("/os-cloudpipe/<project_id>/certificates/<serial>")
+def revoke(project_id: str, serial: str) -> Response:
+    """Revoke a certificate; the cloudpipe is restarted, and refuses it from then on."""
+    validation.may_write()
+    cloudpipes.revoke(compute(), _own(project_id), serial, _by(), _whose())
+    return Response(status=202)
+
+
+def _own(project_id: str) -> str:
+    """The project in a path, if the caller may see its VPN."""
+    if validation.own_project() not in (None, project_id):
+        raise NotFound(f"Project {project_id[:80]} has no VPN.")
+    return project_id
+
+
+def _whose() -> str | None:
+    """The user whose certificates are meant; None: those of all."""
+    return None if caller().is_admin else caller().user_id
+
+
+def _by() -> By:
+    who = caller()
+    return {"project_id": who.project_id, "user_id": who.user_id, "request_id": who.request_id}
+
+
+def _check_keys(body: Body, known: set[str]) -> None:
+    if unknown := sorted(set(body) - known):
+        raise InvalidInput(f"{', '.join(unknown)[:200]} cannot be set, only {', '.join(sorted(known))}")
+
+
+def _address(value: Any) -> str:
+    try:
+        return str(IPv4Address(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise InvalidInput("vpn_ip must be an IPv4 address") from None
+
+
+def _view(row: Row) -> Body:
+    return {
+        "project_id": row["project_id"],
+        "instance_id": row["server_id"],
+        "internal_ip": row["internal_ip"],
+        "public_ip": row["public_ip"],
+        "public_port": row["public_port"],
+        "state": cloudpipes.status_words(row),
+        "created_at": f"{row['created_at']:%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def _certificate(row: Row) -> Body:
+    times = {name: row[name] for name in ("created_at", "expires_at", "revoked_at")}
+    return {name: row[name] for name in ("serial", "name", "user_id")} | {
+        name: None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}" for name, at in times.items()
+    }

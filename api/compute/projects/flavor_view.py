@@ -1,0 +1,48 @@
+"""Flavors as clients read them."""
+
+from typing import Any
+
+from api.compute.microversion import since
+from api.request_context import deployment
+from climate.compute.models.flavor import Flavor
+
+Body = dict[str, Any]
+
+
+def brief(flavor: Flavor) -> Body:
+    """A flavor in a list without details."""
+    base = deployment().settings.base_url
+    links = [
+        {"rel": "self", "href": f"{base}/compute/v2.1/flavors/{flavor.id}"},
+        {"rel": "bookmark", "href": f"{base}/compute/flavors/{flavor.id}"},
+    ]
+    seen: Body = {"id": flavor.id, "name": flavor.name, "links": links}
+    return seen | ({"description": flavor.description} if since(55) else {})
+
+
+def full(flavor: Flavor) -> Body:
+    """A flavor with all there is."""
+    seen = brief(flavor) | {
+        "vcpus": flavor.vcpus,
+        "ram": flavor.ram_mb,
+        "disk": flavor.disk_gb,
+        "swap": flavor.swap_mb or (0 if since(75) else ""),
+        "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral_gb,
+        "OS-FLV-DISABLED:disabled": False,
+        "os-flavor-access:is_public": flavor.is_public,
+        "rxtx_factor": 1.0,
+    }
+    return seen | ({"extra_specs": dict(flavor.extra_specs)} if since(61) else {})
+
+
+def embedded(flavor: Flavor) -> Body:
+    """The size of a server, inside it."""
+    return {
+        "vcpus": flavor.vcpus,
+        "ram": flavor.ram_mb,
+        "disk": flavor.disk_gb,
+        "ephemeral": flavor.ephemeral_gb,
+        "swap": flavor.swap_mb,
+        "original_name": flavor.name,
+        "extra_specs": dict(flavor.extra_specs),
+    }

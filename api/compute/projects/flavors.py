@@ -1,0 +1,213 @@
+"""Flavors: listed, shown, made, described and dropped, and who may use them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from flask import request
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
+from api.compute.projects import flavor_body, flavor_view
+from api.paging import cut, next_links, page
+from api.request_context import caller, compute, here
+from climate.compute.models.flavor import Flavor
+from climate.compute.reservations import capacity
+from climate.compute.store.projects import flavors
+from climate.connections import reading
+from climate.domain.errors import Conflict, InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("flavors")
+
+
+@blueprint.get("/flavors")
+def listing() -> Body:
+    """Flavors, by name and id only."""
+    found, links = _listed()
+    return {"flavors": [flavor_view.brief(flavor) for flavor in found]} | links
+
+
+@blueprint.get("/flavors/detail")
+def detailed() -> Body:
+    """Flavors with all there is to know."""
+    found, links = _listed()
+    return {"flavors": [flavor_view.full(flavor) for flavor in found]} | links
+
+
+@blueprint.post("/flavors")
+def create() -> Body:
+    """Make a flavor."""
+    validation.may_administer()
+    flavor = flavor_body.flavor(validation.part(read_object(), "flavor"))
+    with compute().engine.begin() as conn:
+        if not flavors.insert(conn, flavor):
+            raise Conflict(f"Flavor with name {flavor.name} or ID {flavor.id} already exists.")
+    return {"flavor": flavor_view.full(flavor)}
+
+
+@blueprint.get("/flavors/<flavor_id>")
+def show(flavor_id: str) -> Body:
+    """One flavor, by its id; a name is nobody's."""
+    return {"flavor": flavor_view.full(_find(flavor_id))}
+
+
+@blueprint.put("/flavors/<flavor_id>")
+def describe(flavor_id: str) -> Body:
+    """Give a flavor another description; since 2.55."""
+    validation.may_administer()
+    if not since(55):
+        raise NotFound("Flavors are described since microversion 2.55.")
+    body = validation.part(read_object(), "flavor")
+    if set(body) != {"description"}:
+        raise InvalidInput("flavor must hold description, and nothing else")
+    with compute().engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        if not flavors.describe(conn, flavor_id, flavor_body.description(body)):
+            raise _none(flavor_id)
+    return {"flavor": flavor_view.full(_find(flavor_id))}
+
+
+@blueprint.delete("/flavors/<flavor_id>")
+def delete(flavor_id: str) -> tuple[str, int]:
+    """Drop a flavor; servers keep the size they have."""
+    validation.may_administer()
+    with compute().engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        if not flavors.delete(conn, flavor_id):
+            raise _none(flavor_id)
+    return "", 202
+
+
+@blueprint.get("/flavors/<flavor_id>/os-extra_specs")
+def extra_specs(flavor_id: str) -> Body:
+    """The extra specs of a flavor."""
+    return {"extra_specs": dict(_find(flavor_id).extra_specs)}
+
+
+@blueprint.post("/flavors/<flavor_id>/os-extra_specs")
+def add_extra_specs(flavor_id: str) -> Body:
+    """Add extra specs to a flavor, or change them."""
+    validation.may_administer()
+    return {"extra_specs": _add(flavor_id, flavor_body.extra_specs(read_object().get("extra_specs")))}
+
+
+@blueprint.get("/flavors/<flavor_id>/os-extra_specs/<key>")
+def extra_spec(flavor_id: str, key: str) -> Body:
+    """One extra spec of a flavor."""
+    found = _find(flavor_id).extra_specs
+    if key not in found:
+        raise _no_spec(flavor_id, key)
+    return {key: found[key]}
+
+
+@blueprint.put("/flavors/<flavor_id>/os-extra_specs/<key>")
+def set_extra_spec(flavor_id: str, key: str) -> Body:
+    """Set one extra spec of a flavor."""
+    validation.may_administer()
+    specs = flavor_body.extra_specs(read_object())
+    if set(specs) != {key}:
+        raise InvalidInput("The body must hold the key of the path, and nothing else")
+    _add(flavor_id, specs)
+    return dict(specs)
+
+
+@blueprint.delete("/flavors/<flavor_id>/os-extra_specs/<key>")
+def drop_extra_spec(flavor_id: str, key: str) -> tuple[str, int]:
+    """Take one extra spec of a flavor away."""
+    validation.may_administer()
+    _find(flavor_id)
+    with compute().engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        if not flavors.drop_extra_spec(conn, flavor_id, key):
+            raise _no_spec(flavor_id, key)
+    return "", 200
+
+
+@blueprint.get("/flavors/<flavor_id>/os-flavor-access")
+def access(flavor_id: str) -> Body:
+    """The projects that may use a flavor which is not public."""
+    validation.may_administer()
+    flavor = _find(flavor_id)
+    if flavor.is_public:
+        raise NotFound("Access list not available for public flavors.")
+    return _access(flavor.id, flavor.projects)
+
+
+@blueprint.post("/flavors/<flavor_id>/action")
+def change_access(flavor_id: str) -> Body:
+    """Let a project use a flavor that is not public, or no longer."""
+    validation.may_administer()
+    body = read_object()
+    action = next(iter(body), "")
+    if len(body) != 1 or action not in ("addTenantAccess", "removeTenantAccess"):
+        raise InvalidInput("The body must hold addTenantAccess or removeTenantAccess")
+    project = validation.name(validation.part(body, action).get("tenant"), "tenant")
+    if _find(flavor_id).is_public:
+        raise Conflict(f"Flavor {flavor_id} is public: everybody may use it.")
+    with compute().engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        if action == "addTenantAccess":
+            left = flavors.admit(conn, flavor_id, project)
+        else:
+            left = flavors.expel(conn, flavor_id, project)
+    if left is None and action == "addTenantAccess":
+        raise Conflict(f"Project {project} may use flavor {flavor_id} already.")
+    if left is None:
+        raise NotFound(f"Project {project} has no access to flavor {flavor_id}.")
+    return _access(flavor_id, left)
+
+
+def _access(flavor_id: str, projects: Iterable[str]) -> Body:
+    return {"flavor_access": [{"flavor_id": flavor_id, "tenant_id": project} for project in projects]}
+
+
+def _listed() -> tuple[list[Flavor], Body]:
+    validation.may_read()
+    wanted = page()
+    public = _public()
+    with reading(compute().engine) as conn:
+        found = [flavor for flavor in flavors.listed(conn) if public is None or flavor.is_public is public]
+    if not caller().is_admin:
+        found = [flavor for flavor in found if flavor.usable_by(caller().project_id)]
+    found = flavor_body.sorted_and_large(found)
+    shown, more = cut(found, wanted, lambda flavor: flavor.id)
+    return shown, {"flavors_links": next_links(here(), shown[-1].id, wanted)} if more else {}
+
+
+def _public() -> bool | None:
+    """Which flavors are wanted: public ones, others, or by the word None all that the caller may use."""
+    text = request.args.get("is_public")
+    if not caller().is_admin:
+        return None
+    if text is None:
+        return True
+    return None if text.lower() == "none" else validation.flag(text, "is_public")
+
+
+def _find(flavor_id: str) -> Flavor:
+    validation.may_read()
+    with reading(compute().engine) as conn:
+        found = flavors.get(conn, flavor_id)
+    if found is None or not (caller().is_admin or found.usable_by(caller().project_id)):
+        raise _none(flavor_id)
+    return found
+
+
+def _add(flavor_id: str, specs: dict[str, str]) -> dict[str, str]:
+    with compute().engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        found = flavors.add_extra_specs(conn, flavor_id, specs)
+    if found is None:
+        raise _none(flavor_id)
+    return found
+
+
+def _no_spec(flavor_id: str, key: str) -> NotFound:
+    return NotFound(f"Flavor {flavor_id[:80]} has no extra specs with key {key[:80]}.")
+
+
+def _none(flavor_id: str) -> NotFound:
+    return NotFound(f"Flavor {flavor_id[:80]} could not be found.")

@@ -1,0 +1,154 @@
+"""Limits and quotas of a project."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import request
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
+from api.request_context import caller, compute
+from climate.compute.projects import quotas
+from climate.compute.projects.quotas import Standing
+from climate.compute.store.projects.quotas import DEFAULT_LIMITS
+from climate.domain.errors import Forbidden, InvalidInput
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("projects")
+
+SETTABLE = {
+    "instances": "instances",
+    "cores": "cores",
+    "ram": "ram_mb",
+    "key_pairs": "key_pairs",
+    "server_groups": "server_groups",
+    "server_group_members": "server_group_members",
+}
+"""What clients call the limits that can be set, and what we do."""
+
+SAME_FOR_ALL = {"metadata_items": validation.MOST_METADATA}
+FILES = {"injected_files": 0, "injected_file_content_bytes": 0, "injected_file_path_bytes": 0}
+"""Limits that clients wanted to see before 2.57; servers take no files."""
+
+OF_NETWORKS = {"fixed_ips": "fixed_ips", "floating_ips": "floating_ips"}
+"""Limits that are set and shown by the network service from 2.36 on."""
+
+_SECURITY = {
+    "maxSecurityGroups": 1,
+    "totalSecurityGroupsUsed": 1,
+    "maxSecurityGroupRules": 4,
+}
+_PERSONALITY = {"maxPersonality": 0, "maxPersonalitySize": 0}
+
+
+@blueprint.get("/limits")
+def limits() -> Body:
+    """What a project may have, and has: the caller's, or the one that an administrator names."""
+    validation.may_read()
+    project_id = request.args.get("tenant_id") or caller().project_id
+    if project_id != caller().project_id and not caller().is_admin:
+        raise Forbidden("Only administrators see the limits of other projects.")
+    now = quotas.standing(compute(), project_id)
+    most, used = now.limits, now.used
+    absolute = {
+        "maxTotalInstances": most["instances"],
+        "maxTotalCores": most["cores"],
+        "maxTotalRAMSize": most["ram_mb"],
+        "maxTotalKeypairs": most["key_pairs"],
+        "maxServerMeta": validation.MOST_METADATA,
+        "maxServerGroups": most["server_groups"],
+        "maxServerGroupMembers": most["server_group_members"],
+        "totalInstancesUsed": used["instances"],
+        "totalCoresUsed": used["cores"],
+        "totalRAMUsed": used["ram_mb"],
+        "totalServerGroupsUsed": used["server_groups"],
+    }
+    return {"limits": {"rate": [], "absolute": absolute | _older_limits(now)}}
+
+
+@blueprint.get("/os-quota-sets/<project_id>")
+def quota(project_id: str) -> Body:
+    """The quota of a project."""
+    now = quotas.standing(compute(), _readable(project_id))
+    return {"quota_set": {"id": project_id} | _shown(now.limits)}
+
+
+@blueprint.get("/os-quota-sets/<project_id>/defaults")
+def defaults(project_id: str) -> Body:
+    """The quota of a project that was given none of its own."""
+    validation.may_read()
+    return {"quota_set": {"id": project_id} | _shown(DEFAULT_LIMITS)}
+
+
+@blueprint.get("/os-quota-sets/<project_id>/detail")
+def detail(project_id: str) -> Body:
+    """The quota of a project, and what is used of it."""
+    now = quotas.standing(compute(), _readable(project_id))
+    used = {name: now.used.get(key, 0) for name, key in _settable().items()}
+    shown = {
+        name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in _shown(now.limits).items()
+    }
+    return {"quota_set": {"id": project_id} | shown}
+
+
+@blueprint.put("/os-quota-sets/<project_id>")
+def change(project_id: str) -> Body:
+    """Set limits of a project."""
+    validation.may_administer()
+    _check_query()
+    validation.name(project_id, "the id of the project")
+    body = validation.part(read_object(), "quota_set")
+    force = validation.flag(body.pop("force", False), "force")
+    body.pop("tenant_id", None)
+    settable = _settable()
+    unknown = sorted(set(body) - set(settable))
+    if unknown:
+        raise InvalidInput(f"quota_set: {unknown[0][:40]!r} cannot be set; there are {', '.join(settable)} and force")
+    wanted = {settable[name]: _limit(value, name) for name, value in body.items()}
+    return {"quota_set": _shown(quotas.change(compute(), project_id, wanted, force=force))}
+
+
+@blueprint.delete("/os-quota-sets/<project_id>")
+def reset(project_id: str) -> tuple[str, int]:
+    """Give a project the default limits again."""
+    validation.may_administer()
+    _check_query()
+    quotas.reset(compute(), project_id)
+    return "", 202
+
+
+def _limit(value: Any, name: str) -> int:
+    return -1 if value in (-1, "-1") and not isinstance(value, bool) else validation.count(value, f"quota_set: {name}")
+
+
+def _check_query() -> None:
+    if "user_id" in request.args:
+        raise InvalidInput("Quotas are those of projects: there is no user_id")
+
+
+def _older_limits(now: Standing) -> dict[str, int]:
+    """Limits that later microversions have dropped: of networks by 2.36, of images by 2.39, of files by 2.57."""
+    most, used = now.limits["floating_ips"], now.used["floating_ips"]
+    networks = _SECURITY | {"maxTotalFloatingIps": most, "totalFloatingIpsUsed": used}
+    dropped = ((36, networks), (39, {"maxImageMeta": validation.MOST_METADATA}), (57, _PERSONALITY))
+    return {key: limit for minor, limits in dropped if not since(minor) for key, limit in limits.items()}
+
+
+def _shown(most: Mapping[str, int]) -> dict[str, int]:
+    shown = {name: most[key] for name, key in _settable().items()} | SAME_FOR_ALL
+    return shown if since(57) else shown | FILES
+
+
+def _settable() -> Mapping[str, str]:
+    """The limits that can be set at the microversion of the request."""
+    return SETTABLE if since(36) else SETTABLE | OF_NETWORKS
+
+
+def _readable(project_id: str) -> str:
+    validation.may_read()
+    if project_id != caller().project_id and not caller().is_admin:
+        raise Forbidden("Policy doesn't allow os_compute_api:os-quota-sets:show to be performed.")
+    return project_id

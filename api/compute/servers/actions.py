@@ -1,0 +1,127 @@
+"""Actions on a server: one key of the body says which."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Response, jsonify
+from werkzeug.exceptions import NotImplemented as NoSuchThing
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.servers import addresses, live_migrations, migrate_actions, reserved_servers, resize_and_rebuild
+from api.compute.servers.servers import find, who
+from api.request_context import compute
+from climate.compute import operations
+from climate.compute.errors import Conflict
+from climate.compute.models.server import (
+    DELETE,
+    PAUSE,
+    REBOOT,
+    REBOOT_HARD,
+    RESUME,
+    REVERT,
+    START,
+    STOP,
+    SUSPEND,
+    UNPAUSE,
+)
+from climate.domain.errors import InvalidInput
+
+Action = Callable[[str, Any], Response]
+
+blueprint = compute_blueprint("actions")
+
+WISHES = {
+    "os-start": START,
+    "os-stop": STOP,
+    "pause": PAUSE,
+    "unpause": UNPAUSE,
+    "suspend": SUSPEND,
+    "resume": RESUME,
+    "revertResize": REVERT,
+    "forceDelete": DELETE,
+}
+"""Actions that only want a server to become something."""
+
+REBOOTS = {"SOFT": REBOOT, "HARD": REBOOT_HARD}
+
+NO_CONSOLES = "There are no interactive consoles here; os-getConsoleOutput tells what a server printed."
+
+
+@blueprint.post("/servers/<server_id>/action")
+def act(server_id: str) -> Response:
+    """Do something with a server."""
+    body = read_object()
+    if len(body) != 1:
+        raise InvalidInput(f"The body must name one action; known are {', '.join(sorted(ACTIONS))}")
+    name, details = next(iter(body.items()))
+    if name not in ACTIONS:
+        raise InvalidInput(f"There is no such action: {name[:80]}; known are {', '.join(sorted(ACTIONS))}")
+    own = validation.path_id(server_id)
+    try:
+        return ACTIONS[name](own, details)
+    except Conflict as refusal:
+        raise reserved_servers.explained(own, refusal) from None
+
+
+@blueprint.post("/servers/<server_id>/remote-consoles")
+def remote_console(server_id: str) -> Response:
+    """There are none."""
+    find(server_id)
+    raise NoSuchThing(NO_CONSOLES)
+
+
+def _wish(name: str) -> Action:
+    def ask(server_id: str, details: Any) -> Response:
+        validation.may_write()
+        operations.ask(compute(), who(server_id), WISHES[name])
+        return Response(status=202)
+
+    return ask
+
+
+def _reboot(server_id: str, details: Any) -> Response:
+    validation.may_write()
+    kind = details.get("type") if isinstance(details, dict) else None
+    if not isinstance(kind, str) or kind.upper() not in REBOOTS:
+        raise InvalidInput("reboot: type must be SOFT or HARD")
+    operations.ask(compute(), who(server_id), REBOOTS[kind.upper()])
+    return Response(status=202)
+
+
+def _console(server_id: str, details: Any) -> Response:
+    validation.may_read()
+    length = details.get("length") if isinstance(details, dict) else None
+    lines = None if length is None or length in (-1, "-1") else validation.count(length, "length")
+    return jsonify({"output": operations.console_output(compute(), who(server_id), lines)})
+
+
+def _no_console(server_id: str, details: Any) -> Response:
+    return remote_console(server_id)
+
+
+ACTIONS: Mapping[str, Action] = (
+    {name: _wish(name) for name in WISHES}
+    | addresses.ACTIONS
+    | {
+        "reboot": _reboot,
+        "createImage": resize_and_rebuild.create_image,
+        "resize": resize_and_rebuild.resize,
+        "confirmResize": resize_and_rebuild.confirm,
+        "migrate": migrate_actions.migrate,
+        "evacuate": migrate_actions.evacuate,
+        "os-migrateLive": live_migrations.migrate,
+        "rebuild": resize_and_rebuild.rebuild,
+        "shelve": resize_and_rebuild.shelve,
+        "shelveOffload": resize_and_rebuild.offload,
+        "unshelve": resize_and_rebuild.unshelve,
+        "lock": resize_and_rebuild.lock,
+        "unlock": resize_and_rebuild.unlock,
+        "os-resetState": resize_and_rebuild.reset,
+        "os-getConsoleOutput": _console,
+        "os-getVNCConsole": _no_console,
+        "os-getSPICEConsole": _no_console,
+        "os-getSerialConsole": _no_console,
+    }
+)

@@ -1,0 +1,166 @@
+"""Addresses of a server: shown, given, taken away, and floating ones that stand for them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import Response
+from werkzeug.exceptions import UnprocessableEntity
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.networks import ip_validation
+from api.compute.servers import view
+from api.compute.servers.servers import find, who
+from api.request_context import compute
+from climate.compute import operations
+from climate.compute.errors import NoMoreAddresses, NotFound
+from climate.compute.servers.interfaces import Port
+from climate.domain.errors import InvalidInput
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("server-addresses")
+
+ATTACHMENT = "interfaceAttachment"
+
+
+@blueprint.get("/servers/<server_id>/ips")
+def addresses(server_id: str) -> Body:
+    """The addresses of a server, network by network."""
+    return {"addresses": _addresses(server_id)}
+
+
+@blueprint.get("/servers/<server_id>/ips/<label>")
+def of_network(server_id: str, label: str) -> Body:
+    """Those that it has in one network, by the network's name."""
+    found = _addresses(server_id)
+    if label not in found:
+        raise NotFound(f"Instance {server_id} has no network {label[:80]}.")
+    return {label: found[label]}
+
+
+@blueprint.get("/servers/<server_id>/os-interface")
+def interfaces(server_id: str) -> Body:
+    """The interfaces of a server."""
+    return {"interfaceAttachments": [_view(port) for port in _ports(server_id)]}
+
+
+@blueprint.get("/servers/<server_id>/os-interface/<port_id>")
+def interface(server_id: str, port_id: str) -> Body:
+    """One of them."""
+    for port in _ports(server_id):
+        if port.id == port_id:
+            return {ATTACHMENT: _view(port)}
+    raise NotFound(f"Instance {server_id} has no interface {port_id[:80]}")
+
+
+@blueprint.post("/servers/<server_id>/os-interface")
+def attach(server_id: str) -> Body:
+    """Give a server an address of a network, any or this one, with an interface if it has none there."""
+    validation.may_write()
+    given = validation.part(read_object(), ATTACHMENT)
+    unknown = sorted(set(given) - {"net_id", "fixed_ips", "tag"})
+    if unknown:
+        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set: interfaces are made by net_id")
+    network_id = validation.uuid(given.get("net_id"), "net_id")
+    return {ATTACHMENT: _view(operations.attach(compute(), who(server_id), network_id, _exact(given)))}
+
+
+@blueprint.delete("/servers/<server_id>/os-interface/<port_id>")
+def detach(server_id: str, port_id: str) -> tuple[str, int]:
+    """Take an interface from a server, with all of its addresses."""
+    validation.may_write()
+    operations.detach(compute(), who(server_id), validation.path_id(port_id, "Port"))
+    return "", 202
+
+
+def add_fixed(server_id: str, details: Any) -> Response:
+    """One more address of a network."""
+    validation.may_write()
+    network_id = validation.uuid(_key("addFixedIp", details, "networkId"), "networkId")
+    find(server_id)
+    try:
+        operations.attach(compute(), who(server_id), network_id, None)
+    except NoMoreAddresses as refusal:
+        raise InvalidInput(str(refusal)) from None
+    return Response(status=202)
+
+
+def remove_fixed(server_id: str, details: Any) -> Response:
+    """One address less."""
+    validation.may_write()
+    address = _key("removeFixedIp", details, "address")
+    find(server_id)
+    try:
+        operations.remove_address(compute(), who(server_id), validation.name(address, "address"))
+    except NotFound as refusal:
+        raise InvalidInput(str(refusal)) from None
+    return Response(status=202)
+
+
+def add_floating(server_id: str, details: Any) -> Response:
+    """A floating address of the project stands for one of the server's, its first unless one is named."""
+    validation.may_write()
+    given = validation.details("addFloatingIp", details)
+    address = str(ip_validation.address(given.get("address"), "address"))
+    named = given.get("fixed_address")
+    fixed_address = None if named is None else str(ip_validation.address(named, "fixed_address"))
+    operations.associate(compute(), who(server_id), address, fixed_address)
+    return Response(status=202)
+
+
+def remove_floating(server_id: str, details: Any) -> Response:
+    """A floating address stands for the server no more."""
+    validation.may_write()
+    address = str(ip_validation.address(validation.details("removeFloatingIp", details).get("address"), "address"))
+    operations.disassociate(compute(), who(server_id), address)
+    return Response(status=202)
+
+
+ACTIONS = {
+    "addFixedIp": add_fixed,
+    "removeFixedIp": remove_fixed,
+    "addFloatingIp": add_floating,
+    "removeFloatingIp": remove_floating,
+}
+"""Served at every microversion: clients that no longer know them do not ask."""
+
+
+def _ports(server_id: str) -> Sequence[Port]:
+    validation.may_read()
+    return operations.interfaces(compute(), who(server_id))
+
+
+def _addresses(server_id: str) -> Body:
+    shown: Mapping[str, list[Body]] = view.addresses(find(server_id))
+    return {
+        label: [{"version": one["version"], "addr": one["addr"]} for one in found] for label, found in shown.items()
+    }
+
+
+def _view(port: Port) -> Body:
+    return {
+        "port_id": port.id,
+        "port_state": "ACTIVE",
+        "net_id": port.network_id,
+        "mac_addr": port.mac,
+        "fixed_ips": [{"subnet_id": port.subnet_id, "ip_address": one} for one in port.addresses],
+    }
+
+
+def _exact(given: Body) -> str | None:
+    """The address that an interface is to have; None: any."""
+    wanted = given.get("fixed_ips")
+    if wanted is None:
+        return None
+    if not isinstance(wanted, list) or len(wanted) != 1 or not isinstance(wanted[0], dict):
+        raise InvalidInput('fixed_ips must be like [{"ip_address": "10.0.0.3"}]')
+    return str(ip_validation.address(wanted[0].get("ip_address"), "fixed_ips.ip_address"))
+
+
+def _key(action: str, details: Any, key: str) -> Any:
+    """What stands below the key of an action, which a body without it cannot be about (cloud.md D.6)."""
+    if not isinstance(details, dict) or key not in details:
+        raise UnprocessableEntity(f"{action}: there is no {key}")
+    return details[key]

@@ -1,0 +1,99 @@
+"""What was asked of a server, when, by whom, and how it went."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+from flask import request
+
+from api.compute.blueprint import compute_blueprint
+from api.compute.microversion import since
+from api.compute.servers import list_query
+from api.compute.servers.servers import find
+from api.compute.servers.view import host_id
+from api.compute.zones import zone_chain
+from api.paging import cut, next_links, page
+from api.request_context import caller, compute, here
+from climate.compute.models.server import Server
+from climate.compute.store.servers import tasks
+from climate.connections import reading
+from climate.domain.errors import NotFound
+
+Body = dict[str, Any]
+Note = Mapping[str, Any]
+
+blueprint = compute_blueprint("instance-actions")
+
+
+@blueprint.get("/servers/<server_id>/os-instance-actions")
+def listing(server_id: str) -> Body:
+    """What was asked of a server, newest first."""
+    server = find(server_id)
+    notes = _notes(server)
+    if not since(58):
+        return {"instanceActions": [_action(server, note) for note in notes]}
+    wanted = page()
+    notes, more = cut([note for note in notes if _changed_then(note)], wanted, itemgetter("request_id"))
+    links = {"links": next_links(here(), notes[-1]["request_id"], wanted)} if more else {}
+    return {"instanceActions": [_action(server, note) for note in notes]} | links
+
+
+@blueprint.get("/servers/<server_id>/os-instance-actions/<request_id>")
+def show(server_id: str, request_id: str) -> Body:
+    """What one request asked of a server, and how it went."""
+    server = find(server_id)
+    note = next((note for note in _notes(server) if note["request_id"] == request_id), None)
+    if note is None:
+        raise NotFound(f"Action for request_id {request_id[:80]} on instance {server.id} could not be found.")
+    shown = _action(server, note)
+    # Before 2.51 the events were for administrators.
+    if since(51) or caller().is_admin:
+        shown["events"] = [_event(server, note)]
+    return {"instanceAction": shown}
+
+
+def _notes(server: Server) -> list[dict[str, Any]]:
+    with reading(compute().engine) as conn:
+        return tasks.notes(conn, server.id)
+
+
+def _changed_then(note: Note) -> bool:
+    """Whether something has come of it in the time that the query string asks for."""
+    moment, given = note["finished_at"] or note["started_at"], request.args
+    if given.get("changes-since") and moment < list_query.moment("changes-since"):
+        return False
+    return not (since(66) and given.get("changes-before") and moment > list_query.moment("changes-before"))
+
+
+def _action(server: Server, note: Note) -> Body:
+    shown: Body = {
+        "action": note["action"],
+        "instance_uuid": server.id,
+        "request_id": note["request_id"],
+        "user_id": note["user_id"],
+        "project_id": note["project_id"],
+        "start_time": _time(note["started_at"]),
+        "message": note["message"],
+    }
+    return shown | ({"updated_at": _time(note["finished_at"] or note["started_at"])} if since(58) else {})
+
+
+def _event(server: Server, note: Note) -> Body:
+    finished = note["finished_at"]
+    event: Body = {
+        "event": f"compute_{note['action']}",
+        "start_time": _time(note["started_at"]),
+        "finish_time": _time(finished) if finished else None,
+        "result": None if finished is None else "Error" if note["message"] == tasks.FAILED else "Success",
+    }
+    if caller().is_admin:
+        event["traceback"] = None
+    if since(62):
+        event["hostId"] = host_id(server)
+        event |= {"host": server.service_host} if zone_chain.sees_hosts() else {}
+    return event
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}"

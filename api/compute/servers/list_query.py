@@ -1,0 +1,133 @@
+"""The query string of a list of servers, read into what the store is asked."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import request
+
+from api.compute import validation
+from api.compute.microversion import since
+from api.compute.servers.view import POWER_STATES, STATUS_OF_TASK
+from api.paging import Page
+from api.request_context import caller
+from climate.compute.models.server import STATUSES, VM_STATES
+from climate.compute.store.servers.lists import ORDERS, Listing
+from climate.domain.errors import Forbidden, InvalidInput
+
+NEVER = frozenset({"DELETED", "SOFT_DELETED", "SHELVED", "PASSWORD", "RESCUE", "SUSPENDING", "UNKNOWN"})
+"""Statuses that other clouds know, and no server here ever has."""
+
+KNOWN = frozenset(STATUSES) | frozenset(STATUS_OF_TASK.values()) | NEVER
+
+LONGEST = 255
+"""Characters of a condition."""
+
+EQUAL = {"image": "image", "flavor": "flavor", "key_name": "key_name", "uuid": "uuid", "reservation_id": "build_id"}
+PATTERNS = {"name": "name", "ip": "ip", "description": "description"}
+BY_ADMINISTRATORS = {"host": "host", "node": "node", "user_id": "user_id", "task_state": "task_state"}
+"""Keys of the query -> conditions.  What is for administrators is not heard from others."""
+
+TAGS = ("tags", "tags-any")
+"""No server has tags: with one of these nothing is found, and with the other keys for tags everything."""
+
+
+def listing(wanted: Page) -> Listing:
+    """What the query string asks for; InvalidInput names what is wrong and what would be right, Forbidden who may."""
+    found: dict[str, Any] = _project()
+    keys = EQUAL | PATTERNS | (BY_ADMINISTRATORS if caller().is_admin else {})
+    for key, condition in keys.items():
+        text = request.args.get(key)
+        if text:
+            found[condition] = _short(key, text)
+    for key, read in _READ.items():
+        if request.args.get(key):
+            found |= read(key)
+    if any(request.args.get(key) for key in TAGS) or validation.query_flag("deleted"):
+        found["none"] = True
+    return Listing(found, _order(), wanted.marker, wanted.limit + 1)
+
+
+def _project() -> dict[str, Any]:
+    everybody = validation.query_flag("all_tenants")
+    if everybody and not caller().is_admin:
+        raise Forbidden("Policy doesn't allow os_compute_api:servers:index:get_all_tenants to be performed.")
+    theirs = request.args.get("project_id") or request.args.get("tenant_id")
+    project = (theirs and _short("project_id", theirs)) if everybody else caller().project_id
+    return {"project_id": project} if project else {}
+
+
+def _statuses(key: str) -> dict[str, Any]:
+    asked_for = {text.upper() for text in request.args.getlist(key)}
+    unknown = sorted(asked_for - KNOWN)
+    if unknown:
+        raise InvalidInput(f"status must be one of {', '.join(sorted(KNOWN - NEVER))}, not {unknown[0][:40]!r}")
+    tasks = [task for task, status in STATUS_OF_TASK.items() if status in asked_for]
+    return {"shown_as": sorted(asked_for), "tasks": tasks, "hiding": list(STATUS_OF_TASK)}
+
+
+def _vm_states(key: str) -> dict[str, Any]:
+    names = set(request.args.getlist(key))
+    return {"vm_states": [status for status, name in VM_STATES.items() if name in names]}
+
+
+def _power_state(key: str) -> dict[str, Any]:
+    number = validation.count(request.args[key], key, 0, 7)
+    return {"vm_states": [status for status in STATUSES if POWER_STATES.get(status, 0) == number]}
+
+
+def _zone(key: str) -> dict[str, Any]:
+    return {"zone": _short(key, request.args[key])}
+
+
+def _locked(key: str) -> dict[str, Any]:
+    return {"locked": validation.flag(request.args[key], key)} if since(73) else {}
+
+
+def moment(key: str) -> datetime:
+    """The time that the query string gives under this key."""
+    text = request.args[key]
+    try:
+        found = datetime.fromisoformat(text.replace(" ", "+") if "+" not in text and text.count(" ") else text)
+    except ValueError:
+        raise InvalidInput(f"{key} must be a time like 2030-01-31T17:00:00Z, not {text[:40]!r}") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _moment(key: str) -> dict[str, Any]:
+    return {key.replace("-", "_"): moment(key)}
+
+
+def _before(key: str) -> dict[str, Any]:
+    return _moment(key) if since(66) else {}
+
+
+_READ: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "status": _statuses,
+    "vm_state": _vm_states,
+    "power_state": _power_state,
+    "availability_zone": _zone,
+    "locked": _locked,
+    "changes-since": _moment,
+    "changes-before": _before,
+}
+"""Keys of the query -> what reads them."""
+
+
+def _order() -> list[tuple[str, bool]]:
+    keys, directions = request.args.getlist("sort_key"), request.args.getlist("sort_dir")
+    if unknown := [key for key in keys if key not in ORDERS]:
+        raise InvalidInput(f"sort_key must be one of {', '.join(sorted(ORDERS))}, not {unknown[0][:40]!r}")
+    if wrong := [word for word in directions if word not in ("asc", "desc")]:
+        raise InvalidInput(f"sort_dir must be asc or desc, not {wrong[0][:40]!r}")
+    if len(keys) > len(ORDERS) or len(directions) > max(len(keys), 1):
+        raise InvalidInput("there are more sort_dir than sort_key, or a sort_key too many")
+    if directions and not keys:
+        keys = ["created_at"]
+    return [(key, (directions[place : place + 1] or ["desc"])[0] == "desc") for place, key in enumerate(keys)]
+
+
+def _short(key: str, text: str) -> str:
+    if len(text) > LONGEST or "\0" in text:
+        raise InvalidInput(f"{key} must be a text of at most {LONGEST} characters")
+    return text

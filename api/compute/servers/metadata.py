@@ -1,0 +1,86 @@
+"""The metadata of servers: all of it, and single keys."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.servers.servers import find, who
+from api.request_context import compute
+from climate.compute import operations
+from climate.compute.servers.metadata import Changed
+from climate.domain.errors import InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("server-metadata")
+
+
+@blueprint.get("/servers/<server_id>/metadata")
+def show(server_id: str) -> Body:
+    """The metadata of a server."""
+    return {"metadata": dict(find(server_id).metadata)}
+
+
+@blueprint.post("/servers/<server_id>/metadata")
+def add(server_id: str) -> Body:
+    """Add to the metadata of a server, or change it."""
+    given = _given()
+    return _changed(server_id, lambda there: {**there, **given})
+
+
+@blueprint.put("/servers/<server_id>/metadata")
+def replace(server_id: str) -> Body:
+    """Give a server this metadata, and no other."""
+    given = _given()
+    return _changed(server_id, lambda there: given)
+
+
+@blueprint.get("/servers/<server_id>/metadata/<key>")
+def show_key(server_id: str, key: str) -> Body:
+    """One key of the metadata of a server."""
+    there = find(server_id).metadata
+    _check_there(there, key)
+    return {"meta": {key: there[key]}}
+
+
+@blueprint.put("/servers/<server_id>/metadata/<key>")
+def set_key(server_id: str, key: str) -> Body:
+    """Set one key of the metadata of a server."""
+    validation.may_write()
+    given = validation.metadata(validation.part(read_object(), "meta"), "meta")
+    if list(given) != [key]:
+        raise InvalidInput(f"meta must have one key, and that is the one in the path, {key[:80]!r}")
+    _changed(server_id, lambda there: {**there, **given})
+    return {"meta": given}
+
+
+@blueprint.delete("/servers/<server_id>/metadata/<key>")
+def drop_key(server_id: str, key: str) -> tuple[str, int]:
+    """Take one key out of the metadata of a server."""
+    validation.may_write()
+
+    def without(there: Mapping[str, str]) -> dict[str, str]:
+        _check_there(there, key)
+        return {name: value for name, value in there.items() if name != key}
+
+    _changed(server_id, without)
+    return "", 204
+
+
+def _given() -> dict[str, str]:
+    validation.may_write()
+    return validation.metadata(validation.part(read_object(), "metadata"))
+
+
+def _changed(server_id: str, change: Changed) -> Body:
+    def checked(there: Mapping[str, str]) -> dict[str, str]:
+        return validation.metadata(dict(change(there)))
+
+    return {"metadata": dict(operations.set_metadata(compute(), who(server_id), checked))}
+
+
+def _check_there(there: Mapping[str, str], key: str) -> None:
+    if key not in there:
+        raise NotFound("Metadata item was not found")

@@ -1,0 +1,50 @@
+"""Actions that take a server to another host, for administrators."""
+
+import secrets
+from typing import Any
+
+from flask import Response, jsonify
+
+from api.compute import validation
+from api.compute.microversion import since
+from api.compute.servers.servers import who
+from api.request_context import compute
+from climate.compute import operations
+from climate.domain.errors import InvalidInput
+
+
+def migrate(server_id: str, details: Any) -> Response:
+    """Shut down, moved to another host, started there, and to be confirmed; since 2.56 to a host that is named."""
+    validation.may_administer()
+    if details is not None and not since(56):
+        raise InvalidInput("migrate must be null: since 2.56 it may be an object that names a host")
+    given = {} if details is None else validation.details("migrate", details)
+    if set(given) - {"host"}:
+        raise InvalidInput('migrate must be null or like {"host": "node-2"}')
+    operations.migrate(compute(), who(server_id), _host("migrate", given))
+    return Response(status=202)
+
+
+def evacuate(server_id: str, details: Any) -> Response:
+    """Made anew on another host, because its own is down.
+
+    `onSharedStorage` and `adminPass` change nothing: the service looks whether it has the disk, and no
+    password is put into guests.  `force` (2.29 to 2.67) does not switch the scheduler's filters off.
+    """
+    validation.may_administer()
+    given = validation.details("evacuate", details)
+    allowed = {"host", "adminPass"} | ({"force"} if since(29) and not since(68) else set())
+    allowed |= set() if since(14) else {"onSharedStorage"}
+    if unknown := sorted(set(given) - allowed):
+        raise InvalidInput(f"evacuate: {unknown[0][:80]!r} cannot be set; known are {', '.join(sorted(allowed))}")
+    for flag in ("force", "onSharedStorage"):
+        if flag in given:
+            validation.flag(given[flag], f"evacuate.{flag}")
+    password = validation.name(given["adminPass"], "evacuate.adminPass") if "adminPass" in given else None
+    operations.evacuate(compute(), who(server_id), _host("evacuate", given))
+    return Response(status=200) if since(14) else jsonify({"adminPass": password or secrets.token_urlsafe(9)})
+
+
+def _host(action: str, given: dict[str, Any]) -> str | None:
+    host = given.get("host")
+    return None if host is None else validation.name(host, f"{action}.host")

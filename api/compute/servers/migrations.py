@@ -1,0 +1,162 @@
+"""Migrations: which servers were moved, from where to where, and how that went.  For administrators."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from flask import request
+
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.cells import lists
+from api.compute.microversion import since
+from api.compute.servers import list_query
+from api.compute.servers.servers import find
+from api.compute.servers.view import links
+from api.paging import MOST, Page, next_links, page, unknown_marker
+from api.request_context import compute, here
+from climate.compute.migrations import host_evacuation
+from climate.compute.models.migration import LIVE, UNDER_WAY, Migration
+from climate.compute.store.servers import migrations as rows
+from climate.connections import reading
+from climate.domain.errors import InvalidInput, NotFound
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("migrations")
+
+BYTES = tuple(f"{what}_{part}_bytes" for what in ("memory", "disk") for part in ("total", "processed", "remaining"))
+
+FILTERS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
+    "instance_uuid": ("server_id", validation.uuid),
+    "host": ("host", validation.name),
+    "source_compute": ("source_host", validation.name),
+    "status": ("status", validation.name),
+    "migration_type": ("type", validation.name),
+}
+"""Key of the query -> what the rows call it, and what reads it."""
+
+
+@blueprint.get("/os-migrations")
+def listing() -> Body:
+    """Migrations of all servers, the newest first, in pages since 2.59."""
+    validation.may_administer()
+    wanted = {name: read(request.args[key], key) for key, (name, read) in FILTERS.items() if request.args.get(key)}
+    wanted_page = page() if since(59) else Page(MOST, None, asked=False)
+    if since(59):
+        wanted |= _changed()
+    with reading(compute().engine) as conn:
+        if wanted_page.marker is not None:
+            wanted |= {"before": _marker(conn, wanted_page.marker)}
+        found = rows.listed(conn, wanted, wanted_page.limit + 1)
+    more, found = len(found) > wanted_page.limit, found[: wanted_page.limit]
+    shown: Body = {"migrations": [_view(one) for one in found]}
+    return shown | ({"migrations_links": next_links(here(), found[-1].uuid, wanted_page)} if more and since(59) else {})
+
+
+@blueprint.get("/servers/<server_id>/migrations")
+def of_server(server_id: str) -> Body:
+    """The live migrations of a server that are under way (2.23)."""
+    server = _server(server_id)
+    wanted = {"server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
+    with reading(compute().engine) as conn:
+        return {"migrations": [_live(one) for one in rows.listed(conn, wanted, MOST)]}
+
+
+@blueprint.get("/servers/<server_id>/migrations/<migration_id>")
+def show(server_id: str, migration_id: str) -> Body:
+    """One live migration of a server that is under way (2.23)."""
+    server = _server(server_id)
+    if not migration_id.isascii() or not migration_id.isdigit() or len(migration_id) > 18:
+        raise _unknown(server, migration_id)
+    wanted = {"id": int(migration_id), "server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
+    with reading(compute().engine) as conn:
+        found = rows.listed(conn, wanted, 1)
+    if not found:
+        raise _unknown(server, migration_id)
+    return {"migration": _live(found[0])}
+
+
+@blueprint.get("/os-hosts/<name>/moves")
+def moves(name: str) -> Body:
+    """Beyond Nova: where the servers of a host would go if it were emptied now, and which cannot and why."""
+    validation.may_administer()
+    lists.check_is_here(name)
+    return {
+        "moves": [
+            {
+                "server": {"id": step.server.id, "name": step.server.name, "project_id": step.server.project_id},
+                "source_node": step.server.node,
+                "action": step.action,
+                "dest_node": step.node,
+                "dest_compute": step.service_host,
+                "reason": step.reason,
+            }
+            for step in host_evacuation.plan(compute(), name)
+        ]
+    }
+
+
+def _server(server_id: str) -> str:
+    validation.may_administer()
+    if not since(23):
+        raise NotFound("The resource could not be found: migrations of a server are shown since 2.23.")
+    return find(server_id).id
+
+
+def _unknown(server_id: str, migration_id: str) -> NotFound:
+    return NotFound(f"Migration {migration_id[:40]} for server {server_id} is not live and under way.")
+
+
+def _changed() -> Body:
+    given: Body = {}
+    if request.args.get("changes-since"):
+        given["changed_since"] = list_query.moment("changes-since")
+    if since(66) and request.args.get("changes-before"):
+        given["changed_before"] = list_query.moment("changes-before")
+    if len(given) == 2 and given["changed_since"] > given["changed_before"]:
+        raise InvalidInput("The value of changes-since must be less than or equal to changes-before.")
+    return given
+
+
+def _marker(conn: Any, marker: str) -> str:
+    uuid = validation.uuid(marker, "marker")
+    if not rows.listed(conn, {"uuid": uuid}, 1):
+        raise unknown_marker(marker)
+    return uuid
+
+
+def _common(one: Migration) -> Body:
+    shown: Body = {
+        "id": one.id,
+        "source_compute": one.source_host,
+        "source_node": one.source_node,
+        "dest_compute": one.dest_host,
+        "dest_node": one.dest_node,
+        "dest_host": one.dest_ip,
+        "status": one.status,
+        "created_at": _time(one.created_at),
+        "updated_at": _time(one.updated_at),
+    }
+    return shown | ({"uuid": one.uuid} if since(59) else {})
+
+
+def _view(one: Migration) -> Body:
+    shown = _common(one) | {
+        "instance_uuid": one.server_id,
+        "old_instance_type_id": one.old_flavor,
+        "new_instance_type_id": one.new_flavor,
+    }
+    if not since(23):
+        return shown
+    is_live = one.type == LIVE and one.status in UNDER_WAY
+    path = f"servers/{one.server_id}/migrations/{one.id}"
+    return shown | {"migration_type": one.type} | ({"links": links(path)} if is_live else {})
+
+
+def _live(one: Migration) -> Body:
+    return _common(one) | {"server_uuid": one.server_id} | {key: one.progress.get(key) for key in BYTES}
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}"

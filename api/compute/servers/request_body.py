@@ -1,0 +1,315 @@
+"""The body of a request for servers, read into what the bundled cloud boots."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from api.compute import validation
+from api.compute.microversion import since
+from api.compute.networks import ip_validation
+from api.compute.zones import build_orders
+from api.request_context import caller, climate, compute, deployment
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.image import ACTIVE
+from climate.compute.models.request import BootRequest, pools_of, read_zone
+from climate.compute.reservations import pools
+from climate.compute.store.projects import flavors, images, keypairs
+from climate.compute.zones import request_spec
+from climate.compute.zones.forwarding import Order
+from climate.connections import reading
+from climate.domain.errors import Forbidden, InvalidInput, NotFound
+from climate.domain.lease import Lease
+from climate.service.leases import server_boot as leased_boot
+
+HINTS = ("OS-SCH-HNT:scheduler_hints", "os:scheduler_hints")
+LONGEST_USER_DATA = 65535
+LONGEST_PASSWORD = 255
+
+KNOWN = (
+    frozenset(HINTS)
+    | build_orders.KEYS
+    | {
+        *("name", "imageRef", "flavorRef", "min_count", "max_count", "networks", "block_device_mapping_v2", "metadata"),
+        *("availability_zone", "key_name", "user_data", "scheduler_hints", "return_reservation_id"),
+        *("security_groups", "config_drive", "adminPass", "OS-DCF:diskConfig", "description", "tags", "hostname"),
+        *("host", "hypervisor_hostname"),
+        *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
+    }
+)
+"""What may stand below `server`; some of it changes nothing here, but clients send it."""
+
+KEPT_NOWHERE = ("personality", "tags", "trusted_image_certificates")
+"""What clients may send empty: anything in it would be lost, and its owner would count on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A checked request, and what it wants beyond servers."""
+
+    request: BootRequest
+    reserved: bool
+    lease_params: object
+    reservations: tuple[str, ...]
+    build_id_only: bool
+    """Answer with the id of the request instead of a server."""
+    order: Order | None
+    """The order of a parent zone, to be built on an offer of this zone; None: the scheduler chooses."""
+    reservation_id: str | None
+    """The id that the client chose for the build."""
+    password: str
+    """What the client wants to be told as the administrator's password, empty for any; no guest is given one."""
+
+
+def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
+    """The request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it.
+
+    `of_build`: it is one for a build over zones, which may have a reservation id of its own.
+    """
+    server = validation.part(body, "server")
+    unknown = sorted(set(server) - KNOWN)
+    if unknown:
+        raise InvalidInput(f"server: {', '.join(unknown)[:200]} cannot be set")
+    if lost := [key for key in KEPT_NOWHERE if server.get(key)]:
+        raise InvalidInput(f"server: {', '.join(lost)} must be empty: this cloud does not keep it")
+    hints = _hints(body, server)
+    reserved = validation.flag(hints["reserved"], "reserved") if "reserved" in hints else False
+    on_offer = build_orders.is_on_offer(server)
+    request = _request(server, hints, on_offer=on_offer)
+    order = build_orders.read(server, request.name) if on_offer else None
+    build_orders.check(server, request.count, on_offer=on_offer, of_build=of_build)
+    _check_hints(hints, reserved, request)
+    build_id_only = validation.flag(server.get("return_reservation_id", False), "return_reservation_id")
+    password = server.get("adminPass", "")
+    if not isinstance(password, str) or len(password) > LONGEST_PASSWORD:
+        raise InvalidInput(f"adminPass must be a text of at most {LONGEST_PASSWORD} characters")
+    chosen = build_orders.reservation_id(server)
+    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, order, chosen, password)
+
+
+def admit(wanted: Wanted) -> dict[str, Lease]:
+    """Return the leases of the reservations that a request names, by reservation, when the caller may boot on them."""
+    return admit_on(wanted.reservations)
+
+
+def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
+    """Return the leases of reservations, by reservation, when the caller may boot on them."""
+    ours = [
+        reservation
+        for reservation in reservations
+        if not pools.is_lent_from_outside(compute(), reservation, caller().project_id)
+    ]
+    return {reservation: leased_boot.admit(climate(), caller(), reservation) for reservation in ours}
+
+
+def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = False) -> BootRequest:
+    """The request; `on_offer`: a parent zone names flavor and image, and the key is one of its user's."""
+    least = validation.count(server.get("min_count", 1), "min_count", 1)
+    count = validation.count(server.get("max_count", least), "max_count", 1)
+    if least > count:
+        raise InvalidInput("min_count must be <= max_count")
+    who = caller()
+    return BootRequest(
+        project_id=who.project_id,
+        user_id=who.user_id,
+        name=validation.name(server.get("name")),
+        flavor=_named_flavor(server.get("flavorRef")) if on_offer else flavor(server.get("flavorRef")),
+        image_id=_named_image(server.get("imageRef")) if on_offer else _image(server),
+        networks=_networks(server),
+        addresses=_addresses(server),
+        metadata=validation.metadata(server.get("metadata") or {}),
+        hints=hints,
+        zone=_zone(server),
+        destination=_destination(server),
+        access=(validation.address(server.get("accessIPv4"), 4), validation.address(server.get("accessIPv6"), 6)),
+        key_name=_key(server, known=not on_offer),
+        user_data=_user_data(server.get("user_data")),
+        config_drive=_config_drive(server.get("config_drive")),
+        description=validation.description(server.get("description")),
+        count=count,
+        least=least,
+        admin=who.is_admin,
+        request_id=who.request_id,
+    )
+
+
+def _hints(body: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
+    places = [body.get(key) for key in HINTS] + [server.get(key) for key in (*HINTS, "scheduler_hints")]
+    found: dict[str, Any] = {}
+    for place in places:
+        if place is not None and not isinstance(place, dict):
+            raise InvalidInput("scheduler_hints must be an object")
+        found |= place or {}
+    return found
+
+
+def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) -> None:
+    if "group" in hints:
+        validation.name(hints["group"], "group")
+    if "lease_params" in hints and not reserved:
+        raise InvalidInput("lease_params are for a server with the hint reserved=True")
+    if reserved and request.count > 1:
+        raise InvalidInput("One server at a time can be reserved")
+    if reserved and pools_of(hints):
+        raise InvalidInput("A server is either booted with reservation=ID or made to wait with reserved=True")
+
+
+def _named_flavor(name: Any) -> Flavor:
+    wanted = validation.name(name, "flavorRef")
+    with reading(deployment().compute.engine) as conn:
+        return request_spec.flavor_named(conn, wanted, caller().project_id, admin=caller().is_admin)
+
+
+def _named_image(name: Any) -> str | None:
+    if name is None:
+        return None
+    wanted = validation.name(name, "imageRef")
+    with reading(deployment().compute.engine) as conn:
+        return request_spec.image_named(conn, wanted, caller().project_id)
+
+
+def flavor(ref: Any) -> Flavor:
+    """The flavor that a client means, by its id or the link to it."""
+    if isinstance(ref, bool) or not isinstance(ref, (str, int)) or ref == "":
+        raise InvalidInput("flavorRef must be the id of a flavor")
+    flavor_id = str(ref).rpartition("/")[2]
+    with reading(deployment().compute.engine) as conn:
+        found = flavors.get(conn, flavor_id)
+    if found is None:
+        raise InvalidInput(f"Flavor {flavor_id[:80]} could not be found.")
+    if not (found.usable_by(caller().project_id) or caller().is_admin):
+        raise NotFound(f"Flavor {flavor_id} could not be found.")
+    return found
+
+
+def image(ref: Any) -> str:
+    """The id of the image that a client means, by its id or the link to it; it must be ready."""
+    image_id = validation.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
+    with reading(deployment().compute.engine) as conn:
+        found = images.get(conn, image_id)
+    if found is None or not (found.seen_by(caller().project_id) or caller().is_admin):
+        raise InvalidInput(f"Image {image_id} could not be found.")
+    if found.status != ACTIVE:
+        raise InvalidInput(f"Image {image_id} is not active.")
+    return image_id
+
+
+def _image(server: dict[str, Any]) -> str:
+    booted_from = _booted_from(server.get("block_device_mapping_v2"))
+    return image(server.get("imageRef") or booted_from)
+
+
+def _booted_from(devices: Any) -> Any:
+    """The image among the block devices, of which there may be no other: clients send it beside imageRef."""
+    if devices is None:
+        return None
+    if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
+        raise InvalidInput("block_device_mapping_v2 must be a list of objects")
+    found = None
+    for device in devices:
+        if device.get("source_type") != "image" or device.get("destination_type", "local") != "local":
+            raise InvalidInput(
+                'block_device_mapping_v2: there are no volumes here; each must be like {"uuid": "…", "source_type": '
+                '"image", "destination_type": "local"}'
+            )
+        if found is not None:
+            raise InvalidInput("block_device_mapping_v2: a server is made from one image")
+        found = device.get("uuid")
+    return found
+
+
+def _networks(server: dict[str, Any]) -> tuple[str, ...] | None:
+    given = server.get("networks")
+    if given is None and since(37):
+        raise InvalidInput('networks must be "auto", "none" or a list')
+    if given in (None, "auto", []):
+        return None
+    if given == "none":
+        return ()
+    if not isinstance(given, list) or len(given) > 16:
+        raise InvalidInput('networks must be "auto", "none" or a list of at most 16 objects')
+    named = tuple(_network(entry) for entry in given)
+    twice = next((network for network in named if named.count(network) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"networks: network {twice} is there twice, and a server has one interface in each")
+    return named
+
+
+def _network(entry: Any) -> str:
+    if not isinstance(entry, dict) or entry.get("port"):
+        raise InvalidInput('networks: each must be like {"uuid": "…"}, perhaps with "fixed_ip"; there are no ports')
+    return validation.uuid(entry.get("uuid"), "networks.uuid")
+
+
+def _addresses(server: dict[str, Any]) -> dict[str, str]:
+    """Network -> the address that is asked for there, of those networks that `_networks` has looked at."""
+    given = server.get("networks")
+    named = [(_network(entry), entry.get("fixed_ip")) for entry in given] if isinstance(given, list) else []
+    return {
+        network: str(ip_validation.address(wanted, "networks.fixed_ip"))
+        for network, wanted in named
+        if wanted is not None
+    }
+
+
+def _zone(server: dict[str, Any]) -> str | None:
+    """`zone[:host[:node]]`; a host or node in it is forced."""
+    zone = server.get("availability_zone")
+    if zone is None:
+        return None
+    named, host, node = read_zone(validation.name(zone, "availability_zone"))
+    if (host or node) and not caller().is_admin:
+        raise Forbidden("Only administrators may force a host.")
+    return f"{named or ''}:{host or ''}:{node or ''}".rstrip(":") or None
+
+
+def _destination(server: dict[str, Any]) -> str | None:
+    """`host[:node]` or `:node` of the keys `host` and `hypervisor_hostname`, which force nothing."""
+    host, node = (_host(server, key) for key in ("host", "hypervisor_hostname"))
+    if host is None and node is None:
+        return None
+    if not caller().is_admin:
+        raise Forbidden("Only administrators may name a host.")
+    return f"{host or ''}:{node or ''}".rstrip(":")
+
+
+def _host(server: dict[str, Any], key: str) -> str | None:
+    given = server.get(key)
+    if given is None:
+        return None
+    if not since(74) or ":" in str(server.get("availability_zone")):
+        raise InvalidInput(f"{key} is for 2.74 and later, where availability_zone names no host")
+    if ":" in validation.name(given, key):
+        raise InvalidInput(f"{key} must be the name of a host")
+    return str(given)
+
+
+def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
+    key = server.get("key_name")
+    if key is None:
+        return None
+    wanted = validation.name(key, "key_name")
+    if not known:
+        return wanted
+    with reading(deployment().compute.engine) as conn:
+        if not keypairs.listed(conn, caller().user_id, wanted):
+            raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
+    return wanted
+
+
+def _config_drive(value: Any) -> bool:
+    """Whether a config drive is asked for: clients send an empty text where it is not."""
+    return False if value in (None, "") else validation.flag(value, "config_drive")
+
+
+def _user_data(text: Any) -> str | None:
+    if text is None:
+        return None
+    if not isinstance(text, str) or len(text) > LONGEST_USER_DATA:
+        raise InvalidInput(f"user_data must be Base64 of at most {LONGEST_USER_DATA} characters")
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInput("user_data must be Base64") from None
+    return text

@@ -1,0 +1,96 @@
+"""Why a server is where it is, or nowhere: the scheduler's decisions about it, and the member of a cluster it is on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.servers.servers import find
+from api.request_context import compute
+from climate.compute.models.server import Server
+from climate.compute.placement import decisions
+from climate.compute.placement.decisions import Decision
+from climate.compute.servers import diagnostics
+from climate.compute.zones import builds
+from climate.compute.zones.builds import InChild
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("scheduling")
+
+
+@blueprint.get("/servers/<server_id>/scheduling")
+def scheduling(server_id: str) -> Body:
+    """How the scheduler came to a server's node (administrator): each decision, oldest first.
+
+    `trail` is as climate.compute.scheduler.decision_record has it, but for `picks`: of a
+    build it tells `chosen`, the node of this server, and `later`, which nodes
+    filters took out for the servers before it.  Of a build over zones `zones` has
+    the answer of each zone; of a server in a child, `zone` tells which one has it.
+    """
+    validation.may_administer()
+    placed = builds.in_child(compute(), validation.path_id(server_id))
+    if placed is not None:
+        return {"scheduling": _of_child(validation.path_id(server_id), placed)}
+    server = find(server_id)
+    told = [_told(server, decision) for decision in decisions.of(compute(), server.id)]
+    return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": told}}
+
+
+@blueprint.get("/servers/<server_id>/diagnostics")
+def server_diagnostics(server_id: str) -> Body:
+    """Where a server runs (administrator): its node, and the member when the node is a cluster.
+
+    Nova leaves the keys to the driver before 2.48; these are told in every version.
+    """
+    validation.may_administer()
+    server = find(server_id)
+    member = diagnostics.member_of(compute(), server)
+    return {"state": server.status.lower(), "host": server.service_host, "node": server.node, "member": member}
+
+
+def _of_child(server_id: str, placed: InChild) -> Body:
+    """The decisions of this zone about a server in a child: what zones answered, and nothing of their hosts."""
+    zone = {"zone_id": placed.zone_id, "launch_index": placed.launch_index}
+    told = [
+        _plain(decision) | {"trail": {**decision.trail, "zone": zone, "chosen": None, "later": []}}
+        for decision in decisions.of(compute(), server_id)
+    ]
+    return {"server_id": server_id, "reservation_id": placed.reservation_id, "decisions": told}
+
+
+def _told(server: Server, decision: Decision) -> Body:
+    number = server.launch_index if decision.server_id is None else 0
+    return _plain(decision) | {"trail": _of_one(decision.trail, number)}
+
+
+def _plain(decision: Decision) -> Body:
+    return {
+        "made_at": decision.made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "kind": decision.kind,
+        "lost": [list(reasons) for reasons in decision.lost],
+        "after": _after(decision),
+        "error": decision.error,
+    }
+
+
+def _after(decision: Decision) -> Body | None:
+    """Where making the server had failed before, and why."""
+    after = decision.after
+    if after is None:
+        return None
+    return {"host": after["service_host"], "node": after["node"], "reason": after["reason"]}
+
+
+def _of_one(trail: Mapping[str, Any], number: int) -> Body:
+    """The trail of a build as far as it is about server `number` of it."""
+    picks = trail.get("picks", [])
+    own = picks[number] if number < len(picks) else None
+    later = [
+        {"server": place, **stage}
+        for place, pick in enumerate(picks[: number + 1])
+        for stage in pick.get("filters", ())
+    ]
+    kept = {key: value for key, value in trail.items() if key not in ("picks", "more_picks")}
+    chosen = None if own is None else {key: value for key, value in own.items() if key != "filters"}
+    return {**kept, "chosen": chosen, "later": later}

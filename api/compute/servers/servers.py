@@ -1,0 +1,216 @@
+"""Servers: asked for, listed, shown, renamed and deleted."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.cells import lease_boot as cell_lease_boot
+from api.compute.microversion import since
+from api.compute.servers import list_query, request_body, reserved_servers, view
+from api.compute.servers.request_body import Wanted
+from api.compute.servers.view import Behind
+from api.compute.zones import lease_boot as zone_lease_boot
+from api.compute.zones import server_lists, zone_chain
+from api.paging import next_links, page, unknown_marker
+from api.request_context import caller, climate, compute, here, request_id
+from climate.compute import operations
+from climate.compute.cells import build_start
+from climate.compute.cells.build_start import Sleep
+from climate.compute.errors import NotFound
+from climate.compute.models.node import Service
+from climate.compute.models.server import DELETE, Server
+from climate.compute.nodes import services
+from climate.compute.servers import create as compute_boot
+from climate.compute.servers import volume_attachments
+from climate.compute.servers.create import Offered
+from climate.compute.servers.interfaces import Who
+from climate.compute.store.servers import servers
+from climate.compute.zones import placing, single_shot
+from climate.compute.zones.placing import Make, Way
+from climate.compute.zones.single_shot import Made
+from climate.connections import reading
+from climate.domain.errors import InvalidInput
+from climate.service.leases import server_boot as leased_boot
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("servers")
+
+CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
+IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
+"""What clients send and what changes nothing here."""
+
+
+def who(server_id: str) -> Who:
+    """Who changes the server in a path."""
+    return Who(validation.path_id(server_id), validation.own_project(), by())
+
+
+def by() -> dict[str, str]:
+    """Who asks, for the list of what was asked of a server."""
+    return {"project_id": caller().project_id, "user_id": caller().user_id, "request_id": request_id()}
+
+
+@blueprint.post("/servers")
+def create() -> tuple[Body, int]:
+    """Boot servers: at once, on a lease by `reservation`, or asleep until a lease by `reserved`."""
+    validation.may_write()
+    wanted = request_body.read(read_object())
+    made = _made(wanted)
+    if wanted.build_id_only:
+        return {"reservation_id": made.reservation_id}, 202
+    answer = {
+        "id": made.server_id,
+        "links": view.links(f"servers/{made.server_id}"),
+        "OS-DCF:diskConfig": "MANUAL",
+        "security_groups": [view.DEFAULT_GROUP],
+        "adminPass": wanted.password or secrets.token_urlsafe(9),
+    }
+    return {"server": answer}, 202
+
+
+def _made(wanted: Wanted) -> Made:
+    """The first server of a request, in this zone or in a child."""
+    if compute().cells.is_api:
+        return _in_a_cell(wanted)
+    parts = zone_lease_boot.parts(request_body.admit(wanted))
+    order = wanted.order
+    if order is not None:
+        make = _reserved_at(wanted) if wanted.reserved else _booted_at(wanted)
+        made = placing.place(compute(), wanted.request, order, Way(zone_chain.chain(), parts), make)
+        return Made(made, order.reservation_id)
+    if wanted.reserved:
+        return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
+    return single_shot.boot(compute(), wanted.request, zone_chain.chain(), parts)
+
+
+def _in_a_cell(wanted: Wanted) -> Made:
+    """The first server of a request, in the cells of its lease, or else where the scheduler of cells puts it.
+
+    A server that sleeps does so in the cell that was chosen, and its lease is one of that cell.
+    """
+    sleep = Sleep(wanted.lease_params) if wanted.reserved else None
+    aimed = cell_lease_boot.aimed(wanted)
+    if aimed.shares:
+        started = build_start.split(compute(), aimed.request, aimed.shares)
+    else:
+        started = build_start.start(compute(), aimed.request, sleep, aimed.cell)
+    return Made(started.server_ids[0], started.build_id)
+
+
+def _booted_at(wanted: Wanted) -> Make:
+    return lambda offered: compute_boot.place(compute(), wanted.request, offered)[0]
+
+
+def _reserved_at(wanted: Wanted) -> Make:
+    return lambda offered: _reserve(wanted, offered)
+
+
+def _reserve(wanted: Wanted, offered: Offered | None = None) -> Server:
+    made: list[Server] = []
+
+    def make(server_id: str) -> None:
+        made.append(compute_boot.reserve(compute(), wanted.request, server_id, offered))
+
+    leased_boot.reserve(climate(), caller(), wanted.lease_params, make)
+    return made[0]
+
+
+@blueprint.get("/servers")
+def listing() -> Body:
+    """Servers, by name and id only."""
+    found, page_of = _listed()
+    return page_of([view.brief(server) for server in found])
+
+
+@blueprint.get("/servers/detail")
+def detailed() -> Body:
+    """Servers with all there is to know."""
+    found, page_of = _listed()
+    behind = _behind(found)
+    return page_of([view.full(server, behind) for server in found])
+
+
+@blueprint.get("/servers/<server_id>")
+def show(server_id: str) -> Body:
+    """One server."""
+    server = find(server_id)
+    return {"server": view.full(server, _behind([server]))}
+
+
+@blueprint.put("/servers/<server_id>")
+def describe(server_id: str) -> Body:
+    """Give a server another name or description, or say at which addresses it is reached."""
+    validation.may_write()
+    body = validation.part(read_object(), "server")
+    unknown = sorted(set(body) - CHANGED - IGNORED)
+    if unknown or not body:
+        raise InvalidInput(
+            f"server: only {', '.join(sorted(CHANGED))} can be changed, not {', '.join(unknown)[:200]!r}"
+        )
+    words: dict[str, str | None] = {}
+    if "name" in body:
+        words["name"] = validation.name(body["name"])
+    if "description" in body:
+        words["description"] = validation.description(body["description"])
+    for version in (4, 6):
+        if f"accessIPv{version}" in body:
+            words[f"access_ipv{version}"] = validation.address(body[f"accessIPv{version}"], version)
+    server = operations.describe(compute(), who(server_id), words)
+    return {"server": view.full(server, _behind([server]))}
+
+
+@blueprint.delete("/servers/<server_id>")
+def delete(server_id: str) -> tuple[str, int]:
+    """Delete a server; it is seen until that is done.  The lease that would wake it ends with it."""
+    validation.may_write()
+    reserved_servers.give_up(server_id)
+    operations.ask(compute(), who(server_id), DELETE)
+    return "", 204
+
+
+def find(server_id: str) -> Server:
+    """The server in a path, which must be the caller's or the caller an administrator."""
+    validation.may_read()
+    return operations.get(compute(), validation.path_id(server_id), validation.own_project())
+
+
+def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
+    """The servers of this zone on the page that is asked for, and the body made of their views."""
+    validation.may_read()
+    wanted = page()
+    query = list_query.listing(wanted)
+    if wanted.marker is not None:
+        query = replace(query, marker=validation.uuid(wanted.marker, "marker"))
+    is_local = True
+    try:
+        found = operations.listed(compute(), query)
+    except NotFound:  # the marker may be a server of a child zone
+        if not server_lists.is_recursive():
+            raise unknown_marker(str(wanted.marker)) from None
+        found, is_local = [], False
+    more, found = len(found) > wanted.limit, found[: wanted.limit]
+    links = {"servers_links": next_links(here(), found[-1].id, wanted)} if more else {}
+    return found, lambda views: server_lists.joined(views, links, wanted, is_local_marker=is_local)
+
+
+def _behind(found: Sequence[Server]) -> Behind:
+    """What the caller is shown of these servers besides."""
+    attached = volume_attachments.of_servers(compute(), [server.id for server in found])
+    if not (caller().is_admin and since(3)):
+        return Behind(volumes=attached)
+    hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
+    with reading(compute().engine) as conn:
+        return Behind(hosts, servers.user_data(conn, [server.id for server in found]), attached)
+
+
+def _state(service: Service) -> str:
+    if service.forced_down:
+        return "DOWN"
+    if not service.up:
+        return "UNKNOWN"
+    return "UP" if service.enabled else "MAINTENANCE"

@@ -1,0 +1,77 @@
+"""Volumes of a server: shown, given, taken away."""
+
+from typing import Any
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.servers.servers import who
+from api.request_context import compute
+from climate.compute.errors import NotFound
+from climate.compute.servers import volume_attachments
+from climate.compute.store.projects.volumes import Volume
+from climate.domain.errors import InvalidInput
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("volume-attachments")
+
+ATTACHMENT = "volumeAttachment"
+KEYS = frozenset({"volumeId", "device", "tag", "delete_on_termination"})
+
+
+@blueprint.get("/servers/<server_id>/os-volume_attachments")
+def listing(server_id: str) -> Body:
+    """The volumes of a server."""
+    return {"volumeAttachments": [view(volume) for volume in _of(server_id)]}
+
+
+@blueprint.get("/servers/<server_id>/os-volume_attachments/<volume_id>")
+def show(server_id: str, volume_id: str) -> Body:
+    """One of them."""
+    for volume in _of(server_id):
+        if volume.id == volume_id.lower():
+            return {ATTACHMENT: view(volume)}
+    raise NotFound(f"Instance {server_id} has no volume {volume_id[:80]}")
+
+
+@blueprint.post("/servers/<server_id>/os-volume_attachments")
+def attach(server_id: str) -> Body:
+    """Give a server a volume of its project.  The name of its disk is chosen here, whatever `device` says."""
+    validation.may_write()
+    given = validation.part(read_object(), ATTACHMENT)
+    unknown = sorted(set(given) - KEYS)
+    if unknown:
+        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} is unknown; known are {', '.join(sorted(KEYS))}")
+    if validation.flag(given.get("delete_on_termination", False), "delete_on_termination"):
+        raise InvalidInput("delete_on_termination cannot be true: volumes belong to their reservations, not to servers")
+    for key in ("device", "tag"):
+        if given.get(key) is not None:
+            validation.name(given[key], key)
+    volume_id = validation.uuid(given.get("volumeId"), "volumeId")
+    return {ATTACHMENT: view(volume_attachments.attach(compute(), who(server_id), volume_id))}
+
+
+@blueprint.delete("/servers/<server_id>/os-volume_attachments/<volume_id>")
+def detach(server_id: str, volume_id: str) -> tuple[str, int]:
+    """Take a volume from a server."""
+    validation.may_write()
+    volume_attachments.detach(compute(), who(server_id), validation.path_id(volume_id, "Volume"))
+    return "", 202
+
+
+def _of(server_id: str) -> list[Volume]:
+    validation.may_read()
+    return volume_attachments.of_server(compute(), validation.path_id(server_id), validation.own_project())
+
+
+def view(volume: Volume) -> Body:
+    """An attachment as Nova shows it: its id is the volume's."""
+    return {
+        "id": volume.id,
+        "volumeId": volume.id,
+        "serverId": volume.server_id,
+        "device": volume.path,
+        "tag": None,
+        "delete_on_termination": False,
+    }

@@ -1,0 +1,153 @@
+"""What clients ask of compute, taken apart once; InvalidInput names what is wrong and what would be right."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from flask import request
+
+from api.request_context import caller
+from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.policy import require
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_TRUE, _FALSE = ("1", "t", "true", "on", "y", "yes"), ("0", "f", "false", "off", "n", "no")
+NAME_LENGTH = 255
+MOST_METADATA = 128
+
+
+def part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The object below `key`."""
+    value = body.get(key)
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{key} must be an object")
+    return value
+
+
+def details(action: str, value: Any) -> dict[str, Any]:
+    """What stands below the key of an action that wants an object there."""
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{action} must be an object")
+    return value
+
+
+def name(value: Any, field: str = "name") -> str:
+    """A name: 1 to 255 characters, not only blanks, no control characters, no way out of a folder."""
+    if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH:
+        raise InvalidInput(f"{field} must be a text of 1 to {NAME_LENGTH} characters that are not only blanks")
+    if _CONTROL.search(value):
+        raise InvalidInput(f"{field} must be one line without control characters")
+    if "../" in value or "..\\" in value or value in (".", ".."):
+        raise InvalidInput(f"{field} must not name another folder")
+    return value.strip()
+
+
+def description(value: Any) -> str | None:
+    """A description: up to 255 characters without control characters but line breaks; None: there is none."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > NAME_LENGTH or _CONTROL.search(value.replace("\n", "")):
+        raise InvalidInput(f"description must be a text of at most {NAME_LENGTH} characters, or null")
+    return value
+
+
+def zone_name(value: Any) -> str:
+    """The name of an availability zone, without a host."""
+    zone = name(value, "availability_zone")
+    if ":" in zone:
+        raise InvalidInput("availability_zone must be the name of a zone, without a host")
+    return zone
+
+
+def address(value: Any, version: int) -> str | None:
+    """An IP address of that version (4 or 6), in its usual spelling; None and an empty text: there is none."""
+    if value in (None, ""):
+        return None
+    try:
+        found = ipaddress.ip_address(value) if isinstance(value, str) else None
+    except ValueError:
+        found = None
+    if found is None or found.version != version:
+        raise InvalidInput(f"accessIPv{version} must be an IPv{version} address, or empty")
+    return str(found)
+
+
+def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
+    """A whole number, as a number or as its digits."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        raise InvalidInput(f"{field} must be a whole number from {lowest} to {highest}")
+    return value
+
+
+def flag(value: Any, field: str) -> bool:
+    """A truth value, as one or as a word for it."""
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower() if isinstance(value, (str, int)) else ""
+    if word not in _TRUE + _FALSE:
+        raise InvalidInput(f"{field} must be true or false, not {str(value)[:40]!r}")
+    return word in _TRUE
+
+
+def uuid(value: Any, field: str) -> str:
+    """A UUID, in its usual spelling."""
+    try:
+        return str(UUID(value)) if isinstance(value, str) and len(value) <= 36 else _no_uuid(field)
+    except ValueError:
+        return _no_uuid(field)
+
+
+def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
+    """Keys and texts, each up to 255 characters."""
+    if not isinstance(value, dict) or len(value) > MOST_METADATA:
+        raise InvalidInput(f"{field} must be an object of at most {MOST_METADATA} texts")
+    for key, text in value.items():
+        if not 0 < len(key) <= NAME_LENGTH or not isinstance(text, str) or len(text) > NAME_LENGTH:
+            raise InvalidInput(f"{field}: keys and values must be texts of at most {NAME_LENGTH} characters")
+    return dict(value)
+
+
+def path_id(text: str, what: str = "Instance") -> str:
+    """The id in a path; what is no UUID is nobody's."""
+    try:
+        return str(UUID(text)) if len(text) == 36 else _nobody(text, what)
+    except ValueError:
+        return _nobody(text, what)
+
+
+def query_flag(key: str) -> bool:
+    """A truth value of the query string; a bare `?key` is true, an absent one false."""
+    text = request.args.get(key)
+    return False if text is None else text == "" or flag(text, key)
+
+
+def own_project() -> str | None:
+    """The project whose things the caller may see; None: everybody's."""
+    return None if caller().is_admin else caller().project_id
+
+
+def may_read() -> None:
+    """Who may look at servers and what belongs to them."""
+    require(caller(), "servers:get")
+
+
+def may_write() -> None:
+    """Who may make and change servers."""
+    require(caller(), "servers:write")
+
+
+def may_administer() -> None:
+    """Who may look behind the cloud."""
+    require(caller(), "compute:admin")
+
+
+def _no_uuid(field: str) -> str:
+    raise InvalidInput(f"{field} must be a UUID")
+
+
+def _nobody(text: str, what: str) -> str:
+    raise NotFound(f"{what} {text[:80]} could not be found.")

@@ -1,0 +1,175 @@
+"""Child zones, for administrators: registered, listed and removed; and this zone as its parents see it."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from flask import Response, jsonify, request
+
+from api.body import read_object
+from api.compute import validation
+from api.compute.blueprint import compute_blueprint
+from api.compute.zones import zone_chain
+from api.paging import MOST
+from api.request_context import climate, compute, deployment
+from climate.compute.errors import NotFound
+from climate.compute.zones import registry, urls
+from climate.compute.zones.client import ID_HEADER
+from climate.compute.zones.models import ChildZone
+from climate.domain.errors import InvalidInput
+from climate.service.lease_tree import zone_removal
+
+Body = dict[str, Any]
+
+blueprint = compute_blueprint("child-zones")
+
+LONGEST_PASSWORD = 1024
+LARGEST_WEIGHT = 1e9
+LOOP = "Requests to this zone come back to its parent: it is above its parent in the tree"
+LARGEST_ID = 2**31 - 1
+
+
+@blueprint.get("/zones")
+def listing() -> Body:
+    """List the child zones."""
+    return {"zones": [_view(zone) for zone in _page()]}
+
+
+@blueprint.get("/zones/detail")
+def detailed() -> Body:
+    """List the child zones, with the outcome of the last polls."""
+    return {"zones": [_view(zone) | _polls(zone) for zone in _page()]}
+
+
+@blueprint.get("/zones/info")
+def info() -> Response:
+    """Show this zone: its name and its capabilities."""
+    validation.may_administer()
+    answer = jsonify(zone=registry.info(compute()))
+    answer.headers[ID_HEADER] = compute().zones.own_id()
+    return answer
+
+
+@blueprint.get("/zones/<zone_id>")
+def show(zone_id: str) -> Body:
+    """Show how a child zone is registered."""
+    _may_manage()
+    return {"zone": _registered(registry.get(compute(), _id(zone_id)))}
+
+
+@blueprint.post("/zones")
+def add() -> Body:
+    """Register a child zone; it is not contacted."""
+    _may_manage()
+    values = _values(validation.part(read_object(), "zone"))
+    missing = sorted({"api_url", "username", "password"} - set(values))
+    if missing:
+        raise InvalidInput(f"zone: {', '.join(missing)} must be given")
+    return {"zone": _registered(registry.add(compute(), values))}
+
+
+@blueprint.put("/zones/<zone_id>")
+def change(zone_id: str) -> Body:
+    """Change how a child zone is registered."""
+    _may_manage()
+    values = _values(validation.part(read_object(), "zone"))
+    return {"zone": _registered(registry.change(compute(), _id(zone_id), values))}
+
+
+@blueprint.delete("/zones/<zone_id>")
+def remove(zone_id: str) -> Body:
+    """Forget a child zone, which itself stays as it is; refused while leases or builds need it, without `force`."""
+    _may_manage()
+    number, force = _id(zone_id), validation.query_flag("force")
+    registry.get(compute(), number)
+    if not force:
+        zone_removal.refuse_if_leased(climate(), number)
+    registry.remove(compute(), number, force=force)
+    return {}
+
+
+def _may_manage() -> None:
+    validation.may_administer()
+    zone_chain.refuse_forwarded()
+
+
+def _page() -> list[ChildZone]:
+    _may_manage()
+    offset, limit = _number("offset"), _number("limit")
+    limit = limit if 0 < limit <= MOST else MOST
+    return registry.listed(compute())[offset : offset + limit]
+
+
+def _number(key: str) -> int:
+    text = request.args.get(key, "0")
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise InvalidInput(f"{key} must be a whole number from 0, not {text[:40]!r}")
+    return int(text)
+
+
+def _id(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > LARGEST_ID:
+        raise NotFound(f"Zone {text[:80]} could not be found.")
+    return int(text)
+
+
+def _values(given: Mapping[str, Any]) -> Body:
+    unknown = sorted(set(given) - set(_READ))
+    if unknown:
+        raise InvalidInput(f"zone: only {', '.join(_READ)} can be given, not {', '.join(unknown)[:200]!r}")
+    return {key: _READ[key](value, key) for key, value in given.items()}
+
+
+def _url(value: Any, key: str) -> str:
+    url = urls.check(value)
+    if urls.is_same(url, deployment().settings.base_url):
+        raise InvalidInput(f"api_url {url} is this zone itself; register the URL of another deployment")
+    return url
+
+
+def _password(value: Any, key: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PASSWORD or "\0" in value:
+        raise InvalidInput(f"password must be a text of 1 to {LONGEST_PASSWORD} characters")
+    return value
+
+
+def _weight(value: Any, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_WEIGHT:
+        raise InvalidInput(f"{key} must be a number between -{LARGEST_WEIGHT:.0f} and {LARGEST_WEIGHT:.0f}")
+    return float(value)
+
+
+_READ: Mapping[str, Callable[[Any, str], Any]] = {
+    "api_url": _url,
+    "username": validation.name,
+    "password": _password,
+    "weight_offset": _weight,
+    "weight_scale": _weight,
+}
+
+
+def _registered(zone: ChildZone) -> Body:
+    return {
+        "id": zone.id,
+        "api_url": zone.api_url,
+        "weight_offset": zone.weight_offset,
+        "weight_scale": zone.weight_scale,
+    }
+
+
+def _view(zone: ChildZone) -> Body:
+    state = {"name": zone.name, "is_active": zone.is_active, "capabilities": zone.capabilities}
+    return _registered(zone) | state
+
+
+def _polls(zone: ChildZone) -> Body:
+    return {
+        "attempts": zone.attempts,
+        "last_seen": _moment(zone.last_seen),
+        "last_error": LOOP if zone.loop_at else zone.last_error,
+        "last_error_at": _moment(zone.loop_at or zone.last_error_at),
+    }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None

@@ -1,0 +1,71 @@
+"""Requests about servers that are not here: forwarded to child zones, and answered with what the child answered."""
+
+from urllib.parse import quote
+from uuid import UUID
+
+from flask import Response, g, jsonify, request
+
+from api import errors
+from api.body import read_object
+from api.compute import validation
+from api.compute.microversion import HEADERS, written
+from api.compute.zones import urls, zone_chain
+from api.request_context import compute
+from climate.compute.zones import routing
+from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildRequest
+
+SERVERS = "/compute/v2.1/servers/"
+NOT_FOUND = 404
+HERE_ALONE = ("/scheduling", "/diagnostics")
+"""Ends of paths that are answered here or not at all: they tell of hosts."""
+
+
+def answer(error: Exception) -> Response:
+    """The answer of the child zone that has the server in the path; without one, that of the error."""
+    server_id = _server_id()
+    if server_id is None or errors.problem_of(error).status != NOT_FOUND:  # cells have kinds of NotFound of their own
+        return errors.answer(error)
+    try:
+        found = routing.forward(compute(), server_id, request_for(server_id), validation.own_project())
+    except Exception as failure:  # noqa: BLE001 - nobody answers what an error handler raises
+        return errors.answer(failure)
+    return passed_on(found)
+
+
+def request_for(server_id: str) -> ChildRequest:
+    """The request at hand, for a child zone."""
+    rest = request.path.removeprefix(SERVERS)[len(server_id) :]
+    has_body = request.method in ("POST", "PUT")
+    return ChildRequest(
+        request.method,
+        f"/servers/{server_id}{quote(rest)}",
+        body=read_object() if has_body else None,
+        query=request.args.to_dict() or None,
+        headers=headers(),
+        chain=zone_chain.chain(),
+    )
+
+
+def headers() -> dict[str, str]:
+    """Headers of every forwarded request: the microversion and the role of the user."""
+    return {HEADERS[0]: f"compute {written(g.microversion)}", ROLE_HEADER: zone_chain.role()}
+
+
+def passed_on(found: ChildAnswer) -> Response:
+    """The answer of a child with its status, and with links to this zone."""
+    response = Response() if found.body is None else jsonify(urls.own(found.body))
+    response.status_code = found.status
+    if location := urls.url(found.headers.get("location", "")):
+        response.headers["Location"] = location
+    return response
+
+
+def _server_id() -> str | None:
+    """The server that the path is about, when a child zone may have it."""
+    text = (request.view_args or {}).get("server_id", "")
+    if not request.path.startswith(f"{SERVERS}{text}") or request.path.endswith(HERE_ALONE):
+        return None
+    try:
+        return str(UUID(text)) if len(text) == 36 else None
+    except ValueError:
+        return None

@@ -1,0 +1,78 @@
+"""Lists of servers over the zones below: by reservation_id, or with recurse_zones."""
+
+from typing import Any
+
+from flask import request
+
+from api.compute import validation
+from api.compute.zones import routing, urls, zone_chain
+from api.paging import Page, next_links, unknown_marker
+from api.request_context import caller, compute, here
+from climate.compute.zones import listing
+from climate.compute.zones.client import ChildRequest
+from climate.compute.zones.listing import Gathered, Wanted
+
+Body = dict[str, Any]
+
+NOT_PASSED_ON = frozenset({"limit", "marker", "all_tenants", "project_id", "tenant_id", "user_id", "host", "node"})
+"""Conditions that mean something else in another zone."""
+
+
+def is_recursive() -> bool:
+    """Return whether servers of child zones are asked for."""
+    return bool(request.args.get("reservation_id")) or validation.query_flag("recurse_zones")
+
+
+def joined(local: list[Body], links: Body, wanted: Page, *, is_local_marker: bool) -> Body:
+    """The page of local servers, followed by servers of child zones when there is room for them.
+
+    Administrators of this zone are told which child zones did not answer.
+    """
+    if links or not is_recursive():
+        return {"servers": local} | links
+    found = listing.gather(compute(), _request(), _wanted())
+    below = found.servers
+    if wanted.marker is not None and not is_local_marker:
+        below = _after(below, wanted.marker)
+    room = wanted.limit - len(local)
+    servers = [*local, *(urls.listed(server) for server in below[:room])]
+    more = {"servers_links": next_links(here(), servers[-1]["id"], wanted)} if len(below) > room and servers else {}
+    return {"servers": servers} | more | _silent(found)
+
+
+def _after(servers: list[Body], marker: str) -> list[Body]:
+    ids = [server["id"] for server in servers]
+    if marker not in ids:
+        raise unknown_marker(marker)
+    return servers[ids.index(marker) + 1 :]
+
+
+def _silent(found: Gathered) -> Body:
+    if not found.silent or not zone_chain.sees_hosts():
+        return {}
+    return {"unreachable_zones": [{"id": zone.id, "api_url": zone.api_url} for zone in found.silent]}
+
+
+def _wanted() -> Wanted:
+    build_id = request.args.get("reservation_id")
+    if not caller().is_admin:
+        return Wanted(caller().project_id, build_id)
+    everybody = validation.query_flag("all_tenants")
+    project = (request.args.get("project_id") or request.args.get("tenant_id")) if everybody else None
+    if project is None and not (everybody or build_id):
+        project = caller().project_id
+    return Wanted(project, build_id)
+
+
+def _request() -> ChildRequest:
+    query = {key: value for key, value in request.args.items() if key not in NOT_PASSED_ON}
+    if _wanted().project_id is None:
+        query["all_tenants"] = "1"
+    path = "/servers/detail" if request.path.endswith("/detail") else "/servers"
+    return ChildRequest(
+        "GET",
+        path,
+        query=query | {"recurse_zones": "true"},
+        headers=routing.headers(),
+        chain=zone_chain.chain(),
+    )

@@ -1,0 +1,43 @@
+"""URLs in the answers of child zones, which lead users of this zone to this zone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api.compute.servers import view
+from api.request_context import deployment
+
+ROOTS = ("/compute/", "/image/")
+"""Paths below which things of a deployment are; what stands before them is the public URL of the child."""
+
+Body = dict[str, Any]
+
+
+def own(body: Any) -> Any:
+    """The body of a child's answer with the public URL of this zone in its links; others are left out."""
+    if isinstance(body, list):
+        return [own(entry) for entry in body]
+    if isinstance(body, dict):
+        return {key: _links(value) if key == "links" else own(value) for key, value in body.items()}
+    return body
+
+
+def listed(server: Body) -> Body:
+    """A server of a child in a list; one whose zone is silent has links, too."""
+    links = view.links(f"servers/{server['id']}")
+    return {"links": links, **own(server)}
+
+
+def url(there: str) -> str:
+    """The URL of the same thing in this zone; empty where there is none."""
+    for root in ROOTS:
+        _, found, path = there.partition(root)
+        if found:
+            return f"{deployment().settings.base_url}{root}{path}"
+    return ""
+
+
+def _links(links: Any) -> Any:
+    if not isinstance(links, list):
+        return own(links)
+    led = [{**link, "href": url(str(link.get("href")))} for link in links if isinstance(link, Mapping)]
+    return [link for link in led if link["href"]]

@@ -1,0 +1,77 @@
+"""What operators look at: how many addresses are in use, and which network services there are."""
+
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from flask import Blueprint
+
+from api.compute import validation
+from api.network import views
+from api.network.filters import fitting, one
+from api.request_context import compute, deployment
+from climate.compute.store.networks import ip_counts, network_hosts
+from climate.connections import reading
+
+Body = dict[str, Any]
+
+blueprint = Blueprint("network-operators", __name__, url_prefix="/network/v2.0")
+
+AVAILABILITY = "Network IP availability"
+
+
+@blueprint.get("/network-ip-availabilities")
+def availabilities() -> Body:
+    """How many addresses of each network are in use: fixed ones of servers, floating ones of projects."""
+    return {"network_ip_availabilities": fitting(_figures(), skipped=frozenset({"ip_version"}))}
+
+
+@blueprint.get("/network-ip-availabilities/<network_id>")
+def availability(network_id: str) -> Body:
+    """How many addresses of one network are in use."""
+    return {"network_ip_availability": one(_figures(), network_id, AVAILABILITY)}
+
+
+@blueprint.get("/agents")
+def agents() -> Body:
+    """The network services, and whether they were heard of lately."""
+    return {"agents": fitting(_agents())}
+
+
+@blueprint.get("/agents/<agent_id>")
+def agent(agent_id: str) -> Body:
+    """One network service."""
+    return {"agent": one(_agents(), agent_id, "Agent")}
+
+
+def _figures() -> list[Body]:
+    validation.may_administer()
+    with reading(compute().engine) as conn:
+        return [_figure(row) for row in ip_counts.listed(conn)]
+
+
+def _figure(row: Body) -> Body:
+    counts = {"total_ips": row["total"], "used_ips": row["used"]}
+    of_subnet = {"subnet_id": row["subnet_id"], "subnet_name": row["name"], "cidr": row["cidr"], "ip_version": 4}
+    seen = {"id": row["id"], "network_id": row["id"], "network_name": row["name"], **counts}
+    return seen | {"subnet_ip_availability": [of_subnet | counts]} | views.whose(row["project_id"])
+
+
+def _agents() -> list[Body]:
+    validation.may_administer()
+    with reading(compute().engine) as conn:
+        rows = network_hosts.listed(conn, compute().now(conn), compute().network.down_seconds)
+    return [_agent(row) for row in rows]
+
+
+def _agent(row: Body) -> Body:
+    return {
+        "id": str(uuid5(NAMESPACE_URL, f"climate:network-service/{row['host']}")),
+        "agent_type": "Network service",
+        "binary": "nova-network",
+        "host": row["host"],
+        "alive": row["up"],
+        "admin_state_up": True,
+        "availability_zone": deployment().settings.default_availability_zone,
+        "heartbeat_timestamp": f"{row['beat_at']:%Y-%m-%d %H:%M:%S}",
+        "configurations": {"networks": row["networks"]},
+    }

@@ -1,0 +1,154 @@
+"""Networks, subnets, ports and floating addresses as clients of the Network API read them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from api.request_context import caller, deployment
+from climate.compute.network import managers
+from climate.compute.network.models import Network
+from climate.compute.store.networks.floating_ips import Floating
+from climate.compute.store.networks.pending_networks import Outline
+
+Body = dict[str, Any]
+
+FLAT_TYPE, VLAN_TYPE = "flat", "vlan"
+
+Ranges = Mapping[str, Sequence[tuple[str, str]]]
+"""Pool -> the stretches of addresses that it hands out, first and last."""
+
+
+def moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def network(row: Network) -> Body:
+    """A network of servers."""
+    shared = row.project_id is None and row.vlan is None
+    seen = _network(row.id, row.label, row.created_at, row.project_id)
+    seen |= {"status": "ACTIVE" if row.host else "DOWN", "shared": shared, "subnets": [row.subnet_id]}
+    return seen | _provider(row.vlan, row.bridge_interface)
+
+
+def pool(row: Mapping[str, Any]) -> Body:
+    """A network outside, whose addresses are floating ones."""
+    seen = _network(row["id"], row["name"], row["created_at"], None) | {"subnets": [row["subnet_id"]]}
+    return seen | {"router:external": True, "is_default": False} | _provider(None, row["interface"])
+
+
+def outline(row: Outline) -> Body:
+    """A network that has no subnet yet."""
+    seen = _network(row.id, row.label, row.created_at, row.project_id) | {"status": "DOWN", "is_default": False}
+    return seen | {"router:external": row.manager is None} | _provider(row.vlan, row.interface, row.manager)
+
+
+def _network(network_id: str, name: str, at: datetime, project_id: str | None) -> Body:
+    return {
+        "id": network_id,
+        "name": name,
+        "status": "ACTIVE",
+        "admin_state_up": True,
+        "shared": False,
+        "router:external": False,
+        "subnets": [],
+        "mtu": deployment().compute.network.mtu,
+        **whose(project_id),
+        "availability_zones": [deployment().settings.default_availability_zone],
+        "port_security_enabled": True,
+        "is_default": True,
+        "description": "",
+        "dns_domain": "",
+        "l2_adjacency": True,
+        "tags": [],
+        "revision_number": 0,
+        "created_at": moment(at),
+        "updated_at": moment(at),
+    }
+
+
+def _provider(vlan: int | None, interface: str | None, manager: str | None = None) -> Body:
+    """What administrators are shown of how it is made."""
+    if not caller().is_admin:
+        return {}
+    return {
+        "provider:network_type": VLAN_TYPE if vlan is not None or manager == "vlan" else FLAT_TYPE,
+        "provider:physical_network": interface,
+        "provider:segmentation_id": vlan,
+    }
+
+
+def whose(project_id: str | None) -> Body:
+    """The two names that clients have for a project."""
+    return {"tenant_id": project_id or "", "project_id": project_id or ""}
+
+
+def subnet(row: Network) -> Body:
+    """The range of a network of servers."""
+    seen = _subnet(row.subnet_id, row.label, row.id, str(row.cidr)) | whose(row.project_id)
+    return seen | {
+        "gateway_ip": str(row.gateway),
+        "enable_dhcp": managers.of(row).DHCP,
+        "allocation_pools": [{"start": str(row.dhcp_start), "end": str(row.cidr[-2])}],
+        "dns_nameservers": [str(server) for server in row.dns],
+    }
+
+
+def pool_subnet(row: Mapping[str, Any], ranges: Ranges) -> Body:
+    """The range of a network outside."""
+    seen = _subnet(row["subnet_id"], row["name"], row["id"], row["cidr"]) | whose(None)
+    pools = [{"start": first, "end": last} for first, last in ranges.get(row["id"], ())]
+    return seen | {"gateway_ip": row["gateway"], "allocation_pools": pools}
+
+
+def _subnet(subnet_id: str, name: str, network_id: str, cidr: str) -> Body:
+    return {
+        "id": subnet_id,
+        "name": name,
+        "network_id": network_id,
+        "cidr": cidr,
+        "ip_version": 4,
+        "enable_dhcp": False,
+        "dns_nameservers": [],
+        "host_routes": [],
+        "tags": [],
+    }
+
+
+def port(row: Mapping[str, Any]) -> Body:
+    """An interface of a server."""
+    return {
+        "id": row["port_id"],
+        "name": "",
+        "network_id": row["network_id"],
+        "device_id": row["server_id"],
+        "device_owner": "compute:nova",
+        "mac_address": row["mac"],
+        "fixed_ips": [{"subnet_id": row["subnet_id"], "ip_address": address} for address in row["addresses"]],
+        "status": "ACTIVE" if row["status"] == "ACTIVE" else "DOWN",
+        "admin_state_up": True,
+        "security_groups": [],
+        "tags": [],
+        **whose(row["project_id"]),
+    }
+
+
+def floating(row: Floating) -> Body:
+    """A floating address."""
+    return {
+        "id": row.id,
+        "floating_ip_address": row.address,
+        "floating_network_id": row.pool_id,
+        "fixed_ip_address": row.fixed_address,
+        "port_id": row.port_id,
+        "router_id": None,
+        "status": "DOWN" if row.fixed_address is None else "ACTIVE",
+        "description": row.description,
+        "dns_name": "",
+        "dns_domain": "",
+        "qos_policy_id": None,
+        "tags": list(row.tags),
+        "revision_number": 0,
+        "created_at": moment(row.created_at),
+        "updated_at": moment(row.changed_at),
+        **whose(row.project_id),
+    }

@@ -1,0 +1,57 @@
+"""Health, readiness, figures and the OpenAPI document."""
+
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response, current_app
+
+from api.auth import public
+from api.compute import metrics as cloud_figures
+from api.compute.nodes import service_health
+from api.negotiation import answers
+from api.openapi import document
+from api.ops import metrics
+from api.ops.request_counters import tally
+from api.request_context import climate, deployment, disk_watch
+from climate.service import readiness
+
+blueprint = Blueprint("ops", __name__)
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@blueprint.get("/healthz")
+@public
+def healthz() -> dict[str, str]:
+    """This process answers; says nothing about anything else."""
+    return {"status": "ok"}
+
+
+@blueprint.get("/readyz")
+@public
+def readyz() -> tuple[dict[str, Any], int]:
+    """Everything that CLIMATE_READY_NEEDS names is there; 503 when something is not."""
+    checks = readiness.readiness(climate(), disk=disk_watch())
+    if checks[0].ok:
+        checks += service_health.checks(deployment().compute)
+    settings = climate().settings
+    told = {check.name: {"ok": check.ok, "warns": check.warns, "detail": check.detail} for check in checks}
+    if readiness.missing(checks, settings):
+        return {"status": "not ready", "checks": told}, 503
+    return {"status": "ready" if all(check.ok for check in checks) else "degraded", "checks": told}, 200
+
+
+@blueprint.get("/metrics")
+@answers("text/plain")
+def figures() -> Response:
+    """Figures for Prometheus, which signs in by HTTP Basic."""
+    of_cloud = partial(cloud_figures.collect, deployment().compute)
+    return Response(metrics.text(climate(), tally(current_app), of_cloud), content_type=PROMETHEUS)
+
+
+@blueprint.get("/openapi.json")
+@public
+def openapi() -> dict[str, Any]:
+    """The OpenAPI document of the reservation API."""
+    described: dict[str, Any] = document(current_app).spec.to_dict()
+    return described

@@ -1,0 +1,83 @@
+"""Other spellings of the same path, made one before the routes are asked."""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from flask import Flask, request
+
+from api.request_context import caller
+from climate.domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from werkzeug.routing import Map
+
+RESERVATION = "/reservation"
+V1 = f"{RESERVATION}/v1/"
+SUFFIX = ".json"
+DISCOVERY = ("/", "/versions")
+"""Where clients of the reservation API look for its versions when their endpoint is the port itself."""
+
+PROJECT = "climate.path_project"
+"""Key of the WSGI environment for the project that the path named."""
+
+LONGEST_SHOWN = 80
+
+
+def canonical(path: str) -> str:
+    """`/v1/leases`, `/v1/leases.json`, `/reservation/v1/leases.json` -> `/reservation/v1/leases`."""
+    if path in DISCOVERY:
+        return RESERVATION
+    if path == "/v1" or path.startswith("/v1/"):
+        path = RESERVATION + path
+    if path.startswith(f"{RESERVATION}/"):
+        path = path.removesuffix(SUFFIX)
+    return path
+
+
+def nouns(routes: "Map") -> frozenset[str]:
+    """Return the words that follow `/reservation/v1/` in the routes."""
+    words = {rule.rule.removeprefix(V1).partition("/")[0] for rule in routes.iter_rules() if rule.rule.startswith(V1)}
+    return frozenset(words - {""})
+
+
+def without_project(path: str, known: Collection[str]) -> tuple[str, str | None]:
+    """`/reservation/v1/<project>/leases` -> `/reservation/v1/leases` and the project; other paths stay, with None.
+
+    A word is a project where it is none of the `known` nouns and one of these follows it.
+    """
+    project, _, rest = path.removeprefix(V1).partition("/")
+    if not path.startswith(V1) or not project or project in known or rest.partition("/")[0] not in known:
+        return path, None
+    return V1 + rest, project
+
+
+def install(app: Flask) -> None:
+    """Refuse paths that name another project than the token does; to be called after the install of `api.auth`."""
+    app.before_request(_check_project)
+
+
+def _check_project() -> None:
+    named = request.environ.get(PROJECT)
+    if named is None or request.endpoint is None:
+        return
+    own = caller().project_id
+    if named != own:
+        raise InvalidInput(
+            f"Malformed request URL: the URL's project_id {named[:LONGEST_SHOWN]!r} "
+            f"does not match the project_id {own!r} of the token"
+        )
+
+
+class Paths:
+    """WSGI middleware: the application sees canonical paths only.  `known` are the nouns of the reservation API."""
+
+    def __init__(self, app: "WSGIApplication", known: Collection[str]) -> None:
+        self.app = app
+        self.known = known
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        path, project = without_project(canonical(environ.get("PATH_INFO", "")), self.known)
+        environ["PATH_INFO"] = path
+        environ[PROJECT] = project
+        return self.app(environ, start_response)

@@ -1,0 +1,75 @@
+"""Dates on the wire: what comes in, and the two forms in which the peer's clients expect them back."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from marshmallow import fields, validate
+
+from climate.domain.errors import InvalidInput
+from climate.service.leases import dates
+
+NOW: Literal["now"] = "now"
+
+DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}$"
+READ = (
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2} [0-9]{1,2}:[0-9]{1,2}"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+"""What `climate.service.leases.dates` can read."""
+
+STAMP = DATE.replace("T", " ")
+
+
+def date(moment: datetime) -> str:
+    """`2030-01-31T09:00:00.000000`, UTC without saying so: the peer's client reads nothing else."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def stamp(moment: datetime) -> str:
+    """`2030-01-31 09:00:00.000000`, as `created_at` and `updated_at` look."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def maybe(form: Any, moment: datetime | None) -> str | None:
+    """The moment in that form; null stays null."""
+    return None if moment is None else str(form(moment))
+
+
+class Moment(fields.String):
+    """A date in the peer's form or ISO 8601; `now` too where `now` says so.  Becomes a datetime in UTC, or NOW."""
+
+    def __init__(self, *, now: bool = False, **more: Any) -> None:
+        described = "UTC `%Y-%m-%d %H:%M`, or ISO 8601 with seconds and zone" + ", or `now`" * now
+        pattern = f"^({READ}{'|now' * now})$"
+        super().__init__(metadata={"description": described, "pattern": pattern}, **more)
+        self.now = now
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **more: Any
+    ) -> Any:
+        """The peer calls null an invalid date, where it is not allowed, and so do we."""
+        if value is None and not self.allow_none:
+            raise self._refusal("null", attr)
+        return super().deserialize(value, attr, data, **more)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **more: Any) -> Any:
+        if self.now and value == NOW:
+            return NOW
+        try:
+            return dates.read(value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error} ({attr})") from None
+
+    def _refusal(self, shown: str, attr: str | None) -> InvalidInput:
+        return InvalidInput(f"{shown} is an invalid date. Required format: {dates.PEER} (UTC) ({attr})")
+
+
+def out_date(**more: Any) -> fields.String:
+    """A field of an answer: a date."""
+    return fields.String(**{"required": True, "validate": validate.Regexp(DATE), **more})
+
+
+def out_stamp(**more: Any) -> fields.String:
+    """A field of an answer: when something was made or changed."""
+    return fields.String(required=True, validate=validate.Regexp(STAMP), **more)

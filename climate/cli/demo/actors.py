@@ -1,0 +1,173 @@
+"""What the steps of the demo share: three people, and ways to look until something is seen."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from climate.cli import lookup
+from climate.cli.client import Client
+from climate.cli.clouds import entry, find
+from climate.cli.dates import read
+from climate.cli.demo.screen import Screen
+from climate.cli.demo.stack import Stack
+from climate.cli.errors import NOT_FOUND, Failure
+
+MARK = "climate-demo-"
+"""What the name of everything begins with that the demo makes."""
+LOOK_SECONDS = 0.05
+REFUSALS = (403, 404, 409)
+"""What refuses a boot; 400 would mean that the request itself was wrong."""
+
+
+class Unseen(Exception):
+    """What had to be seen was not."""
+
+
+@dataclass
+class Play:
+    """The state of the demo."""
+
+    stack: Stack
+    screen: Screen
+    admin: Client
+    member: Client
+    visitor: Client | None = None
+    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The hosts kept for leases, by name."""
+    flavor: str = ""
+    """A size that only those hosts can carry."""
+    small: str = ""
+    image: str = ""
+    lease: dict[str, Any] = field(default_factory=dict)
+    lent: frozenset[str] = frozenset()
+    """Names of the hosts of that lease."""
+    server: str = ""
+    sleeper: str = ""
+    sleeper_lease: dict[str, Any] = field(default_factory=dict)
+    storage: dict[str, Any] = field(default_factory=dict)
+    """The lease of storage."""
+    night: dict[str, Any] = field(default_factory=dict)
+    """The lease of the host that is switched off at first."""
+    guest: str = ""
+    """The server that outlives it."""
+
+    @property
+    def reservation(self) -> str:
+        return str(self.lease["reservations"][0]["id"])
+
+    def until(self, what: str, look: Callable[[], Any], reached: Callable[[Any], bool], seconds: float = 30.0) -> Any:
+        """What `look` answers once that is what was waited for; Unseen when it takes longer than `seconds`."""
+        began = time.monotonic()
+        while not reached(now := look()):
+            if time.monotonic() - began > seconds:
+                raise Unseen(f"{what}: still {_brief(now)} after {seconds:.0f} s")
+            self.screen.waiting(what, _brief(now), time.monotonic() - began)
+            time.sleep(LOOK_SECONDS)
+        return now
+
+    def lease_now(self, lease_id: str) -> dict[str, Any]:
+        """A lease as its owner sees it."""
+        return lookup.lease_by_id(self.member, lease_id)
+
+    def server_now(self, server_id: str, client: Client | None = None) -> dict[str, Any] | None:
+        """A server, None when there is none."""
+        return existing(lambda: lookup.server_by_id(client or self.member, server_id))
+
+    def boot(self, client: Client, name: str, flavor: str, hints: Mapping[str, str]) -> str:
+        """Ask for a server; its id."""
+        server = {"name": MARK + name, "flavorRef": flavor, "imageRef": self.image, "networks": "auto"}
+        body: dict[str, Any] = {"server": {**server, "min_count": 1, "max_count": 1}}
+        if hints:
+            body["OS-SCH-HNT:scheduler_hints"] = dict(hints)
+        return str(client.json("compute", "POST", "/servers", json=body)["server"]["id"])
+
+    def active(self, server_id: str) -> dict[str, Any]:
+        """A server of the member once it runs; Unseen when it is in ERROR."""
+        settled = ("ACTIVE", "ERROR")
+        server = self.until("the server", lambda: self.server_now(server_id), lambda now: status(now) in settled)
+        fault = (server.get("fault") or {}).get("message")
+        require(server["status"] == "ACTIVE", f"it is {server['status']}: {fault}")
+        return dict(server)
+
+    def refusal(self, client: Client, name: str, hints: Mapping[str, str]) -> str:
+        """How a boot of the large size is refused: at once, or as a server in ERROR; Unseen when it is not."""
+        try:
+            server_id = self.boot(client, name, self.flavor, hints)
+        except Failure as failure:
+            if failure.details.get("status") in REFUSALS:
+                return f"{failure.details['status']} {failure}"
+            raise
+        settled = ("ERROR", "ACTIVE", "RESERVED")
+        what = "the answer of the scheduler"
+        server = self.until(what, lambda: self.server_now(server_id, client), lambda now: status(now) in settled)
+        client.call("compute", "DELETE", f"/servers/{server_id}")
+        if status(server) != "ERROR":
+            raise Unseen(f"server {server_id} became {status(server)}")
+        return f"ERROR, {(server.get('fault') or {}).get('message', 'no reason given')}"
+
+    def aggregates(self) -> dict[str, frozenset[str]]:
+        """The pools as the cloud shows them to its administrator."""
+        listed = self.admin.json("compute", "GET", "/os-aggregates")["aggregates"]
+        return {str(one["name"]): frozenset(one["hosts"]) for one in listed}
+
+    def held(self, lease_id: str) -> Sequence[Mapping[str, Any]]:
+        """The hosts that are held for a lease."""
+        query = {"lease_id": lease_id}
+        listed = self.admin.json("reservation", "GET", "/os-hosts/allocations", params=query)["allocations"]
+        return [one for one in listed if any(held["lease_id"] == lease_id for held in one["reservations"])]
+
+
+def status(thing: Mapping[str, Any] | None) -> str:
+    """How a thing is, in a word."""
+    return "gone" if thing is None else str(thing["status"])
+
+
+def existing(look: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    """What `look` answers, None when the server says that there is none."""
+    try:
+        return look()
+    except Failure as failure:
+        if failure.code == NOT_FOUND:
+            return None
+        raise
+
+
+def after(moment: str, now: datetime) -> float:
+    """Seconds since a moment as the server writes it."""
+    return (now - read(moment)).total_seconds()
+
+
+def require(seen: bool, otherwise: str) -> None:
+    """Unseen unless it is so."""
+    if not seen:
+        raise Unseen(otherwise)
+
+
+@contextmanager
+def play_on(stack: Stack, screen: Screen) -> Iterator[Play]:
+    """The administrator and a member of project demo, signed in to a stack."""
+    home = Path(stack.environ["CLIMATE_HOME"])
+    admin, member = (Client(find(name, stack.environ, home)) for name in ("climate", "climate-demo"))
+    play = Play(stack, screen, admin, member)
+    try:
+        yield play
+    finally:
+        for client in (admin, member, play.visitor):
+            if client is not None:
+                client.close()
+
+
+def person(play: Play, name: str, password: str, project: str) -> Client:
+    """Somebody else, signed in."""
+    auth = {"auth_url": play.admin.cloud.auth_url, "username": name, "password": password, "project_name": project}
+    return Client(entry({"auth": auth}, name))
+
+
+def _brief(thing: Any) -> str:
+    if thing is None or isinstance(thing, Mapping):
+        return status(thing) if thing is None or "status" in thing else ", ".join(thing)
+    return ", ".join(map(str, thing)) if isinstance(thing, list) else str(thing)[:60]

@@ -1,0 +1,148 @@
+"""The stack that the demo plays on: `climate up` as a child, on a home and a port of its own."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from climate.cli.errors import ERROR, TIMEOUT, Failure
+from climate.embedded.spawn import Program, start, stop
+
+HOME = "var/demo"
+PLAIN_UP = (sys.executable, "-m", "climate", "up")
+UP = (*PLAIN_UP, "--demo")
+START_SECONDS = 300.0
+"""Longest time until everything answers, on a slow machine and from nothing."""
+STOP_SECONDS = 60.0
+RUNS = "climate runs "
+"""How a stack without a web process says that it is ready."""
+SETTINGS = {
+    "CLIMATE_POOLS_SECONDS": "1",
+    "CLIMATE_IDLE_OFF_AFTER": "1",
+    "CLIMATE_POWER_ON_LEAD": "15",
+    "CLIMATE_POWER_TIMEOUT": "15",
+    "CLIMATE_WARM_HOSTS": "0",
+    "CLIMATE_LEAST_ON": "0",
+    "CLIMATE_LEAST_OFF": "10",
+    "CLIMATE_SERVICE_DOWN_SECONDS": "30",
+    "CLIMATE_HOST_ON_END": "terminate",
+    "CLIMATE_HOST_ON_END_CHOICES": "terminate, recycle, release",
+    "CLIMATE_GRACE_PERIOD": "0",
+    "CLIMATE_CLEANING_TIME": "0",
+    "CLIMATE_CLEANING_HOOK": "",
+}
+"""What its steps count on: hosts are looked after at once, and nothing waits for long."""
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack that answers."""
+
+    environ: Mapping[str, str]
+    url: str
+    readiness: Mapping[str, Any]
+
+
+def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the demo's stack: what is not given is its own."""
+    home = Path(environ.get("CLIMATE_HOME") or HOME).absolute()
+    port = environ.get("CLIMATE_PORT") or str(_free_port())
+    own = {"CLIMATE_PUBLIC_URL": "", "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": ""}
+    return {**environ, **SETTINGS, **own, "CLIMATE_HOME": str(home), "CLIMATE_PORT": port}
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def running(
+    environ: Mapping[str, str],
+    waiting: Callable[[float], None],
+    argv: tuple[str, ...] = UP,
+    *,
+    has_web: bool = True,
+) -> Iterator[Stack]:
+    """The stack while the block lasts; nothing of it is left afterwards, whatever ends the block.
+
+    Without `has_web` no API answers: the stack is ready when it says that its processes run.
+    """
+    home = Path(environ["CLIMATE_HOME"])
+    log = home / "logs" / "demo.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    url = f"http://{environ.get('CLIMATE_HOST') or '127.0.0.1'}:{environ.get('CLIMATE_PORT')}"
+    look = partial(_readiness, url) if has_web else partial(_running_processes, log)
+    program = Program("climate up", argv, environ, stop_seconds=STOP_SECONDS)
+    with _endings(), log.open("wb") as output:
+        child = start(program, output)
+        try:
+            yield Stack(environ, url, _ready(child, look, log, waiting))
+        finally:
+            stop(child, program)
+
+
+@contextmanager
+def _endings() -> Iterator[None]:
+    """While the block lasts a signal to end is an exception, so that the block is left in good order."""
+
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in ENDINGS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+Look = Callable[[], Mapping[str, Any] | None]
+"""Returns what a stack says of its readiness; None while it is not ready."""
+
+
+def _ready(
+    child: subprocess.Popen[bytes], look: Look, log: Path, waiting: Callable[[float], None]
+) -> Mapping[str, Any]:
+    spent, pause = 0.0, 0.25
+    while spent < START_SECONDS:
+        try:
+            child.wait(pause)
+        except subprocess.TimeoutExpired:
+            spent += pause
+        else:
+            raise Failure(f"the stack ended at once: {_tail(log)}", ERROR, f"look into {log}")
+        waiting(spent)
+        answer = look()
+        if answer is not None:
+            return answer
+    raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"look into {log}")
+
+
+def _readiness(url: str) -> Mapping[str, Any] | None:
+    try:
+        answer = httpx.get(f"{url}/readyz", timeout=5.0, trust_env=False)
+        return dict(answer.json()) if answer.status_code == 200 else None
+    except (httpx.HTTPError, ValueError):
+        return None
+
+
+def _running_processes(log: Path) -> Mapping[str, Any] | None:
+    said = log.read_text(encoding="utf-8", errors="replace")
+    return {} if RUNS in said else None
+
+
+def _tail(log: Path) -> str:
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        return " / ".join(line.strip() for line in deque(lines, 3)) or "it said nothing"

@@ -1,0 +1,174 @@
+"""climate maintenance, climate host maintenance, heal, fail and health: hosts that are worked on or have failed."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import Moment, MomentType, SpanType, wire
+from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.session import Session, current
+
+COLUMNS = ("id", "host", "start_date", "end_date", "reason", "state")
+STATES = ("planned", "active", "done", "cancelled", "all")
+
+
+HISTORY = ("version", "at", "kind", "author", "request_id")
+
+
+@click.group("maintenance")
+def group() -> None:
+    """Times in which hosts are worked on and promised to nobody."""
+
+
+@group.command("list")
+@click.option("--host", help="Only of this host.")
+@click.option("--state", type=click.Choice(STATES), help="Windows in this state; else those planned or active.")
+@listed
+def list_(host: str | None, state: str | None) -> None:
+    """List maintenance windows."""
+    session = current()
+    host_id = lookup.host_id(session.client, host) if host else None
+    query = {key: value for key, value in (("host_id", host_id), ("state", state)) if value}
+    session.show_all(session.client.pages("reservation", "/maintenances", "maintenances", query), COLUMNS)
+
+
+@group.command("show")
+@click.argument("maintenance")
+@click.option("--at", type=MomentType(), help="As it was then.")
+@shown
+def show(maintenance: str, at: Moment | None) -> None:
+    """Show a maintenance window."""
+    session = current()
+    path = f"/maintenances/{lookup.part(maintenance)}"
+    query = {"at": wire(at.when(session.client.now()))} if at else {}
+    session.show(session.client.json("reservation", "GET", path, params=query)["maintenance"])
+
+
+@group.command("history")
+@click.argument("maintenance")
+@listed
+def history(maintenance: str) -> None:
+    """Tell everything that happened to a maintenance window, with who did it."""
+    session = current()
+    path = f"/maintenances/{lookup.part(maintenance)}/history"
+    lines = session.client.json("reservation", "GET", path)["history"]
+    session.show_all([{**line, "author": line["actor"].get("user_id")} for line in lines], HISTORY)
+
+
+@group.command("set")
+@click.argument("maintenance")
+@click.option("--from", "start", type=MomentType(), help="Another start, of one that has not begun.")
+@click.option("--to", "end", type=MomentType(), help="Another end.")
+@click.option("--open-end", is_flag=True, help="The end is not known any more.")
+@click.option("--reason", help="What is done.")
+@click.option("--force", is_flag=True, help="Move leases out of the way.")
+@click.option("--move-servers/--no-move-servers", default=None, help="Move servers away while the host is worked on.")
+@dry_run
+@shown
+def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
+    """Move a maintenance window, or say something else of it."""
+    session = current()
+    if open_end and given["end"]:
+        raise click.UsageError("give only one of --to, --open-end")
+    body = {
+        **({"start_date": _date(session, given["start"])} if given["start"] else {}),
+        **({"end_date": _date(session, given["end"])} if given["end"] else {}),
+        **({"end_date": None} if open_end else {}),
+        **({"reason": given["reason"]} if given["reason"] else {}),
+        **({"move_servers": given["move_servers"]} if given["move_servers"] is not None else {}),
+        "force": given["force"],
+    }
+    path = f"/maintenances/{lookup.part(maintenance)}"
+    _show(session, session.client.json("reservation", "PUT", path, json=body, params=dry(dry_run)))
+
+
+@group.command("end")
+@click.argument("maintenances", nargs=-1, required=True, metavar="MAINTENANCE...")
+@dry_run
+def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
+    """Say that the work is done, or not to be begun: the hosts are free again."""
+    session = current()
+    for one in maintenances:
+        session.client.json("reservation", "DELETE", f"/maintenances/{lookup.part(one)}", params=dry(dry_run))
+
+
+@click.command("maintenance")
+@click.argument("host")
+@click.option("--from", "start", type=MomentType(), default="now", show_default=True, help="When the work begins.")
+@click.option("--to", "end", type=MomentType(), help="When it is done; else it lasts until `maintenance end`.")
+@click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90m, 6h, 1d12h.")
+@click.option("--reason", required=True, help="What is done.")
+@click.option("--force", is_flag=True, help="Give leases that hold the host then other hosts, or do without.")
+@click.option("--move-servers", is_flag=True, help="Move servers that are on the host then to other hosts.")
+@dry_run
+@shown
+def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> None:
+    """Keep a host free to be worked on."""
+    session = current()
+    if given["end"] and given["length"]:
+        raise click.UsageError("give only one of --to, --for")
+    start: Moment = given["start"]
+    until = start.when(session.client.now().replace(microsecond=0)) + given["length"] if given["length"] else None
+    body = {
+        "host_id": lookup.host_id(session.client, host),
+        "start_date": _date(session, start),
+        "end_date": wire(until) if until else _date(session, given["end"]) if given["end"] else None,
+        "reason": reason,
+        "force": force,
+        **({"move_servers": True} if given["move_servers"] else {}),
+    }
+    _show(session, session.client.json("reservation", "POST", "/maintenances", json=body, params=dry(dry_run)))
+
+
+@click.command("health")
+@click.argument("host")
+@shown
+def health(host: str) -> None:
+    """Show how a host is, what runs on it and who counts on it."""
+    session = current()
+    path = f"/os-hosts/{lookup.host_id(session.client, host)}/health"
+    session.show(session.client.json("reservation", "GET", path)["health"])
+
+
+@click.command("heal")
+@click.argument("host")
+@dry_run
+@shown
+def heal(host: str, dry_run: bool) -> None:
+    """Declare a failed host well, if the cloud does not say otherwise."""
+    _declare(host, "heal", None, dry_run)
+
+
+@click.command("fail")
+@click.argument("host")
+@click.option("--reason", required=True, help="What is wrong with it.")
+@dry_run
+@shown
+def fail(host: str, reason: str, dry_run: bool) -> None:
+    """Declare a host failed: its leases get other hosts."""
+    _declare(host, "fail", {"reason": reason}, dry_run)
+
+
+def _declare(host: str, verb: str, body: dict[str, str] | None, dry_run: bool) -> None:
+    session = current()
+    path = f"/os-hosts/{lookup.host_id(session.client, host)}/{verb}"
+    sent: dict[str, Any] = {"params": dry(dry_run), **({"json": body} if body else {})}
+    session.show(session.client.json("reservation", "POST", path, **sent)["place"])
+
+
+def _date(session: Session, moment: Moment) -> str:
+    return "now" if moment.is_now else wire(moment.when(session.client.now().replace(microsecond=0)))
+
+
+def _show(session: Session, answer: dict[str, Any]) -> None:
+    """The window, and in words what becomes of leases that were in its way."""
+    for lease in answer["leases"]:
+        has = "has another host" if lease["replaced"] else "has no other host"
+        lacks = f"; it lacks {lease['missing']}" if lease["missing"] else ""
+        session.say(f"lease {lease['id']} ({lease['name']}) {has}{lacks}")
+    session.show(answer["maintenance"])
+
+
+HOST_COMMANDS = (plan, health, heal, fail)
+"""What belongs below `climate host`."""

@@ -1,0 +1,70 @@
+"""climate host move, open, close, history: where one host goes, and what happened to it."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.hosts import pool
+from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.session import current
+
+HISTORY = ("version", "at", "kind", "pool", "reason", "by")
+
+
+@click.command("move")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
+@click.option("--to", required=True, metavar="POOL", help="reservation, multi-tenant, maintenance or failed.")
+@pool.moving
+@dry_run
+@listed
+def move(hosts: tuple[str, ...], to: str, **given: Any) -> None:
+    """Move hosts to a pool, all of them or none."""
+    pool.move(hosts, to, given)
+
+
+@click.command("open")
+@click.argument("host")
+@click.option("--reason", default="", help="Why; kept in the history of the host.")
+@dry_run
+@shown
+def open_(host: str, reason: str, dry_run: bool) -> None:
+    """Let a host be chosen for new promises again."""
+    _open(host, True, reason, dry_run)
+
+
+@click.command("close")
+@click.argument("host")
+@click.option("--reason", default="", help="Why; kept in the history of the host.")
+@dry_run
+@shown
+def close(host: str, reason: str, dry_run: bool) -> None:
+    """Have a host chosen for no new promises; those that were made are kept."""
+    _open(host, False, reason, dry_run)
+
+
+def _open(host: str, reservable: bool, reason: str, dry_run: bool) -> None:
+    session = current()
+    path = f"/os-hosts/{lookup.host_id(session.client, host)}/reservable"
+    sent: dict[str, Any] = {"json": {"reservable": reservable, "reason": reason}, "params": dry(dry_run)}
+    session.show(session.client.json("reservation", "PUT", path, **sent)["host"])
+
+
+@click.command("history")
+@click.argument("host")
+@listed
+def history(host: str) -> None:
+    """Tell everything that happened to a host, from the journal."""
+    session = current()
+    path = f"/os-hosts/{lookup.host_id(session.client, host)}/history"
+    rows = session.client.json("reservation", "GET", path)["history"]
+    if session.form not in ("json", "yaml"):
+        rows = [{**row, **_told(row)} for row in rows]
+    session.show_all(rows, HISTORY)
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    return {**{name: row["body"].get(name) for name in ("pool", "reason")}, "by": row.get("actor", {}).get("user_id")}
+
+
+COMMANDS = (move, open_, close, history)

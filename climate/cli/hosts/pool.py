@@ -1,0 +1,212 @@
+"""climate pool: where every host is, what it is promised for, and what is agreed about the ends of leases."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import DECISIONS, Moment, MomentType, SpanType, decisions, wire
+from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.session import current
+
+POOLS = ("name", "hosts", "unregistered", "reservable", "promised_now", "promised_next_day", "drifted")
+HOSTS = (
+    "id", "name", "since", "reason", "until", "lease_id", "next_start",
+    "server_count", "servers", "reservable", "drift",
+)  # fmt: skip
+BACKLOG = ("id", "name", "pool", "kind", "start", "end", "lease_id", "lease_name", "project_id", "reason")
+PLAN = ("id", "name", "pool", "step", "reason")
+TERMS = (
+    "target", "on_end", "grace_period", "recycle_deadline", "horizon", "spare", "margin", "slack", "dwell", "drain",
+    "move_servers",
+)  # fmt: skip
+
+UNREGISTERED = "nobody registered it"
+
+MOVES = ("id", "name", "from", "pool", "moved", "leases")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group("pool")
+def group() -> None:
+    """Pools of hosts, and what they are promised for."""
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List the pools, with how many hosts are in each, and how many of them are promised."""
+    session = current()
+    session.show_all(session.client.json("reservation", "GET", "/pools")["pools"], POOLS)
+
+
+@group.command("show")
+@click.argument("pool")
+@click.option("--at", type=MomentType(), help="With the terms of then; its figures are those of now.")
+@shown
+def show(pool: str, at: Moment | None) -> None:
+    """Show a pool, with the terms of leases that do not say themselves."""
+    session = current()
+    query = {"at": wire(at.when(session.client.now()))} if at else {}
+    session.show(session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}", params=query)["pool"])
+
+
+@group.command("history")
+@click.argument("pool", default="reservation")
+@listed
+def history(pool: str) -> None:
+    """Tell who has set which terms of a pool, and when."""
+    session = current()
+    lines = session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}/history")["history"]
+    session.show_all(decisions(lines, "terms"), DECISIONS)
+
+
+@group.command("hosts")
+@click.argument("pool")
+@click.option("--servers", is_flag=True, help="With the servers on them; those of recycling hosts are always shown.")
+@listed
+def hosts(pool: str, servers: bool) -> None:
+    """List the hosts of a pool: since when, why, for whom, and what they are promised to next.
+
+    Those of the multi-tenant pool that nobody registered have no id.
+    """
+    session = current()
+    query = {"servers": "true"} if servers else {}
+    path = f"/pools/{lookup.part(pool)}/hosts"
+    rows = [*session.client.pages("reservation", path, "hosts", query)]
+    if pool == "multi-tenant":
+        answer = session.client.json("reservation", "GET", path, params={**query, "limit": 1})
+        rows += [{"id": None, "reason": UNREGISTERED, **one} for one in answer["unregistered"] or ()]
+    plain = session.form in ("json", "yaml")
+    session.show_all(rows if plain else [_flat(row) for row in rows], HOSTS)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """With the next promise and the servers as one cell each."""
+    servers = row["servers"]
+    told = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
+    return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": told}
+
+
+@group.command("set")
+@click.argument("pool", default="reservation")
+@click.option("--target", type=click.IntRange(0), help="Hosts that the pool is topped up to; 0: it is not.")
+@click.option("--horizon", type=SpanType(), help="How far ahead the pool follows what is promised: 2d; 0s: not at all.")
+@click.option("--spare", type=click.IntRange(0), help="Least hosts beyond what is promised.")
+@click.option("--margin", type=click.IntRange(0, 1000), help="The same in percent; the greater of the two holds.")
+@click.option("--slack", type=click.IntRange(0), help="Hosts beyond that, before any is given back.")
+@click.option("--dwell", type=SpanType(), help="How long a host is idle before it is given back: 1h.")
+@click.option("--drain/--no-drain", default=None, help="Drain hosts with servers where too few are empty.")
+@click.option("--move-servers/--no-move-servers", default=None, help="Move servers away from draining hosts.")
+@click.option("--on-end", type=click.Choice(["terminate", "recycle", "release"]), help="What becomes of servers.")
+@click.option("--grace", "grace_period", type=SpanType(), help="How long servers go on after the end: 30m.")
+@click.option("--recycle-deadline", type=click.Choice(["terminate", "move"]), help="When the next lease is near.")
+@click.option(
+    "--unset", type=click.Choice(TERMS), multiple=True,
+    help="As the settings say; repeatable.",
+)  # fmt: skip
+@dry_run
+@shown
+def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: Any) -> None:
+    """Set the target of the reservation pool, and the terms of leases that do not say themselves."""
+    session = current()
+    body = {name: _plain(value) for name, value in given.items() if value is not None} | dict.fromkeys(unset)
+    if not body:
+        raise click.UsageError("nothing to set")
+    path = f"/pools/{lookup.part(pool)}"
+    session.show(session.client.json("reservation", "PUT", path, json=body, params=dry(dry_run))["pool"])
+
+
+def _plain(value: Any) -> Any:
+    return int(value.total_seconds()) if isinstance(value, timedelta) else value
+
+
+@group.command("backlog")
+@click.argument("pool", default="reservation")
+@click.option("--all", "all_", is_flag=True, help="Of all pools: hosts that are lent now may be promised again.")
+@click.option("--from", "start", type=MomentType(), help="From this time; now without it.")
+@click.option("--to", "end", type=MomentType(), help="To this time; a week later without it.")
+@listed
+def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> None:
+    """Tell which hosts of a pool are promised when: to leases, to maintenance, or as they are cleaned."""
+    session = current()
+    client = session.client
+    between = {"from": start, "to": end}
+    query = {name: wire(moment.when(client.now())) for name, moment in between.items() if moment}
+    names = [one["name"] for one in client.json("reservation", "GET", "/pools")["pools"]] if all_ else [pool]
+    flat = [
+        {"id": row["id"], "name": row["name"], "pool": name, **promise}
+        for name in names
+        for row in client.pages("reservation", f"/pools/{lookup.part(name)}/backlog", "backlog", query)
+        for promise in row["promises"]
+    ]
+    session.show_all(flat, BACKLOG)
+
+
+@group.command("plan")
+@listed
+def plan() -> None:
+    """Explain how many hosts the reservation pool is to have, and which the next round takes, drains or releases."""
+    session = current()
+    found = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
+    if session.form in ("json", "yaml"):
+        session.show(found)
+        return
+    click.echo(_said(found), err=True)
+    kept = [{**one, "step": f"not to {one['step']}"} for one in found["kept"]]
+    session.show_all([*found["moves"], *kept], PLAN)
+
+
+def _said(plan: dict[str, Any]) -> str:
+    """The plan in two sentences."""
+    if not plan["managed"]:
+        return f"The pool has {plan['hosts']} hosts and does not follow its backlog; its target is {plan['target']}."
+    when = f" at {plan['promised_at']}" if plan["promised_at"] else ""
+    least = f", at least {plan['target']}" if plan["target"] else ""
+    lacking = f" {plan['lacking']} are lacking." if plan["lacking"] else ""
+    return (
+        f"Until {plan['until']} at most {plan['promised']} hosts are promised at once{when}. "
+        f"With {plan['spare']} spare {plan['wanted']} are wanted{least}, and more than {plan['most']} are too many; "
+        f"the pool has {plan['hosts']}, and {plan['draining']} are draining.{lacking}"
+    )
+
+
+def moving(command: F) -> F:
+    """The options of a move."""
+    for option in (
+        click.option("--reason", default="", help="Why; kept in the history of the hosts."),
+        click.option(
+            "--force", is_flag=True, help="Also from under leases, which get other hosts where there are any."
+        ),
+        click.option("--from", "source", metavar="POOL", help="Only if all of them are in this pool."),
+    ):
+        command = option(command)
+    return command
+
+
+def move(hosts: tuple[str, ...], pool: str, given: dict[str, Any]) -> None:
+    """Ask for a move, and show where the hosts are then."""
+    session = current()
+    body = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
+    body |= {"from": given["source"]} if given["source"] else {}
+    sent: dict[str, Any] = {"json": body, "params": dry(given["dry_run"])}
+    rows = session.client.json("reservation", "POST", f"/pools/{lookup.part(pool)}/moves", **sent)["moves"]
+    if session.form not in ("json", "yaml"):
+        rows = [
+            {**row["host"], **row, "leases": " ".join(str(one["lease_id"]) for one in row["leases"])} for row in rows
+        ]
+    session.show_all(rows, MOVES)
+
+
+@group.command("move")
+@click.argument("pool")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
+@moving
+@dry_run
+@listed
+def move_(pool: str, hosts: tuple[str, ...], **given: Any) -> None:
+    """Move hosts to a pool, all of them or none; --dry-run --force shows the leases that would lose one."""
+    move(hosts, pool, given)

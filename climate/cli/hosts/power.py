@@ -1,0 +1,124 @@
+"""climate power and climate host power: hosts that are switched on and off."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import Moment, MomentType, wire
+from climate.cli.options import JsonType, PairType, dry, dry_run, listed, shown
+from climate.cli.session import current
+
+POWER = ("id", "name", "pool", "driver", "on", "wanted", "state", "changed_at", "watts", "failures", "error")
+REPORT = ("id", "name", "hours_off")
+
+
+@click.group("power")
+def group() -> None:
+    """Which hosts are off, and what that saves."""
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List the hosts that can be switched."""
+    session = current()
+    session.show_all(session.client.pages("reservation", "/power", "power"), POWER)
+
+
+@group.command("report")
+@click.option("--from", "start", type=MomentType(), help="Begin of the report; 30 days before its end without it.")
+@click.option("--to", "end", type=MomentType(), help="End of the report; now without it.")
+@click.option("--hosts", is_flag=True, help="One line a host, instead of the sum of all.")
+@listed
+def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
+    """Say for how many hours hosts were off, and how many kWh that saved."""
+    session = current()
+    moments = {"from": start, "to": end}
+    query = {name: wire(moment.when(session.client.now())) for name, moment in moments.items() if moment}
+    told = session.client.json("reservation", "GET", "/power/report", params=query)["report"]
+    if hosts:
+        session.show_all(told["hosts"], REPORT)
+    else:
+        whole = told if session.form in ("json", "yaml") else {k: v for k, v in told.items() if k != "hosts"}
+        session.show(whole)
+
+
+@click.group("power")
+def host_group() -> None:
+    """How a host is switched, and how that stands."""
+
+
+@host_group.command("show")
+@click.argument("host")
+@shown
+def show(host: str) -> None:
+    """Show how a host is switched; passwords are never shown."""
+    session = current()
+    session.show(session.client.json("reservation", "GET", _path(host))["power"])
+
+
+@host_group.command("set")
+@click.argument("host")
+@click.option("--driver", required=True, help="memory, redfish, ipmi, or another one that is installed.")
+@click.option("--setting", "settings", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--json", "more", type=JsonType(dict, wanted="object"), help="Settings that are no texts.")
+@click.option("--secret", "secrets", multiple=True, metavar="KEY", help="A setting that is asked for; repeatable.")
+@click.option("--watts", type=click.IntRange(0), help="What the host draws when it is on and idle.")
+@dry_run
+@shown
+def set_(host: str, dry_run: bool, **given: Any) -> None:
+    """Say how a host is switched, each time the whole of it.
+
+    Secrets are asked for, or read from standard input, one a line: on the
+    command line everybody on the machine could read them.
+    """
+    session = current()
+    asked = {name: click.prompt(name, hide_input=session.interactive, err=True) for name in given["secrets"]}
+    settings = {**dict(given["settings"]), **(given["more"] or {}), **asked}
+    body = {"driver": given["driver"], "settings": settings, "watts": given["watts"]}
+    answer = session.client.json("reservation", "PUT", _path(host), json=body, params=dry(dry_run))
+    session.show(answer["power"])
+
+
+@host_group.command("clear")
+@click.argument("host")
+@click.option("--force", is_flag=True, help="Also while it is off.")
+@dry_run
+def clear(host: str, force: bool, dry_run: bool) -> None:
+    """Switch a host no more."""
+    current().client.call("reservation", "DELETE", _path(host), params=_query(dry_run, force=force))
+
+
+@host_group.command("on")
+@click.argument("host")
+@click.option("--force", is_flag=True, help="Also while it is on its way off.")
+@dry_run
+@shown
+def on(host: str, force: bool, dry_run: bool) -> None:
+    """Ask for a host to be switched on; it is some time later."""
+    _switch(host, "on", _query(dry_run, force=force))
+
+
+@host_group.command("off")
+@click.argument("host")
+@click.option("--hard", is_flag=True, help="Cut its power, instead of asking it kindly.")
+@click.option("--force", is_flag=True, help="Also while it is in use, or needed soon.")
+@dry_run
+@shown
+def off(host: str, hard: bool, force: bool, dry_run: bool) -> None:
+    """Ask for a host to be switched off; it is some time later."""
+    _switch(host, "off", _query(dry_run, hard=hard, force=force))
+
+
+def _switch(host: str, way: str, query: dict[str, str]) -> None:
+    session = current()
+    session.show(session.client.json("reservation", "POST", f"{_path(host)}/{way}", params=query)["power"])
+
+
+def _query(dry_run: bool, **flags: bool) -> dict[str, str]:
+    return {**dry(dry_run), **{name: "true" for name, given in flags.items() if given}}
+
+
+def _path(host: str) -> str:
+    return f"/os-hosts/{lookup.host_id(current().client, host)}/power"

@@ -1,0 +1,102 @@
+"""climate storage: the pools of storage kept for leases."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.client import Client
+from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.session import current
+
+PATH = "/storage-pools"
+COLUMNS = ("id", "name", "storage_class", "capacity_gb", "closed", "backend")
+
+
+@click.group("storage")
+def group() -> None:
+    """Pools of storage that can be reserved, and who holds how much of them."""
+
+
+@group.command("create")
+@click.argument("name")
+@click.option("--class", "storage_class", required=True, help="Class that leases ask for, like ssd.")
+@click.option("--backend", default="local", show_default=True, help="What the cloud calls the place of the volumes.")
+@click.option("--capacity", "capacity_gb", type=click.IntRange(1), required=True, metavar="GB", help="Its size in GB.")
+@dry_run
+@shown
+def create(dry_run: bool, **body: Any) -> None:
+    """Let the storage of a backend be reserved."""
+    session = current()
+    answer = session.client.json("reservation", "POST", PATH, json=body, params=dry(dry_run))
+    session.show(answer.get("storage_pool", answer))
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List pools of storage that can be reserved."""
+    session = current()
+    session.show_all(session.client.pages("reservation", PATH, "storage_pools"), COLUMNS)
+
+
+@group.command("show")
+@click.argument("pool")
+@shown
+def show(pool: str) -> None:
+    """Show a pool of storage, by its id or its name."""
+    session = current()
+    session.show(_one(session.client, pool))
+
+
+@group.command("set")
+@click.argument("pool")
+@click.option("--name", help="Another name.")
+@click.option("--capacity", "capacity_gb", type=click.IntRange(1), metavar="GB", help="Another size, in GB.")
+@click.option("--closed/--open", default=None, help="Whether nothing new is promised of it.")
+@dry_run
+@shown
+def set_(pool: str, dry_run: bool, **given: Any) -> None:
+    """Change a pool of storage."""
+    session = current()
+    body = {key: value for key, value in given.items() if value is not None}
+    if not body:
+        raise click.UsageError("give --name, --capacity, --closed or --open")
+    path = f"{PATH}/{_id(session.client, pool)}"
+    session.show(session.client.json("reservation", "PUT", path, json=body, params=dry(dry_run))["storage_pool"])
+
+
+@group.command("delete")
+@click.argument("pools", nargs=-1, required=True, metavar="POOL...")
+@dry_run
+def delete(pools: tuple[str, ...], dry_run: bool) -> None:
+    """Let pools of storage be reserved no longer."""
+    session = current()
+    for pool_id in [_id(session.client, pool) for pool in pools]:
+        session.client.call("reservation", "DELETE", f"{PATH}/{pool_id}", params=dry(dry_run))
+
+
+@group.command("allocations")
+@click.argument("pool", required=False)
+@listed
+def allocations(pool: str | None) -> None:
+    """Show who holds how much of a pool when; without POOL, of all of them."""
+    session = current()
+    client = session.client
+    if pool:
+        rows = [client.json("reservation", "GET", f"{PATH}/{_id(client, pool)}/allocation")["allocation"]]
+    else:
+        rows = client.json("reservation", "GET", f"{PATH}/allocations")["allocations"]
+    flat = [{"pool": row["name"], **held} for row in rows for held in row["reservations"]]
+    session.show_all(flat, ("pool", "id", "lease_id", "size_gb", "start_date", "end_date", "kept"))
+
+
+def _one(client: Client, wanted: str) -> dict[str, Any]:
+    if lookup.UUID.fullmatch(wanted):
+        return dict(client.json("reservation", "GET", f"{PATH}/{lookup.part(wanted)}")["storage_pool"])
+    return lookup.only("storage", wanted, client.pages("reservation", PATH, "storage_pools"), called="storage pool")
+
+
+def _id(client: Client, wanted: str) -> str:
+    """The id of a pool; nothing is asked when it is one already."""
+    return wanted if lookup.UUID.fullmatch(wanted) else str(_one(client, wanted)["id"])

@@ -1,0 +1,303 @@
+"""climate lease: agreements over a period."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import Moment, MomentType, SpanType, moment, read, wire
+from climate.cli.errors import NOT_FOUND, Failure
+from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
+from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, seconds, shown, waited
+from climate.cli.session import Session, current
+from climate.cli.wait import Goal, wait
+
+COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded")
+HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
+SETTLED = ("HELD", "PENDING", "ACTIVE", "TERMINATED", "ERROR")
+AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
+"""What shows that a status was reached and left again."""
+
+
+@click.group("lease")
+def group() -> None:
+    """Leases: who has what, and when."""
+
+
+@group.command("create")
+@click.argument("name")
+@click.option("--start", type=MomentType(), default="now", show_default=True, help="Start: now, +30m, or a time.")
+@click.option("--end", type=MomentType(), help="End: +6h, or a time.")
+@click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90s, 6h, 1d12h.")
+@click.option("--before-end", type=MomentType(), help="When before_end_lease is to happen.")
+@click.option("--event", type=PairType(), multiple=True, metavar="TYPE=TIME", help="An additional event; repeatable.")
+@click.option("--idempotency-key", metavar="KEY", help="Repeat with the same key: the lease is made once.")
+@click.option("--hold", type=SpanType(), help="Only hold it, for so long; it is gone then unless it is confirmed.")
+@capacity(new=True)
+@waited
+@dry_run
+@shown
+def create(name: str, **given: Any) -> None:
+    """Reserve hosts, room for servers, a server, floating IPs, or storage, for a period."""
+    session = current()
+    exactly_one(("--end", "--for"), given["end"], given["length"])
+    if given["network"]:
+        given["network"] = lookup.network_id(session.client, given["network"])
+    body: dict[str, Any] = {
+        "name": name,
+        **_dates(session, given),
+        "events": _events(session, given["event"]),
+        "reservations": new_reservations(given),
+    }
+    if given["hold"]:
+        if given["wait"]:
+            raise click.UsageError("--wait cannot be used with --hold: a lease that is only held does not start")
+        body["hold_seconds"] = int(given["hold"].total_seconds())
+    headers = {"Idempotency-Key": given["idempotency_key"] or str(uuid4())}
+    sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
+    lease = session.client.json("reservation", "POST", "/leases", **sent)
+    if given["wait"] and not given["dry_run"]:
+        lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
+    session.show(_thing(lease))
+
+
+def _dates(session: Session, given: Mapping[str, Any]) -> dict[str, str | None]:
+    now = session.client.now().replace(microsecond=0)
+    start: Moment = given["start"]
+    end = given["end"].when(now) if given["end"] else start.when(now) + given["length"]
+    before_end = given["before_end"]
+    return {
+        "start_date": "now" if start.is_now else wire(start.when(now)),
+        "end_date": wire(end),
+        "before_end_date": wire(before_end.when(now)) if before_end else None,
+    }
+
+
+def _events(session: Session, given: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    now = session.client.now().replace(microsecond=0)
+    try:
+        return [{"event_type": name, "event_date": wire(moment(time).when(now))} for name, time in given]
+    except ValueError as wrong:
+        raise click.UsageError(f"--event: {wrong}") from None
+
+
+def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:
+    """What is in the envelope; a plan that has more in it than that is shown whole."""
+    return dict(body[key]) if list(body) == [key] else body
+
+
+@group.command("confirm")
+@click.argument("lease")
+@click.option("--idempotency-key", metavar="KEY", default="", help="Repeat with the same key: it is confirmed once.")
+@shown
+def confirm(lease: str, idempotency_key: str) -> None:
+    """Make an ordinary lease of one that is HELD; `climate lease delete` gives it up."""
+    session = current()
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    path = f"/leases/{lookup.lease_id(session.client, lease)}/confirm"
+    session.show(_thing(session.client.json("reservation", "POST", path, headers=headers)))
+
+
+@group.command("list")
+@click.option("--status", help="Only leases in this status.")
+@click.option("--name", help="Only leases with this name.")
+@listed
+def list_(status: str | None, name: str | None) -> None:
+    """List leases."""
+    session = current()
+    query = {key: value for key, value in (("status", status), ("name", name)) if value}
+    rows = list(session.client.pages("reservation", "/leases", "leases", query))
+    kept = [row for row in rows if all(row.get(key) == value for key, value in query.items())]
+    session.show_all(kept, COLUMNS)
+
+
+@group.command("show")
+@click.argument("lease")
+@click.option("--at", type=MomentType(), help="As it was at this time, from the journal.")
+@shown
+def show(lease: str, at: Moment | None) -> None:
+    """Show a lease, as it is or as it was."""
+    session = current()
+    client = session.client
+    if at is None:
+        session.show(lookup.lease(client, lease))
+        return
+    path = f"/leases/{lookup.lease_id(client, lease)}"
+    answer = client.json("reservation", "GET", path, params={"at": wire(at.when(client.now()))})
+    session.show(_thing(answer))
+
+
+@group.command("history")
+@click.argument("lease")
+@listed
+def history(lease: str) -> None:
+    """Tell everything that happened to a lease, from the journal."""
+    session = current()
+    path = f"/leases/{lookup.lease_id(session.client, lease)}/history"
+    answer = session.client.json("reservation", "GET", path)
+    session.show_all(told(answer["history"]), HISTORY_COLUMNS)
+
+
+def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The lines of a history, with the event that a line is about, and how it went."""
+    lines = list(history)
+    kinds = {event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())}
+    return [
+        {
+            **line,
+            "event": kinds.get(line["body"].get("event_id")),
+            **{key: line["body"].get(key) for key in ("outcome", "reason")},
+        }
+        for line in lines
+    ]
+
+
+@group.command("set")
+@click.argument("lease")
+@click.option("--name", help="New name.")
+@click.option("--start", type=MomentType(), help="New start.")
+@click.option("--end", type=MomentType(), help="New end; `now` ends it.")
+@click.option("--before-end", type=MomentType(), help="New time of before_end_lease.")
+@click.option("--reservation-id", metavar="ID", help="Which reservation to change, when there are several.")
+@capacity(new=False)
+@waited
+@dry_run
+@shown
+def set_(lease: str, **given: Any) -> None:
+    """Change a lease: name, dates, how much of what, what becomes of it at the end."""
+    session = current()
+    now = session.client.now().replace(microsecond=0)
+    body: dict[str, Any] = {"name": given["name"]} if given["name"] is not None else {}
+    for option, key in (("start", "start_date"), ("end", "end_date"), ("before_end", "before_end_date")):
+        if given[option] is not None:
+            body[key] = "now" if given[option].is_now else wire(given[option].when(now))
+    if change := reservation_change(given):
+        body["reservations"] = [{"id": _reservation_id(session, lease, given["reservation_id"]), **change}]
+    if not body:
+        raise click.UsageError("nothing to change was given")
+    _put(session, lookup.lease_id(session.client, lease), body, given)
+
+
+def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
+    reservations = lookup.lease(session.client, lease)["reservations"]
+    if chosen:
+        return chosen
+    if len(reservations) == 1:
+        return str(reservations[0]["id"])
+    ids = ", ".join(str(reservation["id"]) for reservation in reservations)
+    raise click.UsageError(f"lease {lease} has {len(reservations)} reservations ({ids}); name one by --reservation-id")
+
+
+def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mapping[str, Any], etag: str = "") -> None:
+    headers = {"If-Match": etag} if etag else {}
+    sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
+    answer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
+    if given["wait"] and not given["dry_run"]:
+        answer = {"lease": _wait(session, lease_id, "", seconds(given["timeout"]))}
+    session.show(_thing(answer))
+
+
+@group.command("extend")
+@click.argument("lease")
+@click.argument("length", required=False, type=SpanType())
+@click.option("--until", type=MomentType(), help="New end instead of a length.")
+@waited
+@dry_run
+@shown
+def extend(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
+    """Let a lease end later, by LENGTH or --until a time."""
+    _move_end(lease, length, until, given)
+
+
+@group.command("shorten")
+@click.argument("lease")
+@click.argument("length", required=False, type=SpanType())
+@click.option("--until", type=MomentType(), help="New end instead of a length; `now` ends it.")
+@waited
+@dry_run
+@shown
+def shorten(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
+    """Let a lease end earlier, by LENGTH or --until a time."""
+    _move_end(lease, None if length is None else -length, until, given)
+
+
+def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: Mapping[str, Any]) -> None:
+    exactly_one(("LENGTH", "--until"), by, until)
+    session = current()
+    client = session.client
+    lease_id = lookup.lease_id(client, lease)
+    if until is not None:
+        end = "now" if until.is_now else wire(until.when(client.now().replace(microsecond=0)))
+        _put(session, lease_id, {"end_date": end}, given)
+        return
+    answer = client.call("reservation", "GET", f"/leases/{lease_id}")
+    end = wire(read(client.body(answer)["lease"]["end_date"]) + (by or timedelta()))
+    _put(session, lease_id, {"end_date": end}, given, answer.headers.get("ETag", ""))
+
+
+@group.command("delete")
+@click.argument("leases", nargs=-1, required=True, metavar="LEASE...")
+@waited
+@dry_run
+@shown
+def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: bool) -> None:
+    """End leases and forget them; their history stays."""
+    session = current()
+    for lease_id in [lookup.lease_id(session.client, lease) for lease in leases]:
+        answer = session.client.json("reservation", "DELETE", f"/leases/{lease_id}", params=dry(dry_run))
+        if answer:
+            session.show(_thing(answer))
+        if wait and not dry_run:
+            _wait_gone(session, lease_id, seconds(timeout))
+
+
+@group.command("wait")
+@click.argument("lease")
+@click.option("--for", "status", default="ACTIVE", show_default=True, help="Status to wait for, or DELETED.")
+@click.option("--timeout", type=SpanType(), default="10m", show_default=True, help="Longest wait; exit code 7.")
+@shown
+def wait_(lease: str, status: str, timeout: timedelta) -> None:
+    """Wait until a lease is in a status."""
+    session = current()
+    lease_id = lookup.lease_id(session.client, lease)
+    if status.upper() == "DELETED":
+        _wait_gone(session, lease_id, seconds(timeout))
+    else:
+        session.show(_wait(session, lease_id, status.upper(), seconds(timeout)))
+
+
+def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, Any]:
+    """The lease once it is in `status`, or settled when that is empty."""
+    wanted = (status,) if status else SETTLED
+    failed = ("ERROR", *AFTER.get(status, ())) if status and status != "ERROR" else ()
+
+    def why(lease: dict[str, Any] | None) -> str | None:
+        if lease is None:
+            return f"lease {lease_id} is gone"
+        return f"lease {lease_id} is {lease['status']}" if lease["status"] in failed else None
+
+    def there(lease: dict[str, Any] | None) -> bool:
+        return lease is not None and lease["status"] in wanted
+
+    goal = Goal(f"lease {lease_id}", lambda: _look(session, lease_id), there, why)
+    return wait(session, goal, timeout)
+
+
+def _wait_gone(session: Session, lease_id: str, timeout: float) -> None:
+    def why(lease: dict[str, Any] | None) -> str | None:
+        return f"lease {lease_id} could not be ended" if lease and lease["status"] == "ERROR" else None
+
+    goal = Goal(f"lease {lease_id}", lambda: _look(session, lease_id), lambda lease: lease is None, why)
+    wait(session, goal, timeout)
+
+
+def _look(session: Session, lease_id: str) -> dict[str, Any] | None:
+    try:
+        return lookup.lease_by_id(session.client, lease_id)
+    except Failure as failure:
+        if failure.code == NOT_FOUND:
+            return None
+        raise

@@ -1,0 +1,101 @@
+"""climate limit: what projects may hold and ask for."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import DECISIONS, Moment, MomentType, decisions, wire
+from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.session import current
+from climate.domain.limits import NO_LIMIT, Limit
+
+COLUMNS = ("name", "value", "used", "project_id", "says")
+NAMES = [str(limit) for limit in Limit]
+
+
+class BoundType(click.ParamType[tuple[str, int]]):
+    """NAME=NUMBER of a limit."""
+
+    name = "name=number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        name, _, number = str(value).partition("=")
+        if name not in NAMES:
+            self.fail(f"there is no limit {name!r}; there are {', '.join(NAMES)}", param, ctx)
+        if number == "none":
+            return name, NO_LIMIT
+        if not (number.isascii() and number.isdigit()):
+            self.fail(f"{value!r} is not NAME=NUMBER or NAME=none", param, ctx)
+        return name, int(number)
+
+
+@click.group("limit")
+def group() -> None:
+    """Limits of projects, and how much of them is used."""
+
+
+@group.command("list")
+@click.option("--all", "everyones", is_flag=True, help="What is set for any project (administrator).")
+@listed
+def list_(everyones: bool) -> None:
+    """List the limits of one's project."""
+    session = current()
+    query = {"all": "true"} if everyones else {}
+    session.show_all(session.client.json("reservation", "GET", "/limits", params=query)["limits"], COLUMNS)
+
+
+@group.command("show")
+@click.argument("project")
+@click.option("--at", type=MomentType(), help="As they were then; without their use.")
+@listed
+def show(project: str, at: Moment | None) -> None:
+    """Show the limits of a project by its id, or of `default` (administrator)."""
+    session = current()
+    query = {"at": wire(at.when(session.client.now()))} if at else {}
+    session.show_all(session.client.json("reservation", "GET", _path(project), params=query)["limits"], COLUMNS)
+
+
+@group.command("history")
+@click.argument("project")
+@listed
+def history(project: str) -> None:
+    """Tell who has set which limits of a project, or of `default`, and when (administrator)."""
+    session = current()
+    lines = session.client.json("reservation", "GET", f"{_path(project)}/history")["history"]
+    session.show_all(decisions(lines, "limits"), DECISIONS)
+
+
+@group.command("set")
+@click.argument("project")
+@click.argument("bounds", nargs=-1, required=True, type=BoundType(), metavar="NAME=NUMBER...")
+@dry_run
+@listed
+def set_(project: str, bounds: tuple[tuple[str, int], ...], dry_run: bool) -> None:
+    """Set limits of a project by its id, or of `default` (administrator); NAME=none frees the project of one."""
+    _put(project, dict(bounds), dry_run)
+
+
+@group.command("unset")
+@click.argument("project")
+@click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="NAME...")
+@dry_run
+@shown
+def unset(project: str, names: tuple[str, ...], dry_run: bool) -> None:
+    """Take limits of a project away, all without NAME; the default ones hold for it then (administrator)."""
+    if names:
+        _put(project, dict.fromkeys(names), dry_run)
+    else:
+        current().client.call("reservation", "DELETE", _path(project), params=dry(dry_run))
+
+
+def _put(project: str, bounds: dict[str, Any], dry_run: bool) -> None:
+    session = current()
+    answer = session.client.json("reservation", "PUT", _path(project), json=bounds, params=dry(dry_run))
+    session.show_all(answer["limits"], COLUMNS)
+
+
+def _path(project: str) -> str:
+    return f"/limits/{lookup.part(project)}"

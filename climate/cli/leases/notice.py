@@ -1,0 +1,67 @@
+"""climate notice: what owners and admins are told."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from climate.cli import lookup, output
+from climate.cli.client import Client
+from climate.cli.dates import Moment, MomentType, read, wire
+from climate.cli.options import listed
+from climate.cli.session import Session, current
+
+COLUMNS = ("at", "kind", "message", "lease_id", "host_id")
+PAUSE = 2.0
+"""Seconds between two looks of --follow."""
+
+BACK = timedelta(minutes=1)
+"""How far each look goes back: what was begun earlier may be finished later."""
+
+
+@click.group("notice")
+def group() -> None:
+    """What owners of leases and administrators are told."""
+
+
+@group.command("list")
+@click.option("--since", type=MomentType(), help="Only those given since then.")
+@click.option("--kind", help="Only of this kind, such as lease.before_end.")
+@click.option("--lease", help="Only about this lease.")
+@click.option("--follow", is_flag=True, help="Go on and show what comes; one JSON object a line with -f json.")
+@listed
+def list_(since: Moment | None, kind: str | None, lease: str | None, follow: bool) -> None:
+    """List notices, oldest first."""
+    session = current()
+    client = session.client
+    asked = {"kind": kind, "lease_id": lookup.lease_id(client, lease) if lease else None}
+    asked["since"] = wire(since.when(client.now())) if since else None
+    query = {name: value for name, value in asked.items() if value}
+    if not follow:
+        session.show_all(client.pages("reservation", "/notices", "notices", query), COLUMNS)
+        return
+    for notice in followed(client, query):
+        click.echo(_line(notice, session), nl=False)
+
+
+def _line(notice: dict[str, Any], session: Session) -> str:
+    if session.form == "json":
+        return json.dumps(notice, ensure_ascii=False) + "\n"
+    return output.records([notice], "value", session.columns or COLUMNS)
+
+
+def followed(client: Client, query: dict[str, Any], pause: float = PAUSE) -> Iterator[dict[str, Any]]:
+    """Every notice once, as they come, without end."""
+    seen: dict[str, str] = {}
+    while True:
+        for notice in client.pages("reservation", "/notices", "notices", query):
+            if notice["id"] not in seen:
+                seen[notice["id"]] = notice["at"]
+                yield notice
+        since = max((read(at) for at in seen.values()), default=client.now()) - BACK
+        seen = {number: at for number, at in seen.items() if read(at) >= since}
+        query = {**query, "since": wire(since)}
+        time.sleep(pause)

@@ -1,0 +1,39 @@
+"""climate reservation: what an operator does to the resources of a lease."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.options import dry, dry_run, shown
+from climate.cli.session import current
+
+
+@click.group("reservation")
+def group() -> None:
+    """Resources that are held for leases."""
+
+
+@group.command("reallocate")
+@click.argument("host")
+@click.option("--lease", help="The lease that is to let go of the host.")
+@click.option("--reservation", metavar="ID", help="The same by the id of its reservation.")
+@click.option("--to", metavar="HOST", help="The host that it gets; else any that matches and is free.")
+@click.option("--force", is_flag=True, help="A host that does not match will do.")
+@dry_run
+@shown
+def reallocate(host: str, force: bool, dry_run: bool, **given: Any) -> None:
+    """Give a lease another host instead of HOST."""
+    session = current()
+    client = session.client
+    if (given["lease"] is None) == (given["reservation"] is None):
+        raise click.UsageError("give exactly one of --lease, --reservation")
+    whose = (
+        {"lease_id": lookup.lease_id(client, given["lease"])}
+        if given["lease"]
+        else {"reservation_id": given["reservation"]}
+    )
+    to = lookup.host_id(client, given["to"]) if given["to"] else None
+    body = {**whose, "to": to, "force": force}
+    path = f"/os-hosts/{lookup.host_id(client, host)}/allocation"
+    session.show(client.json("reservation", "PUT", path, json=body, params=dry(dry_run))["reallocation"])

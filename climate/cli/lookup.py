@@ -1,0 +1,97 @@
+"""Things by their name or id: an id wins, a name must be the only one of its kind."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+from climate.cli.client import Client
+from climate.cli.errors import CONFLICT, NOT_FOUND, Failure
+
+UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def part(text: str) -> str:
+    """`text` as one part of a path."""
+    return quote(text, safe="")
+
+
+def only(
+    kind: str, wanted: str, things: Iterable[dict[str, Any]], name: str = "name", called: str | None = None
+) -> dict[str, Any]:
+    """The thing whose id, or else whose name, is `wanted`; `called` is its kind's name, if not that of its commands."""
+    listed = [thing for thing in things if wanted in (str(thing.get("id")), thing.get(name))]
+    by_id = [thing for thing in listed if str(thing.get("id")) == wanted]
+    chosen = by_id or listed
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise Failure(f"no {called or kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
+    ids = [str(thing["id"]) for thing in chosen]
+    raise Failure(
+        f"{len(ids)} {kind}s are called {wanted!r}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids}
+    )
+
+
+def lease(client: Client, wanted: str) -> dict[str, Any]:
+    """A lease as it is now."""
+    if UUID.fullmatch(wanted):
+        return lease_by_id(client, wanted)
+    return only("lease", wanted, client.pages("reservation", "/leases", "leases", {"name": wanted}))
+
+
+def lease_by_id(client: Client, lease_id: str) -> dict[str, Any]:
+    """A lease as it is now."""
+    return dict(client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"])
+
+
+def lease_id(client: Client, wanted: str) -> str:
+    """The id of a lease; nothing is asked when it is one already."""
+    return wanted if UUID.fullmatch(wanted) else str(lease(client, wanted)["id"])
+
+
+def host(client: Client, wanted: str) -> dict[str, Any]:
+    """A host, by its number or its hypervisor host name."""
+    if wanted.isdecimal():
+        return dict(client.json("reservation", "GET", f"/os-hosts/{wanted}")["host"])
+    return only("host", wanted, client.pages("reservation", "/os-hosts", "hosts"), "hypervisor_hostname")
+
+
+def host_id(client: Client, wanted: str) -> str:
+    """The number of a host; nothing is asked when it is one already."""
+    return wanted if wanted.isdecimal() else str(host(client, wanted)["id"])
+
+
+def server(client: Client, wanted: str, everywhere: bool = False) -> dict[str, Any]:
+    """A server, by its id or its name."""
+    if UUID.fullmatch(wanted):
+        return server_by_id(client, wanted)
+    query = {"name": f"^{re.escape(wanted)}$", **({"all_tenants": "True"} if everywhere else {})}
+    return only("server", wanted, client.pages("compute", "/servers/detail", "servers", query))
+
+
+def server_by_id(client: Client, server_id: str) -> dict[str, Any]:
+    """A server as it is now."""
+    return dict(client.json("compute", "GET", f"/servers/{part(server_id)}")["server"])
+
+
+def service(client: Client, wanted: str) -> dict[str, Any]:
+    """A compute service, by its id or its host."""
+    return only("service", wanted, client.json("compute", "GET", "/os-services")["services"], "host")
+
+
+def flavor_id(client: Client, wanted: str) -> str:
+    """The id of a flavor."""
+    listed = client.pages("compute", "/flavors/detail", "flavors", {"is_public": "None"})
+    return str(only("flavor", wanted, listed)["id"])
+
+
+def image_id(client: Client, wanted: str) -> str:
+    """The id of an image."""
+    return str(only("image", wanted, client.pages("image", "/v2/images", "images"))["id"])
+
+
+def network_id(client: Client, wanted: str) -> str:
+    """The id of a network."""
+    listed = client.json("network", "GET", "/v2.0/networks")["networks"]
+    return str(only("network", wanted, listed)["id"])

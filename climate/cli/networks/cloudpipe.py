@@ -1,0 +1,110 @@
+"""climate cloudpipe: the VPN of a project, and the certificates of its users."""
+
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from climate.cli.lookup import part
+from climate.cli.options import listed, shown
+from climate.cli.session import current
+
+PATH = "/os-cloudpipe"
+COLUMNS = ("project_id", "instance_id", "state", "public_ip", "public_port", "internal_ip", "created_at")
+CERTIFICATES = ("serial", "name", "user_id", "created_at", "expires_at", "revoked_at")
+FILES = {"ca.crt": "authority", "client.crt": "certificate", "client.key": "private_key", "cloudpipe.ovpn": "config"}
+"""Files of the archive, and the keys of the answer that they are made of."""
+
+
+@click.group("cloudpipe")
+def group() -> None:
+    """VPNs that let the users of a project into its network from outside."""
+
+
+@group.command("create")
+@click.argument("project", metavar="PROJECT-ID")
+@shown
+def create(project: str) -> None:
+    """Boot the cloudpipe of a project; nothing is done when there is one (administrator)."""
+    session = current()
+    session.show(session.client.json("compute", "POST", PATH, json={"cloudpipe": {"project_id": project}}))
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List the cloudpipes of all projects (administrator)."""
+    session = current()
+    session.show_all(session.client.json("compute", "GET", PATH)["cloudpipes"], COLUMNS)
+
+
+@group.command("delete")
+@click.argument("project", metavar="PROJECT-ID")
+@click.option("--with-authority", is_flag=True, help="Make all certificates of the project worth nothing.")
+def delete(project: str, with_authority: bool) -> None:
+    """Delete the cloudpipe of a project; its certificates are good for the next one (administrator)."""
+    params = {"authority": "true"} if with_authority else {}
+    current().client.call("compute", "DELETE", f"{PATH}/{part(project)}", params=params)
+
+
+@group.command("configure")
+@click.argument("project", metavar="PROJECT-ID")
+@click.argument("address")
+@click.argument("port", type=click.IntRange(1, 65535))
+def configure(project: str, address: str, port: int) -> None:
+    """Say by which ADDRESS and PORT the cloudpipe of a project is reached (administrator)."""
+    body = {"configure_project": {"project_id": project, "vpn_ip": address, "vpn_port": port}}
+    current().client.call("compute", "PUT", f"{PATH}/configure-project", json=body)
+
+
+@group.command("credentials")
+@click.argument("project", metavar="PROJECT-ID")
+@click.option("--name", required=True, help="Whose they are; in the certificate.")
+@click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="Default: cloudpipe-NAME.zip.")
+@shown
+def credentials(project: str, name: str, file: Path | None) -> None:
+    """Write a new certificate, its key and the configuration of OpenVPN into a ZIP file that only you can read."""
+    session = current()
+    target = file or Path(f"cloudpipe-{name.replace(os.sep, '-')}.zip")
+    if target.exists():
+        raise click.UsageError(f"{target} is there already: name another --file")
+    made = session.client.json("compute", "POST", _certificates(project), json={"certificate": {"name": name}})
+    _write(target, made["certificate"])
+    told = {key: made["certificate"][key] for key in ("serial", "name", "expires_at")}
+    session.show({**told, "file": str(target)})
+
+
+@group.command("certificates")
+@click.argument("project", metavar="PROJECT-ID")
+@listed
+def certificates(project: str) -> None:
+    """List your certificates in the VPN of a project; for an administrator those of all its users."""
+    session = current()
+    session.show_all(session.client.json("compute", "GET", _certificates(project))["certificates"], CERTIFICATES)
+
+
+@group.command("revoke")
+@click.argument("project", metavar="PROJECT-ID")
+@click.argument("serials", nargs=-1, required=True, metavar="SERIAL...")
+def revoke(project: str, serials: tuple[str, ...]) -> None:
+    """Let certificates be valid no more; the cloudpipe is restarted."""
+    for serial in serials:
+        current().client.call("compute", "DELETE", f"{_certificates(project)}/{part(serial)}")
+
+
+def _certificates(project: str) -> str:
+    return f"{PATH}/{part(project)}/certificates"
+
+
+def _write(target: Path, made: dict[str, Any]) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, key in FILES.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = 0o600 << 16
+            archive.writestr(entry, made[key])
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(packed.getvalue())

@@ -1,0 +1,164 @@
+"""climate floating: floating addresses of the cloud, and their pools; those that can be reserved are floatingip's."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.errors import NOT_FOUND, Failure
+from climate.cli.networks.network import call
+from climate.cli.options import listed, shown
+from climate.cli.session import current
+
+PATH = "/v2.0/floatingips"
+COLUMNS = ("id", "floating_ip_address", "fixed_ip_address", "status", "project_id", "tags")
+POOLS = ("id", "name", "cidr", "gateway_ip", "addresses", "total_ips", "used_ips")
+
+KEY = "floating_ips_bulk_create"
+
+
+@click.group("floating")
+def group() -> None:
+    """Floating addresses, which stand for addresses of servers."""
+
+
+def _ask(method: str, path: str, **sent: Any) -> dict[str, Any]:
+    return current().client.json("network", method, path, **sent)
+
+
+def _floating(wanted: str) -> dict[str, Any]:
+    """A floating address, by its id or as it is written."""
+    listed = current().client.pages("network", PATH, "floatingips")
+    return lookup.only("floating", wanted, listed, "floating_ip_address", "floating address")
+
+
+def _pools() -> list[dict[str, Any]]:
+    return list(_ask("GET", "/v2.0/networks", params={"router:external": "True"})["networks"])
+
+
+def _port(server: str, fixed: str | None) -> dict[str, Any]:
+    """What an address is to stand for: the port of a server, its first one or the one with this fixed address."""
+    server_id = lookup.server(current().client, server)["id"]
+    ports = list(_ask("GET", "/v2.0/ports", params={"device_id": server_id})["ports"])
+    held = [port for port in ports if fixed is None or fixed in [one["ip_address"] for one in port["fixed_ips"]]]
+    if not held:
+        raise Failure(
+            f"server {server!r} has no address {fixed or 'at all'}", NOT_FOUND, f"`climate server show {server}`"
+        )
+    return {"port_id": held[0]["id"]} | ({"fixed_ip_address": fixed} if fixed else {})
+
+
+@group.command("create")
+@click.argument("pool", required=False)
+@click.option("--address", "floating_ip_address", help="This very address.")
+@click.option("--description", help="What it is for.")
+@click.option("--server", help="Let it stand for this server, by name or id.")
+@shown
+def create(pool: str | None, server: str | None, **given: Any) -> None:
+    """Take a floating address from a POOL; without one, from the only one."""
+    pools = _pools()
+    if pool is None and len(pools) != 1:
+        raise click.UsageError(f"say which POOL: there are {', '.join(one['name'] for one in pools) or 'none'}")
+    chosen = pools[0] if pool is None else lookup.only("floating pool", pool, pools)
+    body = {"floating_network_id": chosen["id"]} | {key: value for key, value in given.items() if value is not None}
+    body |= {} if server is None else _port(server, None)
+    current().show(_ask("POST", PATH, json={"floatingip": body})["floatingip"])
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List floating addresses."""
+    current().show_all(current().client.pages("network", PATH, "floatingips"), COLUMNS)
+
+
+@group.command("show")
+@click.argument("floating")
+@shown
+def show(floating: str) -> None:
+    """Show a floating address, by its id or as it is written."""
+    current().show(_floating(floating))
+
+
+@group.command("delete")
+@click.argument("floatings", nargs=-1, required=True, metavar="FLOATING...")
+def delete(floatings: tuple[str, ...]) -> None:
+    """Give floating addresses back to their pools."""
+    for one in [_floating(floating) for floating in floatings]:
+        _ask("DELETE", f"{PATH}/{one['id']}")
+
+
+@group.command("associate")
+@click.argument("floating")
+@click.argument("server")
+@click.option("--fixed", help="This fixed address of the server; its first one without it.")
+@shown
+def associate(floating: str, server: str, fixed: str | None) -> None:
+    """Let a floating address stand for a server, whatever it stood for before."""
+    _put(floating, _port(server, fixed))
+
+
+@group.command("disassociate")
+@click.argument("floating")
+@shown
+def disassociate(floating: str) -> None:
+    """Let a floating address stand for none."""
+    _put(floating, {"port_id": None})
+
+
+def _put(floating: str, body: dict[str, Any]) -> None:
+    path = f"{PATH}/{_floating(floating)['id']}"
+    current().show(_ask("PUT", path, json={"floatingip": body})["floatingip"])
+
+
+@group.group("pool")
+def pool_group() -> None:
+    """Pools of floating addresses: networks outside."""
+
+
+@pool_group.command("create")
+@click.argument("name")
+@click.argument("cidr", metavar="RANGE")
+@click.option("--addresses", metavar="FIRST-LAST", help="What it hands out; all of the range without it.")
+@click.option("--gateway", help="The router of that network, which is never handed out.")
+@click.option("--interface", help="Interface of network hosts that leads there; the deployment's without it.")
+@shown
+def pool_create(name: str, cidr: str, addresses: str | None, **given: Any) -> None:
+    """Make a pool of a network outside, like 203.0.113.0/24 (administrator)."""
+    body = {"ip_range": addresses or cidr, "pool": name, "cidr": cidr, **given}
+    current().show(call("POST", "/os-floating-ips-bulk", json={KEY: body})[KEY])
+
+
+@pool_group.command("add")
+@click.argument("pool")
+@click.argument("addresses", metavar="FIRST-LAST")
+@shown
+def pool_add(pool: str, addresses: str) -> None:
+    """Put more addresses of its network into a pool (administrator)."""
+    name = lookup.only("floating pool", pool, _pools())["name"]
+    body = {"ip_range": addresses, "pool": name}
+    current().show(call("POST", "/os-floating-ips-bulk", json={KEY: body})[KEY])
+
+
+@pool_group.command("list")
+@listed
+def pool_list() -> None:
+    """List the pools, with what they hand out; administrators see how many are in use."""
+    outside = {row["id"]: row for row in _pools()}
+    subnets = {row["network_id"]: row for row in _ask("GET", "/v2.0/subnets")["subnets"]}
+    figures = _figures() if any("provider:network_type" in row for row in outside.values()) else {}
+    rows = [
+        {**subnets[key], **figures.get(key, {}), "id": key, "name": row["name"], "addresses": _told(subnets[key])}
+        for key, row in outside.items()
+        if key in subnets
+    ]
+    current().show_all(rows, POOLS if figures else POOLS[:5])
+
+
+def _figures() -> dict[str, dict[str, Any]]:
+    rows = _ask("GET", "/v2.0/network-ip-availabilities")["network_ip_availabilities"]
+    return {row["network_id"]: {key: row[key] for key in ("total_ips", "used_ips")} for row in rows}
+
+
+def _told(subnet: dict[str, Any]) -> str:
+    return " ".join(f"{one['start']}-{one['end']}" for one in subnet["allocation_pools"])

@@ -1,0 +1,85 @@
+"""climate floatingip: the floating IPs kept for leases."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.client import Client
+from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.session import current
+
+PATH = "/floatingips"
+COLUMNS = ("id", "floating_ip_address", "floating_network_id", "subnet_id", "reservable")
+
+
+@click.group("floatingip")
+def group() -> None:
+    """Floating IPs that can be reserved, and who holds them."""
+
+
+@group.command("create")
+@click.argument("network")
+@click.argument("address")
+@dry_run
+@shown
+def create(network: str, address: str, dry_run: bool) -> None:
+    """Let ADDRESS be reserved, of NETWORK outside (id or name), which the cloud must not give out itself."""
+    session = current()
+    body = {"floating_network_id": network, "floating_ip_address": address}
+    answer = session.client.json("reservation", "POST", PATH, json=body, params=dry(dry_run))
+    session.show(answer.get("floatingip", answer))
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List floating IPs that can be reserved."""
+    session = current()
+    session.show_all(session.client.pages("reservation", PATH, "floatingips"), COLUMNS)
+
+
+@group.command("show")
+@click.argument("floatingip")
+@shown
+def show(floatingip: str) -> None:
+    """Show a floating IP, by its id or its address."""
+    session = current()
+    session.show(_one(session.client, floatingip))
+
+
+@group.command("delete")
+@click.argument("floatingips", nargs=-1, required=True, metavar="FLOATINGIP...")
+@dry_run
+def delete(floatingips: tuple[str, ...], dry_run: bool) -> None:
+    """Let floating IPs be reserved no longer."""
+    session = current()
+    for floatingip_id in [_id(session.client, floatingip) for floatingip in floatingips]:
+        session.client.call("reservation", "DELETE", f"{PATH}/{floatingip_id}", params=dry(dry_run))
+
+
+@group.command("allocations")
+@click.argument("floatingip", required=False)
+@listed
+def allocations(floatingip: str | None) -> None:
+    """Show who holds a floating IP when; without FLOATINGIP, of all of them."""
+    session = current()
+    client = session.client
+    if floatingip:
+        path = f"{PATH}/{_id(client, floatingip)}/allocation"
+        rows = [client.json("reservation", "GET", path)["allocation"]]
+    else:
+        rows = client.json("reservation", "GET", f"{PATH}/allocations")["allocations"]
+    flat = [{"floating_ip_address": row["floating_ip_address"], **held} for row in rows for held in row["reservations"]]
+    session.show_all(flat, ("floating_ip_address", "id", "lease_id", "start_date", "end_date"))
+
+
+def _one(client: Client, wanted: str) -> dict[str, Any]:
+    if lookup.UUID.fullmatch(wanted):
+        return dict(client.json("reservation", "GET", f"{PATH}/{lookup.part(wanted)}")["floatingip"])
+    return lookup.only("floatingip", wanted, client.pages("reservation", PATH, "floatingips"), "floating_ip_address")
+
+
+def _id(client: Client, wanted: str) -> str:
+    """The id of an address; nothing is asked when it is one already."""
+    return wanted if lookup.UUID.fullmatch(wanted) else str(_one(client, wanted)["id"])

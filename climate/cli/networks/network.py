@@ -1,0 +1,105 @@
+"""climate network: networks of servers, whose they are, and who serves them."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.options import listed, shown
+from climate.cli.session import current
+
+PROXIED = {"OpenStack-API-Version": "compute 2.35", "X-OpenStack-Nova-API-Version": "2.35"}
+"""Networks are made as compute did it, with all that a manager can be asked for: by its last version that does."""
+
+COLUMNS = ("id", "label", "manager", "cidr", "vlan", "bridge", "project_id", "host")
+OWN = ("id", "label", "cidr", "gateway")
+HOSTS = ("host", "alive", "heartbeat_timestamp", "networks")
+
+
+def call(method: str, path: str, **sent: Any) -> dict[str, Any]:
+    """The answer of compute below 2.36."""
+    return current().client.json("compute", method, path, headers=PROXIED, **sent)
+
+
+def network_id(wanted: str) -> str:
+    """The id of a network of servers, by its id or its label."""
+    rows = call("GET", "/os-networks")["networks"]
+    return str(lookup.only("network", wanted, rows, "label")["id"])
+
+
+@click.group("network")
+def group() -> None:
+    """Networks of servers, whose they are, and who serves them."""
+
+
+@group.command("create")
+@click.argument("label")
+@click.argument("cidr", metavar="RANGE")
+@click.option("--manager", type=click.Choice(["flat", "flat_dhcp", "vlan"]), help="The deployment's without it.")
+@click.option("--count", "num_networks", type=click.IntRange(1), help="So many networks, out of the range.")
+@click.option("--size", "network_size", type=click.IntRange(8), help="Addresses of each.")
+@click.option("--vlan", "vlan_start", type=click.IntRange(1, 4094), help="VLAN of the first; the next free without it.")
+@click.option("--vpn-port", "vpn_start", type=click.IntRange(1, 65535), help="Port of the first one's cloudpipe.")
+@click.option("--bridge", help="Bridge of a flat network.")
+@click.option("--interface", "bridge_interface", help="Interface of hosts that the bridge is on.")
+@click.option("--ipv6", "cidr_v6", metavar="RANGE", help="Range of IPv6; each network gets 64 bits of it.")
+@click.option("--dns", multiple=True, help="DNS server; at most two.")
+@click.option("--project", "project_id", metavar="ID", help="Whose networks with a VLAN are.")
+@listed
+def create(label: str, cidr: str, dns: tuple[str, ...], **given: Any) -> None:
+    """Make networks out of a RANGE like 10.1.0.0/16; they are served when a network host has claimed them."""
+    if len(dns) > 2:
+        raise click.UsageError("at most two --dns")
+    body = {"label": label, "cidr": cidr} | {key: value for key, value in given.items() if value is not None}
+    body |= {f"dns{place}": server for place, server in enumerate(dns, 1)}
+    current().show_all(call("POST", "/os-networks", json={"network": body})["networks"], COLUMNS)
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List networks: of administrators all, of others those that they may use."""
+    rows = call("GET", "/os-networks")["networks"]
+    current().show_all(rows, COLUMNS if rows and "manager" in rows[0] else OWN)
+
+
+@group.command("show")
+@click.argument("network")
+@shown
+def show(network: str) -> None:
+    """Show a network, by its id or its label."""
+    rows = call("GET", "/os-networks")["networks"]
+    current().show(lookup.only("network", network, rows, "label"))
+
+
+@group.command("delete")
+@click.argument("networks", nargs=-1, required=True, metavar="NETWORK...")
+def delete(networks: tuple[str, ...]) -> None:
+    """Drop networks that are no project's and that nobody uses."""
+    for network in [network_id(name) for name in networks]:
+        call("DELETE", f"/os-networks/{network}")
+
+
+@group.command("associate")
+@click.argument("project", metavar="PROJECT-ID")
+@click.argument("network", required=False)
+def associate(project: str, network: str | None) -> None:
+    """Give a project a NETWORK with a VLAN; without one, the first that nobody has."""
+    wanted = None if network is None else network_id(network)
+    call("POST", "/os-networks/add", json={"id": wanted, "project_id": project})
+
+
+@group.command("disassociate")
+@click.argument("network")
+def disassociate(network: str) -> None:
+    """Let a network be nobody's, and be claimed anew."""
+    call("POST", f"/os-networks/{network_id(network)}/action", json={"disassociate": None})
+
+
+@group.command("hosts")
+@listed
+def hosts() -> None:
+    """List the network services, and how many networks each serves (administrator)."""
+    session = current()
+    rows = session.client.json("network", "GET", "/v2.0/agents")["agents"]
+    session.show_all([{**row, "networks": row["configurations"]["networks"]} for row in rows], HOSTS)

@@ -1,0 +1,56 @@
+"""climate audit: who changed limits, pools, hosts, users and so on."""
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import click
+
+from climate.cli.dates import Moment, MomentType, wire
+from climate.cli.options import listed
+from climate.cli.session import current
+from climate.domain.audit import AuditKind
+
+COLUMNS = ("at", "author", "kind", "object_id", "name", "action", "before", "after")
+MOST = 100
+
+
+@click.command("audit")
+@click.option("--kind", type=click.Choice([str(kind) for kind in AuditKind]), help="Only objects of this kind.")
+@click.option("--object", "object_id", metavar="ID", help="Only this object, by its id; a host also by its name.")
+@click.option("--author", metavar="USER", help="Only changes by this user, by id.")
+@click.option("--project", metavar="PROJECT", help="Only objects of this project, by id.")
+@click.option("--since", type=MomentType(), help="Only changes since then.")
+@click.option("--until", type=MomentType(), help="Only changes before then.")
+@click.option("--limit", type=click.IntRange(min=0), default=MOST, show_default=True, help="Most entries; 0: all.")
+@click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
+@listed
+def command(limit: int, as_json: bool, **asked: Any) -> None:
+    """List changes with author, before and after, newest first (administrator)."""
+    session = current()
+    if as_json:
+        session.form = "json"
+    entries = session.client.pages("reservation", "/audit", "audit", _query(session.client.now(), asked))
+    found = list(islice(entries, limit or None))
+    session.show_all(found if session.form in ("json", "yaml") else map(_line, found), COLUMNS)
+
+
+def _query(now: Any, asked: Mapping[str, Any]) -> dict[str, str]:
+    """Return the conditions that were given, by their names in the API."""
+    names = {"object_id": "object"}
+    given = {names.get(name, name): value for name, value in asked.items() if value is not None}
+    return {name: wire(value.when(now)) if isinstance(value, Moment) else value for name, value in given.items()}
+
+
+def _line(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {**entry, "before": _values(entry.get("before")), "after": _values(entry.get("after"))}
+
+
+def _values(values: Mapping[str, Any] | None) -> str:
+    """Return fields and values in one cell."""
+    return " ".join(f"{name}={_value(value)}" for name, value in sorted((values or {}).items()))
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,24 @@
+"""climate doctor: what is configured and why, what answers, and whether all is well."""
+
+import click
+
+from climate.cli.errors import ERROR, Failure
+from climate.cli.operations.doctor_checks import BAD, CHECKS, Finding
+from climate.cli.options import shown
+from climate.cli.session import current
+
+
+@click.command("doctor")
+@shown
+def command() -> None:
+    """Explain which stores are used and why, and look at everything; exit code 1 when something is wrong."""
+    session = current()
+    found: list[Finding] = []
+    for check in CHECKS:
+        found += check(session)
+    session.show_all(
+        [{"check": one.check, "is": one.level, "says": one.says} for one in found], ("check", "is", "says")
+    )
+    wrong = [one.check for one in found if one.level == BAD]
+    if wrong:
+        raise Failure(f"not well: {', '.join(wrong)}", ERROR, "what each says is above; `climate up` starts everything")

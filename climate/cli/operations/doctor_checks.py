@@ -1,0 +1,287 @@
+"""The doctor's questions: each a function over the session that answers with findings."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from climate.cli.errors import Failure
+from climate.cli.operations.journal import engine_room
+from climate.cli.session import Session
+from climate.connections import reading
+from climate.embedded import StoreError, running, serving
+from climate.embedded.binaries import choose_postgres, choose_valkey
+
+GOOD, FAIR, BAD = "good", "fair", "BAD"
+LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
+"""Bytes under which the disk is too full, or nearly."""
+CLOCK_SECONDS = 2.0
+OF_WEB = ("compute", "network", "zones")
+"""Checks that the web process makes and the doctor repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    check: str
+    level: str
+    says: str
+
+
+def settings(session: Session) -> list[Finding]:
+    """Where everything is kept."""
+    chosen = session.settings
+    home = chosen.home.absolute()
+    given = "CLIMATE_HOME" if session.environ.get("CLIMATE_HOME") else "the default; CLIMATE_HOME is not set"
+    return [
+        Finding(
+            "home", GOOD if home.is_dir() else FAIR, f"{home} ({given}){'' if home.is_dir() else ', not there yet'}"
+        )
+    ]
+
+
+def stores(session: Session) -> list[Finding]:
+    """Which stores are used, and why."""
+    chosen = session.settings
+    up = running(chosen.home) is not None
+    postgres = _store(
+        "postgres", chosen.database_url, up, lambda: str(choose_postgres(chosen.pg_bin, _made_by(chosen.home)))
+    )
+    return [postgres, _store("valkey", chosen.redis_url, up, lambda: str(choose_valkey()))]
+
+
+def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
+    if url:
+        variable = "CLIMATE_DATABASE_URL" if name == "postgres" else "CLIMATE_REDIS_URL"
+        return Finding(name, GOOD, f"the one at {_without_password(url)}, as {variable} is set; nothing is started")
+    try:
+        says = f"an own one, as no URL is set: {choose()}"
+    except StoreError as error:
+        return Finding(name, BAD, str(error))
+    return Finding(name, GOOD if up else BAD, says if up else f"{says}; not running: `climate up` starts it")
+
+
+def _made_by(home: Path) -> int | None:
+    """The major version of the data that is there already, which the programs have to fit."""
+    try:
+        return int((home / "postgres" / "data" / "PG_VERSION").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+
+
+def database(session: Session) -> list[Finding]:
+    """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
+    try:
+        with engine_room(session) as climate:
+            return [*_database(climate), *_set_aside(climate), *_journal(climate), *_pools(climate)]
+    except Failure as failure:
+        return [Finding("database", BAD, str(failure))]
+
+
+def _database(climate: Any) -> list[Finding]:
+    from climate.service import process_health
+
+    with reading(climate.engine) as conn:
+        began = time.time()
+        now = climate.now(conn)
+        off = now.timestamp() - (began + time.time()) / 2
+        findings = [
+            Finding("database", GOOD, f"answers in {(time.time() - began) * 1000:.0f} ms"),
+            Finding("clock", GOOD if abs(off) < CLOCK_SECONDS else BAD, f"{off:+.1f} s from the database's"),
+            _migrations(conn),
+        ]
+        if findings[-1].level == GOOD:
+            findings += map(_finding, process_health.checks(climate, conn, now))
+    return findings
+
+
+def _finding(check: Any) -> Finding:
+    """Return what the doctor says of a check of readiness."""
+    return Finding(check.name, BAD if not check.ok else FAIR if check.warns else GOOD, check.detail)
+
+
+def _set_aside(climate: Any) -> list[Finding]:
+    from climate.service.leases import repair
+
+    found = repair.listed(climate)
+    if not found:
+        return []
+    first = f"lease {found[0].lease_id}, {found[0].reason}"
+    return [Finding("events", BAD, f"{len(found)} leases are set aside, the first: {first}: `climate event mend`")]
+
+
+def _migrations(conn: Any) -> Finding:
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    from climate import schema_upgrade
+
+    config = Config()
+    config.set_main_option("script_location", str(schema_upgrade.scripts()))
+    wanted = set(ScriptDirectory.from_config(config).get_heads())
+    present = set(MigrationContext.configure(conn).get_current_heads())
+    if wanted == present:
+        return Finding("migrations", GOOD, f"at {', '.join(sorted(present)) or 'nothing'}")
+    says = f"at {', '.join(sorted(present)) or 'nothing'}, wanted is {', '.join(sorted(wanted))}: `climate migrate`"
+    return Finding("migrations", BAD, says)
+
+
+def _journal(climate: Any) -> list[Finding]:
+    """A part of the comparison of rows with the journal, which goes on at the next run."""
+    from climate.service.journal import background_check
+
+    checked = background_check.go_on(climate)
+    progress = checked.progress
+    whole = "not all streams were compared yet"
+    if progress.whole_since is not None:
+        whole = f"each stream was compared since {progress.whole_since:%Y-%m-%d %H:%M:%S} UTC"
+    so_far = f", {progress.streams} of the present pass" if progress.streams else ""
+    if checked.differing:
+        says = f"{checked.differing} streams differ from their rows, the first: {checked.first}"
+        return [Finding("journal", BAD, f"{says}; {whole}{so_far}: `climate journal check` shows all")]
+    return [Finding("journal", GOOD, f"the rows are what the journal says; {whole}{so_far}")]
+
+
+def _pools(climate: Any) -> list[Finding]:
+    from climate.store.hosts import drift
+
+    with reading(climate.engine) as conn:
+        wrong = drift.noted(conn)
+    if wrong:
+        first, why = min(wrong.items())
+        return [
+            Finding("pools", FAIR, f"{len(wrong)} hosts are elsewhere in the cloud, the first: host {first}, {why}")
+        ]
+    return [Finding("pools", GOOD, "the cloud has every host where the journal says")]
+
+
+def broker(session: Session) -> list[Finding]:
+    """Whether Valkey or Redis answers."""
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    up = running(session.settings.home)
+    url = session.settings.redis_url or (up.redis_url if up else "")
+    if not url:
+        return [Finding("broker", BAD, "not running")]
+    began = time.monotonic()
+    try:
+        with Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as redis:
+            redis.ping()
+    except (RedisError, OSError, ValueError) as error:
+        return [Finding("broker", BAD, f"{type(error).__name__} at {_without_password(url)}")]
+    return [Finding("broker", GOOD, f"answers in {(time.monotonic() - began) * 1000:.0f} ms")]
+
+
+def web(session: Session) -> list[Finding]:
+    """Whether the APIs answer, are ready, and what they know of the services of the bundled cloud."""
+    url = _web_address(session)
+    try:
+        answer = httpx.get(f"{url}/readyz", timeout=10.0, trust_env=False)
+    except httpx.HTTPError as error:
+        return [Finding("web", BAD, f"{url} does not answer ({type(error).__name__})")]
+    try:
+        checks = answer.json()["checks"]
+        wrong = [f"{name}: {check['detail']}" for name, check in checks.items() if not check["ok"]]
+        says = "; ".join([f"{url}: {answer.json()['status']}", *wrong])[:400]
+        found = [_web_finding(name, checks[name]) for name in OF_WEB if name in checks]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return [Finding("web", BAD, f"{url}: {answer.status_code}, and what answers there is not climate")]
+    return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *found]
+
+
+def _web_finding(name: str, check: dict[str, Any]) -> Finding:
+    """Return what the doctor says of a check in an answer; web processes of earlier releases name no warnings."""
+    level = BAD if check["ok"] is not True else FAIR if check.get("warns") else GOOD
+    return Finding(name, level, str(check["detail"]))
+
+
+def _web_address(session: Session) -> str:
+    """The public URL that is set, or where the `climate up` of this home serves, or where it would by the settings."""
+    return session.settings.public_url.rstrip("/") or serving(session.settings.home) or session.settings.base_url
+
+
+def sign_in(session: Session) -> list[Finding]:
+    """Whether one can sign in with what clouds.yaml says."""
+    try:
+        token = session.client.token
+    except Failure as failure:
+        return [Finding("sign-in", BAD, str(failure))]
+    user = (token.body.get("user") or {}).get("name")
+    return [Finding("sign-in", GOOD, f"as {user}, by {session.client.cloud.source}")]
+
+
+def zones(session: Session) -> list[Finding]:
+    """Whether the child zones answer; nothing is said to those who are no administrators."""
+    try:
+        children = session.client.json("compute", "GET", "/zones/detail").get("zones", ())
+    except Failure:
+        return []
+    return [_child(zone) for zone in children]
+
+
+def _child(zone: dict[str, Any]) -> Finding:
+    label = f"{zone['name'] or 'n/a'} at {zone['api_url']}"
+    error = f": {zone['last_error']}" if zone["last_error"] else ""
+    if not zone["is_active"]:
+        return Finding(f"zone {zone['id']}", BAD, f"{label} is inactive{error}")
+    if error:
+        return Finding(f"zone {zone['id']}", FAIR, f"{label}{error}")
+    return Finding(f"zone {zone['id']}", GOOD, f"{label}, last seen {zone['last_seen'] or 'never yet'}")
+
+
+def cells(session: Session) -> list[Finding]:
+    """Whether each neighbour in the tree of cells can be reached and reports."""
+    enabled = session.settings.cells_enable
+    try:
+        found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
+    except Failure as failure:
+        return [Finding("cells", BAD, str(failure))] if enabled else []
+    lonely = [Finding("cells", FAIR, "no neighbour; `climate cell add` adds one")] if enabled else []
+    return [_cell(cell) for cell in found] or lonely
+
+
+def _cell(cell: Any) -> Finding:
+    age = "never heard of" if cell["age"] is None else f"heard of {cell['age']:.0f} s ago"
+    says = f"{cell['type']}, {age}, {cell['messages']['waiting']} messages wait"
+    if cell["last_error"]:
+        return Finding(f"cell {cell['name']}", BAD, f"{says}: {cell['last_error']}")
+    return Finding(f"cell {cell['name']}", FAIR if cell["state"] == "mute" else GOOD, says)
+
+
+def disk(session: Session) -> list[Finding]:
+    """Whether there is room."""
+    folder = _there(session.settings.home.absolute())
+    free = shutil.disk_usage(folder).free
+    level = BAD if free < LEAST_DISK else FAIR if free < LITTLE_DISK else GOOD
+    return [Finding("disk", level, f"{free / 1024**3:.1f} GB free at {folder}")]
+
+
+def _there(folder: Path) -> Path:
+    """The folder, or the nearest above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
+
+
+CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
+    settings,
+    stores,
+    database,
+    broker,
+    web,
+    sign_in,
+    zones,
+    cells,
+    disk,
+)
+"""In the order of the report."""

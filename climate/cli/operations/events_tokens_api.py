@@ -1,0 +1,145 @@
+"""climate event, token, api, completion: for operators and scripts."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import click
+from click.shell_completion import get_completion_class
+
+from climate.cli import lookup
+from climate.cli.dates import wire
+from climate.cli.errors import ERROR, USAGE, Failure
+from climate.cli.operations.journal import engine_room
+from climate.cli.options import JsonType, listed, shown
+from climate.cli.session import current
+
+EVENT_COLUMNS = ("id", "lease_id", "event_type", "status", "due_at", "run_at", "attempts", "reason")
+
+
+@click.group("event")
+def event_group() -> None:
+    """Scheduled actions of leases, and those that failed."""
+
+
+@event_group.command("list")
+@click.option("--status", default="ERROR", show_default=True, help="UNDONE, IN_PROGRESS, DONE or ERROR.")
+@listed
+def event_list(status: str) -> None:
+    """List events; by default those that failed (administrator)."""
+    session = current()
+    session.show_all(session.client.pages("reservation", "/events", "events", {"status": status}), EVENT_COLUMNS)
+
+
+@event_group.command("requeue")
+@click.argument("event_id", metavar="ID")
+@shown
+def event_requeue(event_id: str) -> None:
+    """Let a failed event be tried again (administrator)."""
+    session = current()
+    answer = session.client.json("reservation", "POST", f"/events/{lookup.part(event_id)}/requeue")
+    if answer:
+        session.show(answer.get("event", answer))
+
+
+@event_group.command("set-aside")
+@listed
+def event_set_aside() -> None:
+    """List leases whose rows are broken, so that none of their events runs; works on the database itself."""
+    session = current()
+    from climate.service.leases import repair
+
+    with engine_room(session) as climate:
+        found = repair.listed(climate)
+    rows = [{"lease_id": str(one.lease_id), "since": wire(one.since), "reason": one.reason} for one in found]
+    session.show_all(rows, ("lease_id", "since", "reason"))
+
+
+@event_group.command("mend")
+@click.argument("leases", metavar="LEASE...", nargs=-1)
+def event_mend(leases: tuple[str, ...]) -> None:
+    """Make the rows of leases anew from their journals, those set aside without any ID; on the database itself."""
+    session = current()
+    from climate.domain.errors import ClimateError
+    from climate.service.leases import repair
+    from climate.service.leases.event_shares import QUEUE
+
+    failures: list[Failure] = []
+    with engine_room(session) as climate:
+        for lease_id in [_id(one) for one in leases] or [one.lease_id for one in repair.listed(climate)]:
+            try:
+                lease = repair.mend(climate, lease_id, QUEUE)
+            except ClimateError as error:
+                failures.append(Failure(str(error), ERROR))
+            except (KeyError, ValueError, TypeError) as error:
+                said = f"the journal of lease {lease_id} cannot be read ({type(error).__name__}: {error})"
+                failures.append(Failure(said, ERROR, "a newer release may have written it: upgrade, and try again"))
+            else:
+                session.say(f"the rows of lease {lease.id} were made anew, and its events run again")
+    for failure in failures[1:]:
+        session.say(str(failure))
+    if failures:
+        raise failures[0]
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Failure(f"{text!r} is not the id of a lease", USAGE, "`climate event set-aside` shows the ids") from None
+
+
+@click.command("token")
+@shown
+def token() -> None:
+    """Print a token for other programs: curl -H "X-Auth-Token: $(climate token)" …"""
+    session = current()
+    got = session.client.token
+    if session.form == "table" and not session.columns:
+        click.echo(got.id)
+        return
+    project, user = got.body.get("project") or {}, got.body.get("user") or {}
+    ids = {"project_id": project.get("id"), "user_id": user.get("id")}
+    session.show({"id": got.id, "expires": got.body.get("expires_at"), **ids})
+
+
+@click.command("api")
+@click.argument("method", type=click.Choice(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"], case_sensitive=False))
+@click.argument("path")
+@click.option("--data", type=JsonType(), metavar="JSON", help="Body of the request.")
+@click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="Repeatable.")
+def api(method: str, path: str, data: Any, header: tuple[str, ...]) -> None:
+    """Send one request with a token: climate api GET /v1/leases."""
+    session = current()
+    if not path.startswith("/") or path.startswith("//"):
+        raise Failure(f"{path!r} is not a path of this cloud", USAGE, "begin it with one slash: /v1/leases")
+    headers = dict(_header(line) for line in header)
+    sent: dict[str, Any] = {"headers": headers} | ({"json": data} if data is not None else {})
+    answer = session.client.request(method.upper(), session.client.root + path, **sent)
+    session.say(f"{answer.status_code} {answer.reason_phrase}")
+    click.echo(_pretty(answer.text), nl=False)
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon:
+        raise click.UsageError(f"{line!r} is not NAME: VALUE")
+    return name.strip(), value.strip()
+
+
+def _pretty(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    except ValueError:
+        return text
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell: source <(climate completion bash)."""
+    maker = get_completion_class(shell)
+    if maker is None:
+        raise Failure(f"there is no completion for {shell}", ERROR)
+    click.echo(maker(context.find_root().command, {}, "climate", "_CLIMATE_COMPLETE").source())

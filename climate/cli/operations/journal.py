@@ -1,0 +1,184 @@
+"""climate journal: the record of all that happened, and whether the rows agree with it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from climate.cli.dates import Moment, MomentType, SpanType, wire
+from climate.cli.errors import ERROR, UNREACHABLE, USAGE, Failure
+from climate.cli.leases.lease import HISTORY_COLUMNS, told
+from climate.cli.options import listed, shown
+from climate.cli.session import Session, current
+from climate.connections import reading
+from climate.embedded import running
+from climate.settings import Settings
+
+if TYPE_CHECKING:
+    # Loading the engine takes longer than most commands: only those that need it do so.
+    from climate.context import Climate
+    from climate.domain.lease import Lease
+    from climate.service.journal.check import Difference
+    from climate.store.journal.journal import Entry
+
+
+@contextmanager
+def engine_room(session: Session) -> Iterator["Climate"]:
+    """The engine on its database, for commands that look past the API."""
+    from climate import bootstrap
+    from climate.store import db_errors
+
+    deployment = bootstrap.build(with_stores(session.settings))
+    try:
+        yield deployment.climate
+    except db_errors.ERRORS as error:
+        said = " ".join(str(error).split())[:300]
+        code = UNREACHABLE if db_errors.passing(error) else ERROR
+        raise Failure(f"the database: {said}", code, "`climate doctor` looks at everything") from None
+    finally:
+        deployment.climate.engine.dispose()
+
+
+def with_stores(settings: Settings) -> Settings:
+    """The settings with the URLs of the stores that run: those given, or those of `climate up` in the same home."""
+    if settings.database_url:
+        return settings
+    stores = running(settings.home)
+    if stores is None:
+        raise Failure(
+            f"no stores run in {settings.home}, and CLIMATE_DATABASE_URL is not set",
+            UNREACHABLE,
+            "start them by `climate up`, or set CLIMATE_HOME to the home of a running one",
+        )
+    return replace(settings, database_url=stores.database_url, redis_url=settings.redis_url or stores.redis_url)
+
+
+@click.group("journal")
+def group() -> None:
+    """The journal of leases; works on the database itself."""
+
+
+@group.command("check")
+@listed
+def check() -> None:
+    """Compare the journal with the rows; every difference is shown, and the exit code is 1 when there is one."""
+    session = current()
+    from climate.service.journal import check as replay
+
+    with engine_room(session) as climate:
+        differences = replay.differences(climate)
+    _show(session, differences)
+    if differences:
+        raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` mends the rows")
+    session.say("the rows are what the journal says")
+
+
+@group.command("rebuild")
+@listed
+def rebuild() -> None:
+    """Make the rows what the journal says, beside all other work; what cannot be mended is shown, with exit code 1."""
+    session = current()
+    from climate.service.journal.rebuild import rebuild
+
+    with engine_room(session) as climate:
+        done = rebuild(climate)
+    session.say(f"{done.streams} streams were compared with their rows, and the rows of {done.mended} made anew")
+    _show(session, done.left)
+    if done.left:
+        hint = "docs/journal.md says what cannot be made of the journal; rows that clash need a look at both"
+        raise Failure(f"{len(done.left)} differences are left", ERROR, hint)
+
+
+def _show(session: Session, differences: "Sequence[Difference]") -> None:
+    rows = [
+        {"stream": str(one.stream), "table": one.table, "row": one.row, "column": one.column, "difference": one.what}
+        for one in differences
+    ]
+    session.show_all(rows, ("stream", "difference"))
+
+
+@group.command("archive")
+@click.option("--older-than", type=SpanType(), required=True, help="How long leases must have been gone, such as 365d.")
+def archive(older_than: timedelta) -> None:
+    """Move leases that went long ago, with their facts, to compressed files.
+
+    The files are in the folder CLIMATE_ARCHIVE_DIR, from which their history still answers.  A run that was
+    interrupted is gone on with by the next one.
+    """
+    session = current()
+    from climate.service.journal import archives
+
+    with engine_room(session) as climate:
+        try:
+            done = archives.archive(climate, older_than)
+        except OSError as error:
+            raise Failure(f"the archive cannot be written: {error}", ERROR, "run it again when it can") from None
+    session.say(f"leases archived: {done.leases} ({done.facts} facts, {done.files} files); kept: {done.kept}")
+
+
+@group.command("show")
+@click.argument("lease_id", metavar="LEASE")
+@click.option("--at", type=MomentType(), help="As it was at this time.")
+@shown
+def show(lease_id: str, at: Moment | None) -> None:
+    """Show the facts of a lease, or with --at its state at that time."""
+    session = current()
+    from climate.service.journal import check as replay
+
+    try:
+        wanted = UUID(lease_id)
+    except ValueError:
+        raise Failure(f"{lease_id!r} is not the id of a lease", USAGE, "`climate lease list` shows the ids") from None
+    with engine_room(session) as climate:
+        lease, entries = replay.story(climate, wanted, _when(climate, at))
+    if at is None:
+        session.show_all(told([_line(entry) for entry in entries]), HISTORY_COLUMNS)
+    else:
+        session.show(_state(lease))
+
+
+def _when(climate: "Climate", at: Moment | None) -> datetime | None:
+    if at is None:
+        return None
+    with reading(climate.engine) as connection:
+        return at.when(climate.now(connection))
+
+
+def _line(entry: "Entry") -> dict[str, Any]:
+    """A line of the journal, as it is kept."""
+    from climate.store.journal import fact_codec
+
+    fact = entry.fact
+    return {
+        "version": entry.version,
+        "at": wire(fact.at),
+        "kind": type(fact).__name__,
+        "body": fact_codec.encode(fact),
+        "actor": dict(entry.actor),
+        "request_id": entry.request_id,
+        "recorded_at": wire(entry.recorded_at),
+    }
+
+
+def _state(lease: "Lease") -> dict[str, Any]:
+    """A lease as it was, in the words of the engine."""
+    return {name: _plain(getattr(lease, name)) for name in (field.name for field in fields(lease))} | {
+        "status": str(lease.status)
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of the domain as JSON has it."""
+    if isinstance(value, datetime):
+        return wire(value)
+    if isinstance(value, tuple | list | frozenset | set):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -1,0 +1,52 @@
+"""climate node: the nodes of the cloud, and taking them into maintenance."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.options import exactly_one, listed, shown
+from climate.cli.session import current
+
+COLUMNS = (
+    *("id", "name", "service", "state", "status", "maintenance", "vcpus", "vcpus_used", "memory_mb", "memory_mb_used"),
+    *("local_gb", "local_gb_used", "servers"),
+)
+HOSTS_VERSION = "2.42"
+"""The last microversion in which clients may ask about hosts."""
+
+
+@click.group("node")
+def group() -> None:
+    """The nodes of the cloud, which servers are put on (administrator)."""
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List nodes, and what is taken of them."""
+    session = current()
+    rows = session.client.pages("compute", "/os-hypervisors/detail", "hypervisors")
+    session.show_all([_flat(row) for row in rows], COLUMNS)
+
+
+@group.command("maintenance")
+@click.argument("node")
+@click.option("--reason", help="Begin: put no new servers on it, and say why; those there go on.")
+@click.option("--end", is_flag=True, default=None, help="Let new servers be put on it again.")
+@shown
+def maintenance(node: str, reason: str | None, end: bool | None) -> None:
+    """Take a node into maintenance, or back."""
+    exactly_one(("--reason", "--end"), reason, end)
+    session = current()
+    body = {"maintenance_mode": "disable"} if end else {"maintenance_mode": "enable", "reason": reason}
+    headers = {
+        "OpenStack-API-Version": f"compute {HOSTS_VERSION}",
+        "X-OpenStack-Nova-API-Version": HOSTS_VERSION,
+    }
+    session.show(session.client.json("compute", "PUT", f"/os-hosts/{lookup.part(node)}", json=body, headers=headers))
+
+
+def _flat(node: dict[str, Any]) -> dict[str, Any]:
+    named = {"name": node["hypervisor_hostname"], "service": node["service"]["host"], "servers": node["running_vms"]}
+    return {**node, **named, "maintenance": node.get("climate:maintenance")}

@@ -1,0 +1,123 @@
+"""climate up, web, poller, worker, migrate: the processes, and their parts one by one."""
+
+import os
+import sys
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import click
+
+from climate.cli.options import PairType
+from climate.cli.session import current
+from climate.settings import Settings
+
+
+def _other(module: str) -> Any:
+    """A module of a room that stands above this one: it is run from here, not built upon."""
+    return import_module(module)
+
+
+def _settings() -> Settings:
+    """The settings, once all that they name was found: a process says at once what it cannot be started with."""
+    from climate import bootstrap
+
+    bootstrap.check(current().settings)
+    return current().settings
+
+
+def _exit(code: int) -> None:
+    click.get_current_context().exit(code)
+
+
+@click.command("up")
+@click.argument("processes", nargs=-1, metavar="[PROCESS]...")
+@click.option(
+    "--demo",
+    is_flag=False,
+    flag_value="cloud",
+    type=click.Choice(["cloud", "zones", "cells"]),
+    help="With hosts to play with: one cloud, or a tree of four zones or cells.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the APIs, instead of CLIMATE_PORT.")
+@click.option("--scale", type=PairType(), multiple=True, metavar="PROCESS=COUNT", help="So many of it; repeatable.")
+def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tuple[tuple[str, str], ...]) -> None:
+    """Run everything, or some PROCESSes of the Procfile: stores (unless URLs are given), web, poller, worker."""
+    session = current()
+    from climate import runner
+
+    settings = _settings()
+    if demo in ("zones", "cells"):
+        if processes or scale:
+            raise click.UsageError(f"--demo {demo} runs whole deployments: it takes no PROCESS and no --scale")
+        _exit(_run_tree(demo, port))
+    settings = replace(settings, port=port) if port else settings
+    formation = {name: _count(name, count) for name, count in scale}
+    _exit(runner.up(settings, session.environ, processes or None, formation or None, demo is not None))
+
+
+def _run_tree(demo: str, port: int | None) -> int:
+    from climate.cli.demo import tree
+    from climate.cli.demo.cells import CELLS
+    from climate.cli.demo.zones import ZONES
+
+    return tree.run(CELLS if demo == "cells" else ZONES, current(), port)
+
+
+def _count(name: str, count: str) -> int:
+    if not count.isdecimal() or not 0 < int(count) <= 100:
+        raise click.UsageError(f"--scale {name}={count}: the count must be a number from 1 to 100")
+    return int(count)
+
+
+@click.command("web")
+def web() -> None:
+    """Run the web process: all APIs on one port."""
+    settings = _settings()
+    command = web_command(settings, "api.wsgi:application()")
+    os.execv(command[0], command)  # noqa: S606
+
+
+def web_command(settings: Settings, application: str) -> list[str]:
+    """Return the command that serves a WSGI application as these settings say; it is named as gunicorn names it."""
+    address = f"[{settings.host}]" if ":" in settings.host else settings.host
+    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web_worker.BufferingWorker"]
+    arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
+    # Longer than clients and proxies keep an idle connection: else they send on one that is just being closed.
+    arguments += ["--keep-alive", "75"]
+    arguments += ["--graceful-timeout", "10", "--log-level", settings.log_level.lower(), "--no-control-socket"]
+    return [sys.executable, "-m", "gunicorn", *arguments, application]
+
+
+@click.command("poller")
+def poller() -> None:
+    """Run the poller: it sends out what is due."""
+    settings = _settings()
+    _exit(_other("workers.poller").main(settings))
+
+
+@click.command("worker")
+def worker() -> None:
+    """Run a worker: it does what is due."""
+    settings = _settings()
+    from climate import bootstrap
+
+    bootstrap.check_nodes(settings)
+    _exit(_other("workers.worker").main(settings))
+
+
+@click.command("cells")
+def cells() -> None:
+    """Run the cells process: it talks to the other cells of a tree."""
+    settings = _settings()
+    _exit(_other("workers.cells").main(settings))
+
+
+@click.command("migrate")
+def migrate() -> None:
+    """Bring the database to the present schema."""
+    session = current()
+    from climate import bootstrap
+
+    bootstrap.migrate(session.settings)
+    session.say("the schema is up to date")

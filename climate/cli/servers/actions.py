@@ -1,0 +1,153 @@
+"""climate server stop, start, pause, …, resize, rebuild, lock: what becomes of a server that is there."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.errors import Failure
+from climate.cli.options import PairType, listed, seconds, shown, waited
+from climate.cli.servers.server import flat, look
+from climate.cli.session import Session, current
+from climate.cli.wait import Goal, wait
+
+ACTION_COLUMNS = ("action", "start_time", "message", "user_id", "request_id")
+
+Verb = tuple[str, str, tuple[str, ...], str]
+
+VERBS: tuple[Verb, ...] = (
+    ("stop", "os-stop", ("SHUTOFF",), "Shut servers down."),
+    ("start", "os-start", ("ACTIVE",), "Start servers that are shut off."),
+    ("pause", "pause", ("PAUSED",), "Stop servers in their tracks, in memory."),
+    ("unpause", "unpause", ("ACTIVE",), "Let paused servers go on."),
+    ("suspend", "suspend", ("SUSPENDED",), "Put servers to sleep, on their disks."),
+    ("resume", "resume", ("ACTIVE",), "Let suspended servers go on."),
+    ("shelve", "shelve", ("SHELVED_OFFLOADED",), "Put servers into images, and give their room back."),
+    ("unshelve", "unshelve", ("ACTIVE",), "Bring shelved servers back onto a host."),
+    ("unlock", "unlock", (), "Let servers be changed again."),
+    (
+        "confirm",
+        "confirmResize",
+        ("ACTIVE", "SHUTOFF"),
+        "Keep the new size of servers, or their new host.",
+    ),
+    ("revert", "revertResize", ("ACTIVE", "SHUTOFF"), "Give servers their old size back, or their old host."),
+)
+"""(command, action, statuses afterwards, help)."""
+
+
+def _command(name: str, action: str, wanted: tuple[str, ...], says: str) -> click.Command:
+    @click.command(name, help=says)
+    @click.argument("servers", nargs=-1, required=True, metavar="SERVER...")
+    @waited
+    def command(servers: tuple[str, ...], wait: bool, timeout: timedelta) -> None:
+        session = current()
+        ids = [str(lookup.server(session.client, server)["id"]) for server in servers]
+        for server_id in ids:
+            act(session, server_id, action, None)
+        for server_id in ids if wait and wanted else ():
+            settled(session, server_id, wanted, seconds(timeout))
+
+    return command
+
+
+@click.command("reboot")
+@click.argument("server")
+@click.option("--hard", is_flag=True, help="Do not ask it first; also when it is not running.")
+@waited
+def reboot(server: str, hard: bool, wait: bool, timeout: timedelta) -> None:
+    """Reboot a server."""
+    _change(server, "reboot", {"type": "HARD" if hard else "SOFT"}, ("ACTIVE",), seconds(timeout) if wait else None)
+
+
+@click.command("resize")
+@click.argument("server")
+@click.option("--flavor", required=True, help="New size, by name or id.")
+@waited
+def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
+    """Give a server another size, on the host where it is; `confirm` or `revert` it then."""
+    wanted = {"flavorRef": lookup.flavor_id(current().client, flavor)}
+    _change(server, "resize", wanted, ("VERIFY_RESIZE",), seconds(timeout) if wait else None)
+
+
+@click.command("rebuild")
+@click.argument("server")
+@click.option("--image", required=True, help="Image, by name or id.")
+@click.option("--name", help="Another name.")
+@click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Its new metadata; repeatable.")
+@waited
+def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
+    """Make a server anew from an image, on the host where it is and with its addresses."""
+    wanted = {"imageRef": lookup.image_id(current().client, given["image"])}
+    wanted |= {"name": given["name"]} if given["name"] else {}
+    body = wanted | ({"metadata": dict(given["metadata"])} if given["metadata"] else {})
+    _change(server, "rebuild", body, ("ACTIVE", "SHUTOFF"), seconds(timeout) if wait else None)
+
+
+@click.command("lock")
+@click.argument("server")
+@click.option("--reason", help="Shown with the server.")
+def lock(server: str, reason: str | None) -> None:
+    """Let nobody but administrators change a server."""
+    _change(server, "lock", {"locked_reason": reason} if reason else None, (), None)
+
+
+@click.command("image")
+@click.argument("server")
+@click.argument("name")
+@click.option("--property", "properties", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@waited
+@shown
+def image(server: str, name: str, properties: tuple[tuple[str, str], ...], wait: bool, timeout: timedelta) -> None:
+    """Make an image of a server."""
+    session = current()
+    server_id = str(lookup.server(session.client, server)["id"])
+    body = {"name": name, **({"metadata": dict(properties)} if properties else {})}
+    image_id = act(session, server_id, "createImage", body)["image_id"]
+    if wait:
+        settled(session, server_id, (), seconds(timeout))
+    session.show(session.client.json("image", "GET", f"/v2/images/{image_id}"))
+
+
+@click.command("actions")
+@click.argument("server")
+@listed
+def actions(server: str) -> None:
+    """List what was asked of a server, newest first, and what came to nothing."""
+    session = current()
+    server_id = lookup.server(session.client, server)["id"]
+    told = session.client.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")
+    session.show_all(told["instanceActions"], ACTION_COLUMNS)
+
+
+def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[str, Any]:
+    """Ask something of a server; the answer, {} when it has no body."""
+    return session.client.json("compute", "POST", f"/servers/{lookup.part(server_id)}/action", json={action: details})
+
+
+def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, Any]:
+    """The server once nothing is under way; Failure when it is not in one of these statuses then (none: in any)."""
+
+    def still(server: dict[str, Any] | None) -> bool:
+        return server is not None and server.get("OS-EXT-STS:task_state") is not None
+
+    goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: not still(server))
+    server = wait(session, goal, timeout)
+    if not server or (wanted and server["status"] not in wanted):
+        why = (server.get("fault") or {}).get("message", "no reason is known")
+        raise Failure(f"server {server_id} is {server.get('status', 'gone')}: {why}")
+    return server
+
+
+def _change(server: str, action: str, details: Any, wanted: tuple[str, ...], timeout: float | None) -> None:
+    session = current()
+    server_id = str(lookup.server(session.client, server)["id"])
+    act(session, server_id, action, details)
+    if timeout is not None:
+        session.show(flat(settled(session, server_id, wanted, timeout)))
+
+
+COMMANDS = (*(_command(*verb) for verb in VERBS), reboot, resize, rebuild, lock, image, actions)
+"""What belongs below `climate server`."""

@@ -1,0 +1,81 @@
+"""Where and when a server is to be: the options of `climate boot` for it, and the scheduler hints they stand for."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import MomentType, SpanType, wire
+from climate.cli.options import JsonType, PairType
+from climate.cli.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def placement(command: F) -> F:
+    """The options that become scheduler hints."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+OPTIONS = (
+    click.option("--hint", type=PairType(), multiple=True, metavar="KEY=VALUE", help="A scheduler hint; repeatable."),
+    click.option("--reservation", metavar="ID", help="On the hosts of this reservation."),
+    click.option("--lease", help="On the hosts of this lease, by name or id."),
+    click.option("--reserved", is_flag=True, help="Keep it RESERVED until its own lease starts."),
+    click.option(
+        "--lease-params",
+        type=JsonType(dict, wanted="object"),
+        metavar="JSON",
+        help="The lease that goes with --reserved.",
+    ),
+    click.option("--start", type=MomentType(), help="Start of that lease, instead of --lease-params."),
+    click.option("--end", type=MomentType(), help="End of that lease."),
+    click.option("--for", "length", type=SpanType(), help="Length of that lease, instead of --end."),
+)
+
+
+def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The scheduler hints for a boot; a hint given several times is a list."""
+    wanted: dict[str, Any] = {}
+    for key, value in given["hint"]:
+        if key in wanted:
+            earlier = wanted[key] if isinstance(wanted[key], list) else [wanted[key]]
+            wanted[key] = [*earlier, value]
+        else:
+            wanted[key] = value
+    if given["reservation"] and given["lease"]:
+        raise click.UsageError("give --reservation or --lease")
+    if given["reservation"] or given["lease"]:
+        wanted["reservation"] = given["reservation"] or _reservation_of(session, given["lease"])
+    if given["reserved"]:
+        wanted |= {"reserved": "True", "lease_params": json.dumps(_lease_params(session, name, given))}
+    elif any(given[option] is not None for option in ("lease_params", "start", "end", "length")):
+        raise click.UsageError("--lease-params, --start, --end and --for go with --reserved")
+    return wanted
+
+
+def _lease_params(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    start, end, length = given["start"], given["end"], given["length"]
+    if given["lease_params"] is not None and (start or end or length):
+        raise click.UsageError("give --lease-params, or --start with --end or --for")
+    if given["lease_params"] is not None:
+        return dict(given["lease_params"])
+    if (end is None) == (length is None):
+        raise click.UsageError("--reserved asks for --lease-params, or for one of --end and --for")
+    now = session.client.now().replace(microsecond=0)
+    begins = start.when(now) if start else now
+    params = {"name": f"lease-{name}", "end": wire(begins + length if length else end.when(now))}
+    return {**params, "start": "now" if start is None or start.is_now else wire(begins)}
+
+
+def _reservation_of(session: Session, wanted: str) -> str:
+    lease = lookup.lease(session.client, wanted)
+    ids = [str(held["id"]) for held in lease["reservations"] if held["resource_type"] == "physical:host"]
+    if len(ids) == 1:
+        return ids[0]
+    said = f"has {len(ids)} reservations of hosts ({', '.join(ids)})" if ids else "has no reservation of hosts"
+    raise click.UsageError(f"lease {wanted} {said}; name one by --reservation")

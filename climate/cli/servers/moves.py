@@ -1,0 +1,169 @@
+"""climate server migrate, evacuate, migrations; climate host evacuate: servers that go to other hosts."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.errors import Failure
+from climate.cli.options import listed, seconds, waited
+from climate.cli.servers.actions import act, settled
+from climate.cli.servers.server import flat
+from climate.cli.session import Session, current
+
+MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_node", "dest_node", "created_at")
+MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")
+
+NODE, UNKNOWN_NODE = "OS-EXT-SRV-ATTR:hypervisor_hostname", "(not shown)"
+"""Where a server is said to be, and what stands for its host where the cloud does not say."""
+
+AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "os-migrateLive": ("ACTIVE", "PAUSED"), "evacuate": ("ACTIVE", "SHUTOFF")}
+"""Action -> statuses of servers that it has succeeded with."""
+
+
+@click.command("migrate")
+@click.argument("server")
+@click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
+@click.option("--confirm", is_flag=True, help="Keep it there once it has arrived; implies --wait.")
+@click.option("--live", is_flag=True, help="Move it while it runs; nothing is to be confirmed then.")
+@waited
+def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool, timeout: timedelta) -> None:
+    """Move a server to another host (administrator); `confirm` or `revert` it then.
+
+    It is shut down on the way, and started again if it was running, unless it is moved `--live`.
+    """
+    session = current()
+    server_id = str(lookup.server(session.client, server, everywhere=True)["id"])
+    if live:
+        act(session, server_id, "os-migrateLive", {"host": host, "block_migration": "auto"})
+        if wait or confirm:
+            session.show(flat(_moved_live(session, server_id, seconds(timeout))))
+        return
+    act(session, server_id, "migrate", {"host": host} if host else None)
+    if wait or confirm:
+        shown = settled(session, server_id, AFTERWARDS["migrate"], seconds(timeout))
+        shown = _confirmed(session, server_id, seconds(timeout)) if confirm else shown
+        session.show(flat(shown))
+
+
+@click.command("evacuate")
+@click.argument("server")
+@click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
+@click.option("--fenced", is_flag=True, help="Its host is down, and you have seen that the server does not run there.")
+@waited
+def evacuate(server: str, host: str | None, fenced: bool, wait: bool, timeout: timedelta) -> None:
+    """Make a server whose host is down anew on another host, from its image (administrator).
+
+    It is made once the power supply of its host says that it is off, or with `--fenced`.
+    """
+    session = current()
+    there = lookup.server(session.client, server, everywhere=True)
+    server_id = str(there["id"])
+    if not fenced:
+        _check_off(session, str(there.get(NODE) or UNKNOWN_NODE))
+    act(session, server_id, "evacuate", {"host": host} if host else {})
+    if wait:
+        session.show(flat(settled(session, server_id, AFTERWARDS["evacuate"], seconds(timeout))))
+
+
+@click.command("migrations")
+@click.argument("server", required=False)
+@click.option("--host", help="Only those from or to this compute service.")
+@click.option("--status", help="Only those in this status, such as finished or error.")
+@listed
+def migrations(server: str | None, host: str | None, status: str | None) -> None:
+    """List migrations, the newest first (administrator); without SERVER, of all of them."""
+    session = current()
+    server_id = lookup.server(session.client, server, everywhere=True)["id"] if server else None
+    wanted = {"instance_uuid": server_id, "host": host, "status": status}
+    query = {key: value for key, value in wanted.items() if value}
+    answer = session.client.json("compute", "GET", "/os-migrations", params=query)
+    session.show_all(answer["migrations"], MIGRATION_COLUMNS)
+
+
+@click.command("evacuate")
+@click.argument("host")
+@click.option("--preview", is_flag=True, help="Show where each server would go, and which cannot; change nothing.")
+@click.option("--fenced", is_flag=True, help="The host is down, and you have seen that none of its servers runs.")
+@click.option("--confirm/--no-confirm", default=True, help="Keep servers where they have arrived.", show_default=True)
+@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for each server.")
+@listed
+def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float) -> None:
+    """Move all servers of a host away, one after the other (administrator).
+
+    Servers of a host that is up are migrated, those of one that is down made anew
+    from their images, once its power supply says that it is off, or with `--fenced`.
+    Whatever cannot go stays, and the command fails.
+    """
+    session = current()
+    answer = session.client.json("compute", "GET", f"/os-hosts/{lookup.part(host)}/moves")
+    rows = [_row(move) for move in answer["moves"]]
+    if preview:
+        session.show_all(rows, MOVE_COLUMNS)
+        return
+    if not fenced and any(row["action"] == "evacuate" and not row["reason"] for row in rows):
+        _check_off(session, host)
+    for row in (row for row in rows if not row["reason"]):
+        row["reason"] = _move(session, row, timeout, confirm=confirm)
+    session.show_all(rows, MOVE_COLUMNS)
+    if left := [row for row in rows if row["reason"]]:
+        raise Failure(f"{len(left)} of {len(rows)} servers have stayed on {host}")
+
+
+def _check_off(session: Session, host: str) -> None:
+    """Return when the power supply of a host has said that it is off; Failure where it has none, or has not."""
+    try:
+        path = f"/os-hosts/{lookup.host_id(session.client, host)}/power"
+        state = str(session.client.json("reservation", "GET", path)["power"]["state"])
+    except Failure:
+        state = "unknown"
+    if state != "off":
+        raise Failure(
+            f"servers of host {host} may still run there: its power is {state}. Switch it off with "
+            f"`climate host power off {host} --hard --force`, or say --fenced once you have seen that it is off"
+        )
+
+
+def _row(move: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "server": move["server"]["name"],
+        "id": move["server"]["id"],
+        "action": move["action"],
+        "from": move["source_node"],
+        "to": move["dest_node"],
+        "reason": move["reason"],
+    }
+
+
+def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: bool) -> str | None:
+    """Move a server as it was planned; why that came to nothing, or None."""
+    server_id, action = str(row["id"]), str(row["action"])
+    try:
+        act(session, server_id, action, {"host": row["to"]})
+        settled(session, server_id, AFTERWARDS[action], timeout)
+        if action == "migrate" and confirm:
+            _confirmed(session, server_id, timeout)
+    except Failure as failure:
+        return str(failure)
+    return None
+
+
+def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
+    """The server once it has moved; Failure when it stayed, whatever it is."""
+    shown = settled(session, server_id, AFTERWARDS["os-migrateLive"], timeout)
+    query = {"instance_uuid": server_id, "migration_type": "live-migration"}
+    found_rows = session.client.json("compute", "GET", "/os-migrations", params=query)["migrations"]
+    if found_rows and found_rows[0]["status"] != "completed":
+        raise Failure(f"server {server_id} has stayed where it was: its migration is {found_rows[0]['status']}")
+    return shown
+
+
+def _confirmed(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
+    act(session, server_id, "confirmResize", None)
+    return settled(session, server_id, AFTERWARDS["evacuate"], timeout)
+
+
+COMMANDS, HOST_COMMANDS = (migrate, evacuate, migrations), (empty,)
+"""What belongs below `climate server`, and below `climate host`."""

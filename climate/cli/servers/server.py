@@ -1,0 +1,200 @@
+"""climate boot, server, flavor, image: the cloud's side."""
+
+import base64
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.errors import NOT_FOUND, Failure
+from climate.cli.options import PairType, listed, seconds, shown, waited
+from climate.cli.servers.boot_hints import hints, placement
+from climate.cli.session import Session, current
+from climate.cli.wait import Goal, wait
+
+SERVER_COLUMNS = ("id", "name", "status", "addresses", "OS-EXT-SRV-ATTR:hypervisor_hostname")
+FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_public")
+
+
+@click.command("boot")
+@click.argument("name")
+@click.option("--flavor", required=True, help="Size, by name or id.")
+@click.option("--image", required=True, help="Image, by name or id.")
+@click.option(
+    "--network", "networks", multiple=True, help="Network, by name or id; repeatable. Else the cloud chooses."
+)
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="So many servers.")
+@click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--user-data", type=click.File("rb"), metavar="FILE", help="What the server is given to begin with.")
+@click.option("--config-drive", is_flag=True, help="Tell the server its metadata by a drive, also without user data.")
+@placement
+@waited
+@shown
+def boot(name: str, **given: Any) -> None:
+    """Boot a server: now, on the hosts of a lease, or reserved until a lease starts."""
+    session = current()
+    made = _ids(session, _body(session, name, given))
+    if given["wait"]:
+        wanted = ("RESERVED", "ACTIVE") if given["reserved"] else ("ACTIVE",)
+        servers = [_wait(session, server_id, wanted, seconds(given["timeout"])) for server_id in made]
+    else:
+        servers = [lookup.server_by_id(session.client, server_id) for server_id in made]
+    if given["count"] == 1:
+        session.show(flat(servers[0]))
+    else:
+        session.show_all(map(flat, servers), SERVER_COLUMNS)
+
+
+def _ids(session: Session, body: Mapping[str, Any]) -> list[str]:
+    """Ask for servers; several are told apart by the build that they are of."""
+    made = session.client.json("compute", "POST", "/servers", json=body)
+    if "server" in made:
+        return [made["server"]["id"]]
+    build = {"reservation_id": made["reservation_id"]}
+    return [server["id"] for server in session.client.pages("compute", "/servers/detail", "servers", build)]
+
+
+def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    client = session.client
+    wanted = hints(session, name, given)
+    networks = [{"uuid": lookup.network_id(client, network)} for network in given["networks"]]
+    server: dict[str, Any] = {
+        "name": name,
+        "flavorRef": lookup.flavor_id(client, given["flavor"]),
+        "imageRef": lookup.image_id(client, given["image"]),
+        "networks": networks or "auto",
+        "min_count": given["count"],
+        "max_count": given["count"],
+    }
+    if given["count"] > 1:
+        server["return_reservation_id"] = True
+    if given["metadata"]:
+        server["metadata"] = dict(given["metadata"])
+    if given["user_data"] is not None:
+        server["user_data"] = base64.b64encode(given["user_data"].read()).decode()
+    if given["config_drive"]:
+        server["config_drive"] = True
+    return {"server": server, **({"OS-SCH-HNT:scheduler_hints": wanted} if wanted else {})}
+
+
+def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, Any]:
+    def why(server: dict[str, Any] | None) -> str | None:
+        if server is None:
+            return f"server {server_id} is gone"
+        fault = server.get("fault") or {}
+        return f"server {server_id} is ERROR: {fault.get('message', '')}" if server["status"] == "ERROR" else None
+
+    def there(server: dict[str, Any] | None) -> bool:
+        return server is not None and server["status"] in wanted
+
+    goal = Goal(f"server {server_id}", lambda: look(session, server_id), there, why)
+    return wait(session, goal, timeout)
+
+
+def look(session: Session, server_id: str) -> dict[str, Any] | None:
+    """A server as it is now, None when it is gone."""
+    try:
+        return lookup.server_by_id(session.client, server_id)
+    except Failure as failure:
+        if failure.code == NOT_FOUND:
+            return None
+        raise
+
+
+def flat(server: Mapping[str, Any]) -> dict[str, Any]:
+    """A server without links and the like: what a person asks for, in single values."""
+    kept = {key: value for key, value in server.items() if key not in ("links", "OS-DCF:diskConfig")}
+    if isinstance(server.get("addresses"), dict):
+        kept["addresses"] = ", ".join(
+            f"{network}={entry['addr']}" for network, entries in server["addresses"].items() for entry in entries
+        )
+    return kept
+
+
+@click.group("server")
+def server_group() -> None:
+    """Servers."""
+
+
+@server_group.command("list")
+@click.option("--all-projects", is_flag=True, help="Of all projects (administrator).")
+@click.option("--status", help="Only servers in this status.")
+@click.option("--name", help="Only servers with this name.")
+@listed
+def server_list(all_projects: bool, status: str | None, name: str | None) -> None:
+    """List servers."""
+    session = current()
+    query = {"all_tenants": "True"} if all_projects else {}
+    query |= {"status": status} if status else {}
+    query |= {"name": f"^{re.escape(name)}$"} if name else {}
+    rows = session.client.pages("compute", "/servers/detail", "servers", query)
+    session.show_all([flat(row) for row in rows], SERVER_COLUMNS)
+
+
+@server_group.command("show")
+@click.argument("server")
+@shown
+def server_show(server: str) -> None:
+    """Show a server."""
+    session = current()
+    session.show(flat(lookup.server(session.client, server)))
+
+
+@server_group.command("delete")
+@click.argument("servers", nargs=-1, required=True, metavar="SERVER...")
+@waited
+def server_delete(servers: tuple[str, ...], wait: bool, timeout: timedelta) -> None:
+    """Delete servers."""
+    session = current()
+    ids = [str(lookup.server(session.client, server)["id"]) for server in servers]
+    for server_id in ids:
+        session.client.call("compute", "DELETE", f"/servers/{server_id}")
+    for server_id in ids if wait else ():
+        _wait_gone(session, server_id, seconds(timeout))
+
+
+def _wait_gone(session: Session, server_id: str, timeout: float) -> None:
+    goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: server is None)
+    wait(session, goal, timeout)
+
+
+@server_group.command("console")
+@click.argument("server")
+@click.option("--lines", type=click.IntRange(1), help="Only the last so many.")
+def server_console(server: str, lines: int | None) -> None:
+    """Print what a server wrote on its console."""
+    session = current()
+    server_id = lookup.server(session.client, server)["id"]
+    action = {"os-getConsoleOutput": {"length": lines} if lines else {}}
+    answer = session.client.json("compute", "POST", f"/servers/{server_id}/action", json=action)
+    click.echo(answer.get("output", ""), nl=False)
+
+
+@click.group("flavor")
+def flavor_group() -> None:
+    """Sizes of servers."""
+
+
+@flavor_group.command("list")
+@listed
+def flavor_list() -> None:
+    """List flavors."""
+    session = current()
+    rows = session.client.pages("compute", "/flavors/detail", "flavors", {"is_public": "None"})
+    session.show_all([{key: row[key] for key in row if key != "links"} for row in rows], FLAVOR_COLUMNS)
+
+
+@click.group("image")
+def image_group() -> None:
+    """Images that servers are made from."""
+
+
+@image_group.command("list")
+@listed
+def image_list() -> None:
+    """List images."""
+    session = current()
+    session.show_all(session.client.pages("image", "/v2/images", "images"), ("id", "name", "status"))

@@ -1,0 +1,85 @@
+"""climate volume: volumes of the project, made by leases of storage."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.client import Client
+from climate.cli.options import listed, shown
+from climate.cli.session import current
+
+COLUMNS = ("id", "name", "status", "size", "volume_type", "server_id", "reservation_id")
+PATH = "/volume/v3/volumes"
+
+
+@click.group("volume")
+def group() -> None:
+    """Volumes: leases of storage make them, servers use them."""
+
+
+@group.command("list")
+@click.option("--all", "everywhere", is_flag=True, help="Of all projects (administrator).")
+@listed
+def list_(everywhere: bool) -> None:
+    """List volumes."""
+    session = current()
+    session.show_all([_flat(one) for one in _volumes(session.client, everywhere)], COLUMNS)
+
+
+@group.command("show")
+@click.argument("volume")
+@shown
+def show(volume: str) -> None:
+    """Show a volume, by its id or its name."""
+    session = current()
+    session.show(_flat(_one(session.client, volume)))
+
+
+@group.command("attach")
+@click.argument("volume")
+@click.argument("server")
+@shown
+def attach(volume: str, server: str) -> None:
+    """Give a volume to a server of the project."""
+    client = current().client
+    body = {"volumeAttachment": {"volumeId": _one(client, volume)["id"]}}
+    path = f"/servers/{lookup.server(client, server)['id']}/os-volume_attachments"
+    current().show(client.json("compute", "POST", path, json=body)["volumeAttachment"])
+
+
+@group.command("detach")
+@click.argument("volume")
+def detach(volume: str) -> None:
+    """Take a volume from the server that has it."""
+    client = current().client
+    one = _one(client, volume)
+    if not one["attachments"]:
+        raise click.UsageError(f"volume {volume} is {one['status']}: no server has it")
+    client.call("compute", "DELETE", f"/servers/{one['attachments'][0]['server_id']}/os-volume_attachments/{one['id']}")
+
+
+@group.command("delete")
+@click.argument("volumes", nargs=-1, required=True, metavar="VOLUME...")
+def delete(volumes: tuple[str, ...]) -> None:
+    """Delete volumes that were kept after their leases."""
+    client = current().client
+    for one in [_one(client, volume) for volume in volumes]:
+        client.request("DELETE", f"{client.root}{PATH}/{one['id']}")
+
+
+def _volumes(client: Client, everywhere: bool = False) -> list[dict[str, Any]]:
+    query = {"all_tenants": "true"} if everywhere else {}
+    return list(client.body(client.request("GET", f"{client.root}{PATH}/detail", params=query))["volumes"])
+
+
+def _one(client: Client, wanted: str) -> dict[str, Any]:
+    if lookup.UUID.fullmatch(wanted):
+        return dict(client.body(client.request("GET", f"{client.root}{PATH}/{lookup.part(wanted)}"))["volume"])
+    return lookup.only("volume", wanted, _volumes(client))
+
+
+def _flat(one: dict[str, Any]) -> dict[str, Any]:
+    servers = [attachment["server_id"] for attachment in one["attachments"]]
+    more = {"server_id": servers[0] if servers else None, "reservation_id": one["metadata"].get("reservation_id")}
+    return {**one, **more}

@@ -1,0 +1,171 @@
+"""climate cell: the neighbours of this cell, and the tree of cells below it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.errors import ERROR, Failure
+from climate.cli.operations.journal import with_stores
+from climate.cli.options import exactly_one, listed, shown
+from climate.cli.session import current
+
+COLUMNS = ("name", "type", "state", "age", "free_ram_mb", "rpc_host", "rpc_port", "messages", "last_error")
+ASKED = ("password", "secret", "transport_url")
+"""Fields that are asked for, or read from standard input: on the command line others would see them."""
+
+
+@click.group("cell")
+def group() -> None:
+    """Cells: parents and children of this deployment (administrator)."""
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List neighbours with their state, and the age of their last word in seconds."""
+    session = current()
+    rows = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
+    session.show_all([_row(session.client, row) for row in rows], COLUMNS)
+
+
+@group.command("show")
+@click.argument("cell")
+@shown
+def show(cell: str) -> None:
+    """Show a neighbour."""
+    session = current()
+    session.show(session.client.json("compute", "GET", f"/os-cells/{lookup.part(cell)}")["cell"])
+
+
+@group.command("add")
+@click.argument("name")
+@click.option("--parent", "parent", is_flag=True, default=None, help="It stands above this cell.")
+@click.option("--child", "child", is_flag=True, default=None, help="It stands below this cell.")
+@click.option("--host", help="Host of its broker.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of its broker.")
+@click.option("--database", help="Number of the database in its broker.")
+@click.option("--username", help="User name for its broker.")
+@click.option("--ask", multiple=True, type=click.Choice(ASKED), help="A field that is asked for; repeatable.")
+@click.option("--weight-offset", type=float, help="Added to its weight: a large one makes it the default cell.")
+@click.option("--weight-scale", type=float, help="Multiplies the weight of its room.")
+@click.option("--local", is_flag=True, help="Write to the database: the cell need not run the web process.")
+@shown
+def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Sequence[str], **link: Any) -> None:
+    """Add a neighbour.  Both ends of a link need the same secret: `--ask secret`.
+
+    What --ask names is asked for, or read from standard input, one a line.
+    """
+    exactly_one(("--parent", "--child"), parent, child)
+    if local:
+        _add_here(name, bool(parent), link, ask)
+        return
+    body = {"name": name, "type": "parent" if parent else "child", **_link(link), **_asked(ask)}
+    session = current()
+    session.show(session.client.json("compute", "POST", "/os-cells", json={"cell": body})["cell"])
+
+
+def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence[str]) -> None:
+    from climate import cell_links
+
+    fields = {"database": "virtual_host"}
+    given = {fields.get(key, key): value for key, value in link.items() if value is not None} | _asked(ask)
+    weights = {key: given.pop(key) for key in ("weight_offset", "weight_scale") if key in given}
+    session = current()
+    try:
+        cell_links.store(with_stores(session.settings), cell_links.Link(name, is_parent, given, **weights))
+    except cell_links.LinkRefused as refusal:
+        raise Failure(str(refusal), ERROR, "`climate cell add --help` tells the fields") from None
+    session.show({"name": name, "type": "parent" if is_parent else "child"})
+
+
+@group.command("set")
+@click.argument("cell")
+@click.option("--host", help="Host of its broker.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of its broker.")
+@click.option("--database", help="Number of the database in its broker.")
+@click.option("--username", help="User name for its broker.")
+@click.option("--ask", multiple=True, type=click.Choice(ASKED), help="A field that is asked for; repeatable.")
+@click.option("--weight-offset", type=float, help="Added to its weight: a large one makes it the default cell.")
+@click.option("--weight-scale", type=float, help="Multiplies the weight of its room.")
+@shown
+def set_(cell: str, ask: Sequence[str], **link: Any) -> None:
+    """Change a neighbour; what is not given stays as it is."""
+    session = current()
+    body = {"cell": {**_link(link), **_asked(ask)}}
+    session.show(session.client.json("compute", "PUT", f"/os-cells/{lookup.part(cell)}", json=body)["cell"])
+
+
+@group.command("delete")
+@click.argument("cell")
+@click.option("--force", is_flag=True, help="Although it has servers, or builds wait for it, which fail.")
+def delete(cell: str, force: bool) -> None:
+    """Delete a neighbour and the messages that wait for it."""
+    query = "?force=true" if force else ""
+    current().client.call("compute", "DELETE", f"/os-cells/{lookup.part(cell)}{query}")
+
+
+@group.command("capacities")
+@click.argument("cell", required=False)
+@shown
+def capacities(cell: str | None) -> None:
+    """Show the room of a CELL and all below it, or of this cell and all below it."""
+    session = current()
+    path = f"/os-cells/{lookup.part(cell)}/capacities" if cell else "/os-cells/capacities"
+    session.show(session.client.json("compute", "GET", path)["cell"]["capacities"])
+
+
+@group.command("sync")
+@click.option("--project", help="Only servers of this project.")
+def sync(project: str | None) -> None:
+    """Have all cells below report their servers at once."""
+    body = {"project_id": project} if project else {}
+    current().client.call("compute", "POST", "/os-cells/sync_instances", json=body)
+
+
+@group.command("tree")
+def tree() -> None:
+    """Show the cells below this one: state, free memory in MB, age of the last word in seconds."""
+    client = current().client
+    own = client.json("compute", "GET", "/os-cells/info")["cell"]
+    below = [cell for cell in client.json("compute", "GET", "/os-cells/detail")["cells"] if cell["type"] == "child"]
+    room = {cell["name"]: _capacities(client, cell["name"]) for cell in below}
+    click.echo(own["name"])
+    for line in lines([{**cell, "capacities": room[cell["name"]]} for cell in below]):
+        click.echo(line)
+
+
+def lines(cells: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
+    """Yield the lines of a tree of cells."""
+    for place, cell in enumerate(cells):
+        is_last = place == len(cells) - 1
+        age = "never heard" if cell.get("age") is None else f"{cell['age']:g} s"
+        free = _free_ram(cell.get("capacities") or {})
+        yield f"{indent}{'└─' if is_last else '├─'} {cell['name']}  {cell.get('state')}  {free} MB free  {age}"
+        yield from lines(cell.get("children") or (), indent + ("   " if is_last else "│  "))
+
+
+def _row(client: Any, cell: Mapping[str, Any]) -> dict[str, Any]:
+    free = _free_ram(_capacities(client, cell["name"])) if cell["type"] == "child" else None
+    return {**cell, "free_ram_mb": free, "messages": cell["messages"]["waiting"]}
+
+
+def _capacities(client: Any, name: str) -> Mapping[str, Any]:
+    found_here: Mapping[str, Any] = client.json("compute", "GET", f"/os-cells/{lookup.part(name)}/capacities")
+    capacities_of: Mapping[str, Any] = found_here["cell"]["capacities"]
+    return capacities_of
+
+
+def _free_ram(capacities_of: Mapping[str, Any]) -> Any:
+    return (capacities_of.get("ram_free") or {}).get("total_mb", 0)
+
+
+def _link(given: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"host": "rpc_host", "port": "rpc_port", "database": "rpc_virtual_host"}
+    return {names.get(key, key): value for key, value in given.items() if value is not None}
+
+
+def _asked(ask: Sequence[str]) -> dict[str, str]:
+    session = current()
+    return {name: click.prompt(name, hide_input=session.interactive, err=True) for name in ask}

@@ -1,0 +1,112 @@
+"""climate zone: the child zones of this deployment, and this deployment as a zone."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.errors import USAGE, Failure
+from climate.cli.options import listed, shown
+from climate.cli.session import Session, current
+
+COLUMNS = ("id", "name", "is_active", "api_url", "attempts", "last_seen", "last_error")
+
+PASSWORD = "CLIMATE_ZONE_PASSWORD"  # noqa: S105
+"""Variable that the password of a child's account is read from, before it is asked for."""
+
+
+@click.group("zone")
+def group() -> None:
+    """Child zones: other deployments that this one forwards requests to (administrator)."""
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List child zones, with what the last polls found."""
+    session = current()
+    session.show_all(_zones(session), COLUMNS)
+
+
+@group.command("show")
+@click.argument("zone")
+@shown
+def show(zone: str) -> None:
+    """Show a child zone, by its id or name."""
+    session = current()
+    session.show(_zone(session, zone))
+
+
+@group.command("info")
+@shown
+def info() -> None:
+    """Show this deployment as its parent zones see it."""
+    session = current()
+    session.show(session.client.json("compute", "GET", "/zones/info")["zone"])
+
+
+@group.command("add")
+@click.argument("api_url")
+@click.option("--username", required=True, help="An administrator of the child zone.")
+@click.option("--weight-offset", type=float, help="Added to the weights of its offers; lower is better.")
+@click.option("--weight-scale", type=float, help="Multiplies the weights of its offers.")
+@shown
+def add(api_url: str, username: str, **weights: float | None) -> None:
+    """Register a child zone by the URL of its compute API, like http://zone:8000/compute/v2.1.
+
+    The password is read from CLIMATE_ZONE_PASSWORD, or asked for, or read from
+    standard input: on the command line everybody on the machine could read it.
+    """
+    session = current()
+    body = {"api_url": api_url, "username": username, "password": _password(session), **_given(weights)}
+    session.show(session.client.json("compute", "POST", "/zones", json={"zone": body})["zone"])
+
+
+@group.command("set")
+@click.argument("zone")
+@click.option("--api-url", help="Its compute API is there now.")
+@click.option("--username", help="Another account in the child zone.")
+@click.option("--password", "renew", is_flag=True, help="Another password, which is read as by `zone add`.")
+@click.option("--weight-offset", type=float, help="Added to the weights of its offers; lower is better.")
+@click.option("--weight-scale", type=float, help="Multiplies the weights of its offers.")
+@shown
+def set_(zone: str, renew: bool, **fields: Any) -> None:
+    """Change how a child zone is registered."""
+    session = current()
+    body = _given(fields)
+    if not body and not renew:
+        raise Failure("nothing to change is given", USAGE, "climate zone set --help")
+    path = f"/zones/{_zone(session, zone)['id']}"
+    if renew:
+        body["password"] = _password(session)
+    session.show(session.client.json("compute", "PUT", path, json={"zone": body})["zone"])
+
+
+@group.command("delete")
+@click.argument("zone")
+@click.option("--force", is_flag=True, help="Also while leases have hosts there; what they have there is given up.")
+def delete(zone: str, force: bool) -> None:
+    """Forget a child zone, which itself stays as it is.
+
+    It is refused while leases have hosts there, and while builds wait for its answer.
+    """
+    session = current()
+    query = {"force": "true"} if force else {}
+    session.client.call("compute", "DELETE", f"/zones/{_zone(session, zone)['id']}", params=query)
+
+
+def _zones(session: Session) -> list[dict[str, Any]]:
+    return list(session.client.json("compute", "GET", "/zones/detail")["zones"])
+
+
+def _zone(session: Session, wanted: str) -> dict[str, Any]:
+    return lookup.only("zone", wanted, _zones(session))
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _password(session: Session) -> str:
+    given = session.environ.get(PASSWORD)
+    return given or str(click.prompt("password", hide_input=session.interactive, err=True))

@@ -1,0 +1,86 @@
+"""climate zone boot: servers wherever in the tree of zones it is best, and what became of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.options import PairType, listed, seconds, shown, waited
+from climate.cli.session import Session, current
+from climate.cli.wait import Goal, wait
+
+COLUMNS = ("reservation_id", "state", "requested", "placed", "unknown", "fault")
+LISTED = ("reservation_id", "state", "requested", "created_at", "fault")
+
+
+@click.command("boot")
+@click.argument("name")
+@click.option("--flavor", required=True, help="Size, by name or id; child zones look for the name.")
+@click.option("--image", required=True, help="Image, by name or id; child zones look for the name.")
+@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="So many servers.")
+@click.option("--reservation-id", metavar="ID", help="Id that all servers of the build have; else one is made.")
+@click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option("--hint", type=PairType(), multiple=True, metavar="KEY=VALUE", help="A scheduler hint; repeatable.")
+@waited
+@shown
+def boot(name: str, **given: Any) -> None:
+    """Boot servers in this zone and its child zones, wherever it is best (administrator)."""
+    session = current()
+    made = session.client.json("compute", "POST", "/zones/boot", json=_body(session, name, given))
+    reservation = made["reservation_id"]
+    session.show(
+        _wait(session, reservation, seconds(given["timeout"])) if given["wait"] else _look(session, reservation)
+    )
+
+
+@click.command("builds")
+@listed
+def builds() -> None:
+    """List builds over zones."""
+    session = current()
+    session.show_all(session.client.json("compute", "GET", "/os-zone-builds")["builds"], LISTED)
+
+
+@click.command("build")
+@click.argument("reservation_id")
+@shown
+def build(reservation_id: str) -> None:
+    """Show how many servers of a build were placed, where, and why not all of them."""
+    session = current()
+    session.show(_look(session, reservation_id))
+
+
+COMMANDS = (boot, builds, build)
+
+
+def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    server: dict[str, Any] = {
+        "name": name,
+        "flavorRef": lookup.flavor_id(session.client, given["flavor"]),
+        "imageRef": lookup.image_id(session.client, given["image"]),
+        "networks": "auto",
+        "num_instances": given["count"],
+    }
+    server |= {"metadata": dict(given["metadata"])} if given["metadata"] else {}
+    server |= {"reservation_id": given["reservation_id"]} if given["reservation_id"] else {}
+    return {"server": server, **({"OS-SCH-HNT:scheduler_hints": dict(given["hint"])} if given["hint"] else {})}
+
+
+def _look(session: Session, reservation_id: str) -> dict[str, Any]:
+    """A build, with the zones of its servers in one line."""
+    shown: dict[str, Any] = session.client.json("compute", "GET", f"/os-zone-builds/{reservation_id}")["build"]
+    if session.form in ("json", "yaml"):
+        return shown
+    places = [server["zone"] or "this zone" for server in shown["servers"]]
+    counts = ", ".join(f"{place}: {places.count(place)}" for place in dict.fromkeys(places))
+    return {**{key: shown[key] for key in COLUMNS}, "servers": counts}
+
+
+def _wait(session: Session, reservation_id: str, timeout: float) -> dict[str, Any]:
+    goal = Goal(
+        f"build {reservation_id}",
+        lambda: _look(session, reservation_id),
+        lambda build: build is not None and build["state"] == "done",
+    )
+    return wait(session, goal, timeout)

@@ -1,0 +1,58 @@
+"""Waiting for something on the server, with progress for whoever watches."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from climate.cli.errors import ERROR, TIMEOUT, Failure
+from climate.cli.session import Session
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between two looks: more and more, up to the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is waited for: `look` answers a thing or None when it is gone; the rest judges it."""
+
+    what: str
+    look: Callable[[], dict[str, Any] | None]
+    reached: Callable[[dict[str, Any] | None], bool]
+    failed: Callable[[dict[str, Any] | None], str | None] = lambda thing: None
+    """Why it can never be reached any more, or None."""
+
+
+def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
+    """The thing once the goal is reached, {} when it is gone; Failure when it cannot be, or takes over `timeout` s."""
+    began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
+    with _progress(session, goal.what) as progress:
+        while not goal.reached(thing):
+            if reason := goal.failed(thing):
+                raise Failure(reason, ERROR, "look at its history, or ask the administrator", details={"seen": thing})
+            spent = time.monotonic() - began
+            if spent >= timeout:
+                raise Failure(
+                    f"{goal.what} is still {status(thing)} after {timeout:.0f} s", TIMEOUT, "wait longer: --timeout 1h"
+                )
+            if progress is not None:
+                progress.update(f"{goal.what}: {status(thing)} ({spent:.0f} s)")
+            time.sleep(min(pause, timeout - spent))
+            pause = min(pause * 1.5, LONGEST_PAUSE)
+            thing = goal.look()
+    return thing or {}
+
+
+def status(thing: dict[str, Any] | None) -> str:
+    """How a thing is, in a word."""
+    return "gone" if thing is None else str(thing.get("status", "there"))
+
+
+def _progress(session: Session, what: str) -> AbstractContextManager[Status | None]:
+    if not session.interactive:
+        return nullcontext()
+    return Console(stderr=True, no_color=not session.colourful).status(f"{what} …")

@@ -1,0 +1,114 @@
+"""Room on hosts of the reservation pool, granted to a project by a private flavor and an aggregate that it names.
+
+The hosts stay in the reservation pool.  Who is let onto them is told by
+`reservation` and `filter_tenant_id` of the aggregate and by the flavor's extra
+spec; Nova does not count how many servers of a flavor are on a host.
+"""
+
+from collections.abc import Sequence
+
+from climate.cloud import FREEPOOL, KEPT, Capacity, NotYet, Refused
+from climate.cloud.openstack import aggregates, fence_store, fencing, flavors, servers
+from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, RESERVATION, TENANT, Look, Pool
+from climate.cloud.openstack.fencing import Changes
+from climate.cloud.openstack.http import Body, Remote
+
+
+def grant(remote: Remote, capacity: Capacity, token: int) -> None:
+    """Let a project boot with the flavor of a pool on hosts; again with others: on those.
+
+    Refused where servers have to be kept apart, or together on one of several
+    hosts: that takes a group with an id of ours, which nobody can make there.
+    """
+    _check_affinity(capacity)
+    seen, found = _look(remote, capacity.pool, token)
+    _check_hosts(seen, capacity, token)
+    fence_store.fence_pool(remote, seen, capacity.pool, token)
+    found = found or aggregates.ensure(remote, seen, capacity.pool)
+    project = capacity.project_id
+    _mark(remote, found, {GRANTED: project, TENANT: project, RESERVATION: capacity.pool, CLOSED: None})
+    for host in sorted(capacity.slots.keys() - found.hosts):
+        aggregates.join(remote, seen.names, host, found)
+    for host in sorted(found.hosts - capacity.slots.keys()):
+        aggregates.leave(remote, seen.names, host, found)
+    flavors.make(remote, capacity)
+    flavors.admit(remote, capacity.pool, project)
+
+
+def close(remote: Remote, name: str, token: int) -> None:
+    """Let nobody boot on what is granted any more; nothing to do where nothing is."""
+    seen, found = _look(remote, name, token)
+    if found is not None:
+        fence_store.fence_pool(remote, seen, name, token)
+        _shut(remote, found)
+
+
+def revoke(remote: Remote, name: str, token: int) -> None:
+    """Drop the flavor and the aggregate.  Closed before it is looked for servers."""
+    seen, found = _look(remote, name, token)
+    fence_store.fence_pool(remote, seen, name, token)
+    if found is None:
+        return
+    _shut(remote, found)
+    left = len(used_by(remote, name))
+    if left:
+        raise NotYet(f"{left} servers still use {name}")
+    flavors.drop(remote, name)
+    for host in sorted(found.hosts):
+        aggregates.leave(remote, seen.names, host, found)
+    aggregates.drop(remote, found)
+
+
+def used_by(remote: Remote, name: str) -> list[Body]:
+    """The servers of all projects with the flavor of what is granted."""
+    found = remote.each("/servers/detail", all_tenants="1", flavor=name)
+    return [each for each in found if each["flavor"].get("original_name") == flavors.name_of(name)]
+
+
+def strangers(remote: Remote, seen: Look, host: str) -> list[Body]:
+    """The servers on a host without those that are on it by what is granted there."""
+    here = {flavors.name_of(name) for name, pool in seen.grants.items() if host in pool.hosts}
+    return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]
+
+
+def check_unused(remote: Remote, seen: Look, hosts: Sequence[str]) -> None:
+    """Return unless servers are on hosts where something is granted: NotYet."""
+    shared = sorted({host for host in hosts for pool in seen.grants.values() if host in pool.hosts})
+    if shared and servers.on(remote, shared):
+        raise NotYet(f"servers of what is granted are still on {', '.join(shared)}")
+
+
+def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
+    seen = aggregates.look(remote)
+    if name in KEPT or name == BOOK:
+        raise Refused(f"the pool {name} is granted to nobody")
+    fencing.check(seen.book, [fencing.of_pool(name)], token)
+    return seen, seen.grants.get(name)
+
+
+def _check_affinity(capacity: Capacity) -> None:
+    alone = len(capacity.slots) <= 1 if capacity.affinity else sum(capacity.slots.values()) <= 1
+    if capacity.affinity is not None and not alone:
+        raise Refused("this cloud cannot keep servers of a reservation apart, or together on one of several hosts")
+
+
+def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
+    hosts = sorted(capacity.slots)
+    for host in hosts:
+        if host not in seen.names.services:
+            raise Refused(f"there is no host {host}")
+        if seen.of(host) != FREEPOOL:
+            raise NotYet(f"host {host} is not in the reservation pool")
+    fencing.check(seen.book, map(fencing.of_host, hosts), token)
+
+
+def _shut(remote: Remote, found: Pool) -> None:
+    project = found.metadata.get(GRANTED, NOBODY)
+    _mark(remote, found, {TENANT: NOBODY, CLOSED: "true"})
+    flavors.expel(remote, found.name, project)
+
+
+def _mark(remote: Remote, found: Pool, wanted: Changes) -> None:
+    changes = {key: value for key, value in wanted.items() if found.metadata.get(key) != value}
+    if changes:
+        aggregates.set_metadata(remote, found, changes)

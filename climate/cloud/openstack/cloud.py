@@ -1,0 +1,157 @@
+"""`OpenStackCloud`: the verbs of the port, each over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from climate.cloud import (
+    FREEPOOL,
+    Capacity,
+    CloudFlavor,
+    CloudHost,
+    CloudServer,
+    ExternalNetwork,
+    LeasePool,
+    Refused,
+)
+from climate.cloud.openstack import (
+    aggregates,
+    blazar_filter,
+    flavors,
+    hosts,
+    pool_moves,
+    promised_pools,
+    server_actions,
+    servers,
+)
+from climate.cloud.openstack import (
+    capacity as granting,
+)
+from climate.cloud.openstack import floating_ips as floating
+from climate.cloud.openstack.http import Remote
+from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
+from climate.connections import Insert
+
+
+@dataclass(frozen=True)
+class OpenStackCloud:
+    """Hosts are the hypervisors of a cloud elsewhere, pools its aggregates."""
+
+    remote: Remote
+    blazar_filter: bool = False
+    """Whether BlazarFilter guards the pools there."""
+
+    def find_hosts(self, name: str) -> Sequence[CloudHost]:
+        return hosts.find(self.remote, name)
+
+    def ordinary_hosts(self) -> Sequence[CloudHost]:
+        return hosts.others(self.remote, aggregates.look(self.remote).inside)
+
+    def enrol(self, host: str, token: int) -> None:
+        pool_moves.enrol(self.remote, host, token)
+
+    def withdraw(self, host: str, token: int) -> None:
+        pool_moves.withdraw(self.remote, host, token)
+
+    def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
+        return promised_pools.promise(self.remote, pool, wanted)
+
+    def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
+        return None
+
+    def forget_pool(self, pool: str) -> None:
+        promised_pools.forget(self.remote, pool)
+
+    def lease_pools(self) -> Mapping[str, LeasePool]:
+        return promised_pools.listed(aggregates.look(self.remote))
+
+    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
+        marks = blazar_filter.marks(pool, project_id) if self.blazar_filter else {}
+        pool_moves.lend(self.remote, pool, project_id, hosts, token, marks)
+
+    def close(self, pool: str, token: int) -> None:
+        pool_moves.close(self.remote, pool, token)
+        granting.close(self.remote, pool, token)
+
+    def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
+        pool_moves.take_back(self.remote, pool, hosts, token, to)
+
+    def place(self, host: str, to: str | None, token: int) -> None:
+        pool_moves.place(self.remote, host, to, token)
+
+    def health(self) -> Mapping[str, str | None]:
+        return hosts.health(self.remote)
+
+    def silent_hosts(self) -> frozenset[str]:
+        return hosts.silent(self.remote)
+
+    def servers_on(self, host: str) -> Sequence[CloudServer]:
+        return [servers.view(each) for each in servers.on(self.remote, [host])]
+
+    def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
+        return flavors.find(self.remote, flavor_id, project_id)
+
+    def grant(self, capacity: Capacity, token: int) -> None:
+        granting.grant(self.remote, capacity, token)
+
+    def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
+        granting.revoke(self.remote, pool, token)
+
+    def find_external(self, network: str) -> ExternalNetwork | None:
+        return floating.find(self.remote, network)
+
+    def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
+        floating.lend(self.remote, pool, project_id, (network_id, address), token)
+
+    def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
+        floating.take_back(self.remote, pool, addresses, token)
+
+    def find_storage(self, backend: str) -> CloudStorage | None:
+        """No backend: volumes of Cinder cannot be reserved."""
+        return None
+
+    def make_volume(self, order: VolumeOrder, token: int) -> None:
+        raise Refused("volumes cannot be made with CLIMATE_CLOUD=openstack: this port does not speak to Cinder")
+
+    def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
+        """Nothing: there never are any."""
+
+    def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
+        return ()
+
+    def pools(self) -> Mapping[str, frozenset[str]]:
+        return pool_moves.members(aggregates.look(self.remote))
+
+    def servers_in(self, pool: str) -> Sequence[CloudServer]:
+        seen = aggregates.look(self.remote)
+        if pool in seen.grants:
+            return [servers.view(each) for each in granting.used_by(self.remote, pool)]
+        found = pool_moves.members(seen).get(pool, frozenset())
+        return [servers.view(each) for each in servers.on(self.remote, sorted(found))]
+
+    def server(self, server_id: str) -> CloudServer | None:
+        found = servers.look(self.remote, server_id)
+        return servers.view(found) if found else None
+
+    def sleeping(self) -> Sequence[CloudServer]:
+        """Servers that were put to sleep for a lease; others that are shelved are their owners' business."""
+        return [servers.view(each) for each in servers.asleep(self.remote)]
+
+    def wake(self, server_id: str, token: int) -> None:
+        server_actions.wake(self.remote, server_id, token)
+
+    def suspend(self, server_id: str, token: int) -> None:
+        server_actions.suspend(self.remote, server_id, token)
+
+    def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
+        server_actions.snapshot(self.remote, server_id, image, token, occasion)
+
+    def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
+        server_actions.move(self.remote, server_id, host, token, alone=alone)
+
+    def evacuate_server(self, server_id: str, host: str, token: int) -> None:
+        server_actions.evacuate(self.remote, server_id, host, token)
+
+    def delete_server(self, server_id: str, token: int) -> None:
+        server_actions.delete(self.remote, server_id, token)

@@ -1,0 +1,103 @@
+"""Floating addresses of Neutron, lent to projects: marked by their description when they are made, and by tags."""
+
+from collections.abc import Sequence
+
+from climate.cloud import ExternalNetwork, ExternalSubnet, NotYet, Refused
+from climate.cloud.openstack import aggregates, fence_store
+from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+
+SERVICE = "network"
+MARK, POOL = "blazar", "reservation:"
+"""Tags in the peer's words (reservation.md 1.5 P3); the second is followed by the pool's name."""
+
+
+def find(remote: Remote, network: str) -> ExternalNetwork | None:
+    """The network outside of that id or name, with its IPv4 subnets."""
+    found = _network(remote, network)
+    if found is None:
+        return None
+    listed = remote.get("/subnets", SERVICE, network_id=found["id"], ip_version="4")["subnets"]
+    return ExternalNetwork(found["id"], found["name"], tuple(_subnet(each) for each in listed))
+
+
+def lend(remote: Remote, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
+    """Make an address for a project; `at` is the network's id and the address."""
+    network_id, address = at
+    fence_store.fence_pool(remote, aggregates.look(remote), pool, token)
+    there = _at(remote, network_id, address)
+    if there is None:
+        there = _made(remote, pool, project_id, at)
+    holder = _pool_of(there)
+    if holder is None:
+        raise Refused(f"the address {address} is in use")
+    if holder != pool:
+        raise NotYet(f"the address {address} is lent to {holder}")
+    wanted, present = {MARK, f"{POOL}{pool}"}, set(there.get("tags") or ())
+    if wanted - present:
+        remote.put(f"/floatingips/{there['id']}/tags", {"tags": sorted(wanted | present)}, SERVICE)
+
+
+def take_back(remote: Remote, pool: str, addresses: Sequence[str], token: int) -> None:
+    """Drop what bears the marks of a pool, and of the addresses those that bear no marks of another one."""
+    fence_store.fence_pool(remote, aggregates.look(remote), pool, token)
+    mark = f"{POOL}{pool}"
+    found = [*_listed(remote, tags=mark), *_listed(remote, description=mark)]
+    for address in addresses:
+        found += [each for each in _listed(remote, floating_ip_address=address) if _pool_of(each) is None]
+    for known in {each["id"]: each for each in found}.values():
+        _drop(remote, known)
+
+
+def _network(remote: Remote, network: str) -> Body | None:
+    outside = {"router:external": "true"}
+    named = [*_networks(remote, id=network, **outside), *_networks(remote, name=network, **outside)]
+    return named[0] if named else None
+
+
+def _networks(remote: Remote, **query: str) -> list[Body]:
+    return list(remote.get("/networks", SERVICE, **query)["networks"])
+
+
+def _subnet(seen: Body) -> ExternalSubnet:
+    handed_out = tuple((each["start"], each["end"]) for each in seen.get("allocation_pools") or ())
+    return ExternalSubnet(seen["id"], seen["cidr"], seen.get("gateway_ip"), handed_out)
+
+
+def _listed(remote: Remote, **query: str) -> list[Body]:
+    return list(remote.get("/floatingips", SERVICE, **query)["floatingips"])
+
+
+def _at(remote: Remote, network_id: str, address: str) -> Body | None:
+    found = _listed(remote, floating_network_id=network_id, floating_ip_address=address)
+    return found[0] if found else None
+
+
+def _made(remote: Remote, pool: str, project_id: str, at: tuple[str, str]) -> Body:
+    network_id, address = at
+    body = {
+        "floating_network_id": network_id,
+        "floating_ip_address": address,
+        "project_id": project_id,
+        "description": f"{POOL}{pool}",
+    }
+    try:
+        made: Body = remote.post("/floatingips", {"floatingip": body}, SERVICE)["floatingip"]
+    except Clash as clash:  # it was free a moment ago
+        raise NotYet(str(clash)) from clash
+    return made
+
+
+def _pool_of(seen: Body) -> str | None:
+    """The pool whose marks an address bears; its owner may have changed one of them."""
+    marks = [*(seen.get("tags") or ()), seen.get("description") or ""]
+    return next((mark.removeprefix(POOL) for mark in marks if mark.startswith(POOL)), None)
+
+
+def _drop(remote: Remote, seen: Body) -> None:
+    path = f"/floatingips/{seen['id']}"
+    try:
+        if seen.get("port_id"):
+            remote.put(path, {"floatingip": {"port_id": None}}, SERVICE)
+        remote.delete(path, SERVICE)
+    except Missing:
+        return

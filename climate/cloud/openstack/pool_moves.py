@@ -1,0 +1,211 @@
+"""Hosts between the pools of a cloud: kept, lent to a project, closed, taken back, and moved one by one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
+from climate.cloud.openstack import aggregates, blazar_filter, capacity, fence_store, fencing, servers
+from climate.cloud.openstack.aggregates import BOOK, CLOSED, NOBODY, OWNER, PROMISED, TENANT, Look, Pool
+from climate.cloud.openstack.fencing import Changes, Metadata
+from climate.cloud.openstack.http import Remote
+
+_SHUT: Changes = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
+"""Metadata of a pool that nobody may boot in, whichever filter the cloud has."""
+
+
+def members(seen: Look) -> Mapping[str, frozenset[str]]:
+    """Pool -> names of its hosts, each in one of them; KEPT ones without hosts are not told, but for the first."""
+    there = {name: pool for name, pool in seen.pools.items() if name != BOOK and PROMISED not in pool.metadata}
+    shown = {name for name, pool in there.items() if name not in KEPT or pool.hosts}
+    return {
+        name: frozenset(host for host in seen.pools[name].hosts if seen.of(host) == name)
+        if name in seen.pools
+        else frozenset()
+        for name in shown | {FREEPOOL}
+    }
+
+
+def enrol(remote: Remote, host: str, token: int) -> None:
+    """Put a host into the reservation pool; looks for servers again afterwards, as they may come meanwhile."""
+    seen = aggregates.look(remote)
+    if host not in seen.names.services:
+        raise Refused(f"there is no host {host}")
+    subject = [fencing.of_host(host)]
+    fencing.check(seen.book, subject, token)
+    pool = seen.of(host)
+    if pool not in (None, FREEPOOL):
+        raise Refused(f"host {host} is in the pool {pool}")
+    if pool is None:
+        _refuse_used(remote, host)
+    fence_store.fence(remote, seen, subject, token)
+    if pool is None:
+        _join_free(remote, seen, host)
+
+
+def _join_free(remote: Remote, seen: Look, host: str) -> None:
+    free = aggregates.kept(remote, seen, FREEPOOL)
+    aggregates.join(remote, seen.names, host, free)
+    try:
+        _refuse_used(remote, host)
+    except Refused:
+        aggregates.leave(remote, seen.names, host, free)
+        raise
+
+
+def withdraw(remote: Remote, host: str, token: int) -> None:
+    """Give a host of the reservation pool back to everybody."""
+    seen = aggregates.look(remote)
+    subject = [fencing.of_host(host)]
+    fencing.check(seen.book, subject, token)
+    pool = seen.of(host)
+    if pool not in (None, FREEPOOL):
+        raise Refused(f"host {host} is lent")
+    if host in seen.names.services:
+        fence_store.fence(remote, seen, subject, token)
+    if pool == FREEPOOL:
+        aggregates.leave(remote, seen.names, host, seen.pools[FREEPOOL])
+
+
+def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token: int, marks: Metadata) -> None:
+    """Make a pool for a project and move hosts of the reservation pool into it; it is open then.
+
+    `marks` are what BlazarFilter reads: with them preemptible servers leave the hosts first.
+    """
+    seen = aggregates.look(remote)
+    _check(seen, name, hosts, token)
+    for host in hosts:
+        if host not in seen.names.services:
+            raise Refused(f"there is no host {host}")
+        if seen.of(host) not in (FREEPOOL, name):
+            raise NotYet(f"host {host} is not in the reservation pool")
+    capacity.check_unused(remote, seen, hosts)
+    fence_store.fence(remote, seen, map(fencing.of_host, hosts), token)
+    pool = aggregates.ensure(remote, seen, name)
+    _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None, PROMISED: None, **marks}, token)
+    if marks:
+        _free_of_preemptibles(remote, seen, pool, hosts)
+        pool = replace(pool, hosts=pool.hosts | set(hosts))
+    for host in hosts:
+        _into(remote, seen, host, FREEPOOL, pool)
+
+
+def _free_of_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
+    """Delete the preemptible servers of hosts that come from the reservation pool; NotYet while there are any.
+
+    Such a host is put into the lent pool first: in two pools, BlazarFilter lets no other preemptible server there.
+    """
+    free = seen.pools.get(FREEPOOL)
+    coming = [host for host in hosts if free is not None and host in free.hosts]
+    for host in coming:
+        if host not in pool.hosts:
+            aggregates.join(remote, seen.names, host, pool)
+    left = blazar_filter.evict(remote, coming)
+    if left:
+        raise NotYet(f"{left} preemptible servers are being deleted")
+
+
+def close(remote: Remote, name: str, token: int) -> None:
+    """Let nobody boot in a pool any more."""
+    seen = aggregates.look(remote)
+    pool = seen.pools.get(name)
+    _check(seen, name, pool.hosts if pool else (), token)
+    if pool is not None:
+        fence_store.fence(remote, seen, map(fencing.of_host, sorted(pool.hosts)), token)
+        _mark(remote, pool, {**_SHUT, **blazar_filter.shut(pool)}, token)
+
+
+def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: str | None) -> None:
+    """Move a pool's hosts to a KEPT one or to none, and drop it.  Closed before it is looked for servers."""
+    seen = aggregates.look(remote)
+    pool = seen.pools.get(name)
+    inside = sorted(pool.hosts) if pool else []
+    held = {*inside, *(host for host in hosts if seen.of(host) == FREEPOOL)}
+    _check(seen, name, held, token)
+    fence_store.fence(remote, seen, map(fencing.of_host, sorted(held)), token)
+    if pool is None:
+        return
+    _mark(remote, pool, {**_SHUT, **blazar_filter.shut(pool)}, token)
+    left = len(servers.on(remote, inside)) if to == FREEPOOL else 0
+    if left:
+        raise NotYet(f"{left} servers are still on the hosts of {name}")
+    target = aggregates.kept(remote, seen, to) if to is not None else None
+    for host in inside:
+        if target is not None:
+            _into(remote, seen, host, name, target)
+        else:
+            aggregates.leave(remote, seen.names, host, pool)
+    aggregates.drop(remote, pool)
+
+
+def place(remote: Remote, host: str, to: str | None, token: int) -> None:
+    """Move one host to a KEPT pool, to a lent one that there is, or to none; a move that was broken off is finished."""
+    seen = aggregates.look(remote)
+    if host not in seen.names.services:
+        raise Refused(f"there is no host {host}")
+    if to is not None and to not in KEPT and (to == BOOK or not _is_lent(seen, to)):
+        raise Refused(f"there is no pool {to}")
+    subject = [fencing.of_host(host)]
+    fencing.check(seen.book, subject, token)
+    if to == FREEPOOL and seen.of(host) != FREEPOOL:
+        _wait_for_servers(remote, seen, host)
+    fence_store.fence(remote, seen, subject, token)
+    _move(remote, seen, host, to)
+
+
+def _is_lent(seen: Look, name: str) -> bool:
+    return name in seen.pools and PROMISED not in seen.pools[name].metadata
+
+
+def _move(remote: Remote, seen: Look, host: str, to: str | None) -> None:
+    target = aggregates.kept(remote, seen, to) if to in KEPT else seen.pools[to] if to is not None else None
+    sources = [seen.pools[name] for name in seen.all_of(host) if name != to]
+    if target is not None and host not in target.hosts:
+        aggregates.join(remote, seen.names, host, target)
+        if to == FREEPOOL:
+            _leave_again(remote, seen, host, target)
+    for source in sources:
+        aggregates.leave(remote, seen.names, host, source)
+
+
+def _leave_again(remote: Remote, seen: Look, host: str, free: Pool) -> None:
+    """Where servers came while the host moved: the pools that it was in before it has not left yet."""
+    try:
+        _wait_for_servers(remote, seen, host)
+    except NotYet:
+        aggregates.leave(remote, seen.names, host, free)
+        raise
+
+
+def _wait_for_servers(remote: Remote, seen: Look, host: str) -> None:
+    if capacity.strangers(remote, seen, host):
+        raise NotYet(f"servers are still on {host}")
+
+
+def _check(seen: Look, name: str, hosts: Iterable[str], token: int) -> None:
+    if name in KEPT or name == BOOK:
+        raise Refused(f"the pool {name} is lent to nobody")
+    fencing.check(seen.book, map(fencing.of_host, hosts), token)
+    if name in seen.pools:
+        fencing.check(seen.pools[name].metadata, [fencing.of_pool(name)], token)
+
+
+def _mark(remote: Remote, pool: Pool, wanted: Changes, token: int) -> None:
+    """Change a pool's metadata and its token in one request; nothing where all of it is so."""
+    subject = [fencing.of_pool(pool.name)]
+    changes = {key: value for key, value in wanted.items() if pool.metadata.get(key) != value}
+    changes |= fencing.raising(pool.metadata, subject, token)
+    if changes:
+        fencing.check(aggregates.set_metadata(remote, pool, changes), subject, token)
+
+
+def _into(remote: Remote, seen: Look, host: str, source: str, target: Pool) -> None:
+    """Move a host, or finish a move that was broken off half-way."""
+    if host not in target.hosts:
+        aggregates.move(remote, seen.names, host, seen.pools[source], target)
+    elif source in seen.pools and host in seen.pools[source].hosts:
+        aggregates.leave(remote, seen.names, host, seen.pools[source])
+
+
+def _refuse_used(remote: Remote, host: str) -> None:
+    if servers.on(remote, [host]):
+        raise Refused(f"host {host} has servers")

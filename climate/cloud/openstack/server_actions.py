@@ -1,0 +1,149 @@
+"""What is asked of a server of the cloud: woken, suspended, imaged, deleted; each under a token."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from climate.cloud import ACTIVE, IMAGEABLE, PAUSED, RESERVED, RESIZED, SUSPENDED, NotYet, Refused
+from climate.cloud.openstack import aggregates, fence_store, servers
+from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+from climate.cloud.openstack.servers import SLEEPS, TASK
+
+MOVABLE = (ACTIVE, PAUSED)
+REBUILDING = ("rebuilding", "rebuild_block_device_mapping", "rebuild_spawning")
+WAKING = ("unshelving", "spawning")
+MADE_OF, OCCASION = "climate_server", "climate_occasion"
+"""Properties of an image: which server it was made of, and when it was to be."""
+
+
+def wake(remote: Remote, server_id: str, token: int) -> None:
+    """Unshelve a server; it is no longer one that is swept away for want of a lease."""
+    server = _fit(remote, server_id, token)
+    if server["status"] == ACTIVE or server.get(TASK) in WAKING:
+        return
+    _idle(server)
+    if servers.view(server).status != RESERVED:
+        raise Refused(f"server {server_id} is {server['status']}")
+    if SLEEPS in server["metadata"]:
+        _quietly_delete(remote, f"/servers/{server_id}/metadata/{SLEEPS}")
+    _act(remote, server_id, "unshelve", None)
+
+
+def suspend(remote: Remote, server_id: str, token: int) -> None:
+    server = _fit(remote, server_id, token)
+    if server["status"] == SUSPENDED or server.get(TASK) == "suspending":
+        return
+    _idle(server)
+    _confirm_resize(remote, server)
+    if server["status"] != ACTIVE:
+        raise Refused(f"server {server_id} is {server['status']}")
+    _act(remote, server_id, "suspend", None)
+
+
+def snapshot(remote: Remote, server_id: str, image: str, token: int, occasion: str) -> None:
+    """Make an image, unless one was made; one that failed is made anew.
+
+    The server is looked at before the image: an image that is not there yet,
+    although its server was at rest before, will never be.
+    """
+    server = _fit(remote, server_id, token)
+    marks = {MADE_OF: server_id, OCCASION: occasion}
+    if _made(remote, image, marks):
+        return
+    _idle(server)
+    if servers.view(server).status not in IMAGEABLE:
+        raise Refused(f"server {server_id} is {server['status']}")
+    _confirm_resize(remote, server)
+    _act(remote, server_id, "createImage", {"name": image, "metadata": marks})
+    raise NotYet(f"server {server_id} is still being imaged")
+
+
+def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
+    """Migrate a running server live.
+
+    One that is shut off stays: a cold migration would have to be confirmed
+    after it, when nothing reminds this port of the server any more.
+    """
+    server = servers.look(remote, server_id)
+    if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", "migrating"):
+        return
+    fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
+    _idle(server)
+    if server["status"] not in MOVABLE:
+        raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
+    if alone and any(each.get(TASK) == "migrating" for each in servers.on(remote, [host])):
+        raise NotYet(f"another server is on its way from {host}")
+    _act(remote, server_id, "os-migrateLive", {"host": None, "block_migration": "auto"})
+
+
+def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
+    """Rebuild a server of a host that is down on another one."""
+    server = servers.look(remote, server_id)
+    if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", *REBUILDING):
+        return
+    fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
+    _idle(server)
+    _act(remote, server_id, "evacuate", {})
+
+
+def delete(remote: Remote, server_id: str, token: int) -> None:
+    """Delete a server; one that does not exist leaves no token behind."""
+    server = servers.look(remote, server_id)
+    seen = aggregates.look(remote)
+    if server is None:
+        fence_store.forget(remote, seen, server_id)
+        return
+    fence_store.fence_server(remote, seen, server_id, token)
+    if server.get(TASK) != "deleting":
+        _quietly_delete(remote, f"/servers/{server_id}")
+
+
+def _fit(remote: Remote, server_id: str, token: int) -> Body:
+    """A server that something can be asked of under this token."""
+    server = servers.look(remote, server_id)
+    if server is None or server.get(TASK) == "deleting":
+        raise Refused(f"there is no server {server_id}")
+    fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
+    return server
+
+
+def _confirm_resize(remote: Remote, server: Body) -> None:
+    """Return unless a server could still have its old size back: no cloud images or suspends such a one."""
+    if server["status"] == RESIZED:
+        _act(remote, server["id"], "confirmResize", None)
+        raise NotYet(f"server {server['id']} keeps its new size")
+
+
+def _idle(server: Body) -> None:
+    if server.get(TASK) is not None:
+        raise NotYet(f"server {server['id']} is {server[TASK]}")
+
+
+def _made(remote: Remote, name: str, marks: Mapping[str, str]) -> bool:
+    """Whether the image with these marks is there."""
+    query = {"name": name}
+    while True:
+        page = remote.get("/images", service="image", **query)
+        found = page["images"]
+        if any(each["status"] == "active" and _bears(each, marks) for each in found):
+            return True
+        if not found or not page.get("next"):
+            return False
+        query["marker"] = str(found[-1]["id"])
+
+
+def _bears(image: Body, marks: Mapping[str, str]) -> bool:
+    return all(image.get(key, "") == value for key, value in marks.items())
+
+
+def _act(remote: Remote, server_id: str, action: str, details: Any) -> None:
+    try:
+        remote.post(f"/servers/{server_id}/action", {action: details})
+    except Clash as clash:  # it was fit for this a moment ago
+        raise NotYet(str(clash)) from clash
+
+
+def _quietly_delete(remote: Remote, path: str) -> None:
+    try:
+        remote.delete(path)
+    except Missing:
+        return

@@ -1,0 +1,118 @@
+"""The service of a member of a cluster: what it offers, and the orders of the cluster's service that it carries out.
+
+Orders are rows in the database; see climate.compute.clusters.remote_members for who
+writes them.  Paths in them go without the home of either service: the folders
+of images and volumes in both are the same ones.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from climate.compute.context import Compute
+from climate.compute.errors import VirtError
+from climate.compute.models.server import Server
+from climate.compute.servers import config_drives
+from climate.compute.store.nodes import cluster_members as rows
+from climate.compute.store.servers import servers
+from climate.compute.virt import Guest, VirtDriver
+from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.hypervisor_cluster.ledger import guest_of, guest_said
+from climate.connections import reading
+
+MAKING = frozenset({"prepare", "run"})
+"""Verbs after which there is more of a server than before: only while its row says that it is on the cluster."""
+
+Said = Mapping[str, Any]
+
+_VERBS: Mapping[str, Callable[[VirtDriver, Guest, Said], object]] = {
+    "prepare": lambda driver, guest, said: driver.prepare(guest),
+    "run": lambda driver, guest, said: driver.run(guest),
+    "stop": lambda driver, guest, said: driver.stop(guest, kindly=bool(said["kindly"])),
+    "pause": lambda driver, guest, said: driver.pause(guest),
+    "unpause": lambda driver, guest, said: driver.unpause(guest),
+    "suspend": lambda driver, guest, said: driver.suspend(guest),
+    "resume": lambda driver, guest, said: driver.resume(guest),
+    "rewire": lambda driver, guest, said: driver.rewire(guest),
+    "snapshot": lambda driver, guest, said: driver.snapshot(guest, Path(said["target"])),
+    "console": lambda driver, guest, said: driver.console(guest, said["lines"]),
+}
+"""The verbs that are asked of a guest; their answer, if they have one."""
+
+
+def machine() -> str:
+    """Return what is equal for two services when each can find and end all processes of the other."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    if not boot.exists():
+        return ""
+    return f"{boot.read_text(encoding='ascii').strip()} {os.readlink('/proc/self/ns/pid')} {os.getuid()}"
+
+
+def report(compute: Compute) -> None:
+    """Offer the members of clusters that this service has; nothing is asked of the database when there are none."""
+    offers = compute.driver.offers() if isinstance(compute.driver, ClusterDriver) else []
+    if offers:
+        with compute.engine.begin() as conn:
+            rows.report(conn, compute.service_host, machine(), offers, compute.now(conn))
+
+
+def carry_out(compute: Compute, order_id: str) -> None:
+    """Carry out an order to this service, and answer it; nothing when there is none, or it came too late."""
+    with compute.engine.begin() as conn:
+        order = rows.begin(conn, order_id, compute.service_host, compute.now(conn))
+    if order is None:
+        return
+    answer, error = None, None
+    try:
+        answer = _done(compute, *order)
+    except VirtError as reason:
+        error = str(reason)
+    with compute.engine.begin() as conn:
+        rows.finish(conn, order_id, answer, error, compute.now(conn))
+
+
+def _done(compute: Compute, verb: str, said: Said) -> Any:
+    driver = compute.driver
+    if verb == "states":
+        return {server_id: state.value for server_id, state in driver.states().items()}
+    if verb == "delete":
+        return driver.delete(str(said["server_id"]))
+    if verb not in _VERBS:
+        raise VirtError(f"a member of a cluster knows no order {verb!r}")
+    guest = rooted(guest_of(said["guest"]), compute.home)
+    if verb in MAKING:
+        # Made here: it may hold keys, which no order may.
+        guest = replace(guest, config=config_drives.of_server(compute, _wanted(compute, guest, said)))
+    if "target" in said:
+        said = {**said, "target": str(compute.home / said["target"])}
+    return _VERBS[verb](driver, guest, said)
+
+
+def _wanted(compute: Compute, guest: Guest, said: Said) -> Server:
+    """The server; VirtError when the server is not the cluster's any more: it was made on another node, or deleted."""
+    with reading(compute.engine) as conn:
+        server = servers.get(conn, guest.id)
+    if server is None or (server.service_host, server.node) != (said["by"], said["cluster"]):
+        raise VirtError(f"server {guest.id} is not on the cluster any more")
+    return server
+
+
+def told(guest: Guest, home: Path) -> Mapping[str, Any]:
+    """Return a guest for an order, its paths without the home of the service that writes it, and without its drive."""
+    return guest_said(replace(_moved(guest, lambda path: _below(path, home)), config={}, again=None))
+
+
+def rooted(guest: Guest, home: Path) -> Guest:
+    """Return the guest of an order, its paths in the home of the service that reads it."""
+    return _moved(guest, lambda path: home / path)
+
+
+def _below(path: Path, home: Path) -> Path:
+    return path.relative_to(home) if path.is_relative_to(home) else path
+
+
+def _moved(guest: Guest, move: Callable[[Path], Path]) -> Guest:
+    volumes = tuple(replace(one, home=move(one.home)) for one in guest.volumes)
+    return replace(guest, image=None if guest.image is None else move(guest.image), volumes=volumes)

@@ -1,0 +1,219 @@
+"""Members of a cluster behind other compute services, as the cluster's own service sees them.
+
+Each verb is an order in the database: the poller rings the other service for it,
+and the answer is awaited.  An order that nobody has begun in time is taken back.
+"""
+
+import math
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from climate.compute.clusters import member_orders
+from climate.compute.clusters.cluster_spec import MemberSpec
+from climate.compute.errors import VirtError
+from climate.compute.linux import processes
+from climate.compute.models.node import NodeSpec
+from climate.compute.store.clock import database_time
+from climate.compute.store.nodes import cluster_members as rows
+from climate.compute.virt import Guest, State, VirtDriver, Wiring
+from climate.compute.virt.homes import MARK, kill
+from climate.compute.virt.hypervisor_cluster.member import Member
+from climate.compute.virt.kinds import Kind
+from climate.compute.virt.live import LiveMigrator
+from climate.connections import reading
+
+FENCE_SECONDS = 60.0
+"""Longest time for the command that fences a member."""
+
+STATES_SECONDS = 5.0
+"""So long a service is awaited that is asked what runs there: a round must not wait for one that is just failing."""
+
+LOOK_SECONDS = 0.05
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Finds the members of this service's clusters that are behind other services."""
+
+    engine: Engine
+    home: Path
+    service_host: str
+    """This service."""
+    ring: Callable[[], None]
+    """Has the pollers look for orders at once."""
+    down_seconds: float
+    """A service that was not heard of for so long has failed."""
+    answer_seconds: float = 60.0
+    """So long an answer is awaited."""
+    now: Callable[[Connection], datetime] = database_time
+
+    def find(self, cluster: NodeSpec, member: MemberSpec) -> Member | None:
+        """Return a member as its service offers it; None while it was never offered to the cluster."""
+        with reading(self.engine) as conn:
+            found = rows.offered(
+                conn, member.service or "", member.name, cluster.name, self.now(conn), self.down_seconds
+            )
+        if found is None:
+            return None
+        spec = replace(found.spec, maintenance=member.maintenance, fence=member.fence)
+        return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), found.machine, found.up)
+
+    def ask(self, service: str, verb: str, said: Mapping[str, Any], most: float = math.inf) -> Any:
+        """Have a service carry out an order, and return its answer, which is awaited for `most` seconds at most.
+
+        VirtError when it fails, or does not answer.
+        """
+        seconds = min(self.answer_seconds, most)
+        with self.engine.begin() as conn:
+            order = rows.ask(conn, service, verb, said, self.now(conn), seconds)
+        self.ring()
+        deadline = time.monotonic() + seconds
+        while True:
+            with reading(self.engine) as conn:
+                begun, done, answer, error = rows.look(conn, order)
+            if done:
+                break
+            if time.monotonic() > deadline and (begun or self._withdraw(order)):
+                raise VirtError(f"a member of the cluster did not answer within {seconds:g} s")
+            time.sleep(LOOK_SECONDS)
+        with self.engine.begin() as conn:
+            rows.drop(conn, order, self.now(conn))
+        if error is not None:
+            raise VirtError(error)
+        return answer
+
+    def _withdraw(self, order: str) -> bool:
+        with self.engine.begin() as conn:
+            return rows.withdraw(conn, order)
+
+
+@dataclass(frozen=True)
+class RemoteMember:
+    """A member behind another service."""
+
+    spec: MemberSpec
+    driver: VirtDriver
+    kernel: str
+    """The machine that its service says it is on."""
+    up: bool
+
+    @property
+    def machine(self) -> str:
+        return f"service {self.spec.service}"
+
+    def trouble(self) -> str | None:
+        return None if self.up else "its compute service is down, or offers it no more"
+
+    def fence(self, guest: Guest) -> None:
+        """End a server there: by the command of the entry, or as a process of this machine when it is on it."""
+        if self.spec.fence:
+            _fence(self.spec.fence)
+        elif self.kernel and self.kernel == member_orders.machine():
+            kill(processes.carrying({MARK: guest.id}))
+        else:
+            raise VirtError("its member has failed, and the entry of the member names no command that fences it")
+
+
+@dataclass(frozen=True)
+class RemoteDriver:
+    """The driver of a member behind another service: each verb is an order to it."""
+
+    elsewhere: Elsewhere
+    spec: MemberSpec
+    cluster: str
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        return ()
+
+    def trouble(self) -> str | None:
+        return None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return ()
+
+    def live(self, node: str) -> LiveMigrator | None:
+        return None
+
+    def wiring(self, node: str) -> Wiring:
+        return Wiring.NONE
+
+    def host_netns(self, node: str) -> str | None:
+        return None
+
+    def remembers(self, node: str) -> bool:
+        return self.spec.driver != "memory"
+
+    def prepare(self, guest: Guest) -> None:
+        self._ask("prepare", guest)
+
+    def run(self, guest: Guest) -> None:
+        self._ask("run", guest)
+
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
+        self._ask("stop", guest, kindly=kindly)
+
+    def pause(self, guest: Guest) -> None:
+        self._ask("pause", guest)
+
+    def unpause(self, guest: Guest) -> None:
+        self._ask("unpause", guest)
+
+    def suspend(self, guest: Guest) -> None:
+        self._ask("suspend", guest)
+
+    def resume(self, guest: Guest) -> None:
+        self._ask("resume", guest)
+
+    def rewire(self, guest: Guest) -> None:
+        self._ask("rewire", guest)
+
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        if not target.is_relative_to(self.elsewhere.home):
+            raise VirtError("a member behind another service writes images into the shared folder only")
+        self._ask("snapshot", guest, target=str(target.relative_to(self.elsewhere.home)))
+
+    def delete(self, server_id: str) -> None:
+        self.elsewhere.ask(self._service, "delete", {"server_id": server_id})
+
+    def states(self) -> Mapping[str, State]:
+        found = self.elsewhere.ask(self._service, "states", {}, STATES_SECONDS)
+        return {server_id: State(state) for server_id, state in found.items()}
+
+    def tidy(self) -> None:
+        """Its own service does it."""
+
+    def console(self, guest: Guest, lines: int | None) -> str:
+        return str(self._ask("console", guest, lines=lines))
+
+    @property
+    def _service(self) -> str:
+        return self.spec.service or ""
+
+    def _ask(self, verb: str, guest: Guest, **more: Any) -> Any:
+        said = {"guest": member_orders.told(guest, self.elsewhere.home), "cluster": self.cluster}
+        return self.elsewhere.ask(self._service, verb, {**said, "by": self.elsewhere.service_host, **more})
+
+
+def _fence(command: Sequence[str]) -> None:
+    """Run the command that fences a member; VirtError unless it says that it has."""
+    try:
+        ran = subprocess.run(  # noqa: S603  (the operator's own command)
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=FENCE_SECONDS,
+            check=False,
+            env={"PATH": _PATH},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VirtError(f"the command that fences a member came to nothing: {error}") from error
+    if ran.returncode:
+        raise VirtError(f"the command that fences a member failed with status {ran.returncode}")

@@ -1,0 +1,278 @@
+"""Images: snapshots of servers, and contents that were uploaded."""
+
+import errno
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, NoImageRoom, VirtError
+from climate.compute.images import quota
+from climate.compute.models.image import ACTIVE, KILLED, QUEUED, SAVING, Content, Image
+from climate.compute.models.server import Server
+from climate.compute.scheduler.filters.images import KINDS, canonical
+from climate.compute.servers.task_heartbeat import Check
+from climate.compute.store.nodes import nodes as node_rows
+from climate.compute.store.projects import images
+from climate.compute.virt import Guest
+from climate.connections import reading
+
+_BLOCK = 1 << 20
+_QCOW2 = b"QFI\xfb"
+
+_OWN = frozenset({"occasion"})
+"""Properties of a snapshot that say when it was made, and are not those of a snapshot of its server."""
+
+
+def check_words(conn: Connection, image: Image) -> None:
+    """Return when everybody knows the architecture, hypervisor and mode that an image asks for (cloud.md C.4).
+
+    BadRequest for a word that is neither a known one nor what a node offers.
+    """
+    for what, names, known in KINDS:
+        for name in names:
+            word = canonical(what, str(image.properties.get(name) or ""))
+            if word and word not in known and word not in node_rows.offered(conn):
+                raise BadRequest(
+                    f"{name} asks for the {what} {word[:40]!r}, which is none of {', '.join(sorted(known))}."
+                )
+
+
+def begin(
+    conn: Connection,
+    server: Server,
+    name: str,
+    occasion: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> Image:
+    """The row of a snapshot whose content is still to come; a server has one of a name for each `occasion`.
+
+    It is being saved from the beginning, so that nobody uploads another content to it.
+    It has the properties and least sizes of the image that the server was made from, those in
+    `metadata`, and says where it comes from.
+    """
+    once = {} if occasion is None else {"occasion": occasion}
+    base = images.get(conn, server.image_id) if server.image_id else None
+    inherited = {key: value for key, value in (base.properties if base else {}).items() if key not in _OWN}
+    origin = {
+        "image_type": "snapshot",
+        "instance_uuid": server.id,
+        "user_id": server.user_id,
+        "base_image_ref": server.image_id or "",
+    }
+    image = Image(
+        id=str(uuid4()),
+        name=name,
+        project_id=server.project_id,
+        status=SAVING,
+        visibility="private",
+        disk_format="raw",
+        container_format="bare",
+        size=None,
+        sha512=None,
+        properties={**inherited, **(metadata or {}), **origin, **once},
+        server_id=None if occasion is None else server.id,
+        min_disk_gb=base.min_disk_gb if base else 0,
+        min_ram_mb=base.min_ram_mb if base else 0,
+    )
+    images.insert(conn, image)
+    return image
+
+
+def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, occasion: str | None) -> Image:
+    """An image with the content of the one that a server is shelved in, which goes when the server does.
+
+    Conflict when that one is gone.
+    """
+    kept = shelved(conn, compute, server)
+    made = begin(conn, server, name, occasion)
+    images.settle(
+        conn, made.id, ACTIVE, compute.now(conn), Content(kept.size or 0, kept.sha512 or "", kept.disk_format)
+    )
+    place(compute, made.id).hardlink_to(place(compute, kept.id))
+    return made
+
+
+def shelved(conn: Connection, compute: Compute, server: Server) -> Image:
+    """The image that a server is shelved in, locked.  Conflict when it is gone."""
+    kept = images.get(conn, server.shelved_image or "", lock=True)
+    if kept is None or not place(compute, kept.id).exists():
+        raise Conflict(f"The image that instance {server.id} is shelved in is gone.")
+    return kept
+
+
+def check_unused(conn: Connection, image_id: str) -> None:
+    """Return when nothing is lost with an image, whose row is locked; Conflict when it is all there is of a server."""
+    server_id = images.shelved_in(conn, image_id)
+    if server_id is not None:
+        raise Conflict(f"Image {image_id} cannot be deleted: instance {server_id} is shelved in it.")
+
+
+def give_up(conn: Connection, image_id: str, now: datetime) -> None:
+    """Record that the content of a snapshot will never come."""
+    images.settle(conn, image_id, KILLED, now)
+
+
+def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
+    """Fill the image of a snapshot; nothing happens when it is filled already, was given up, or is gone.
+
+    Raises VirtError when that fails, and what `check` raises when the snapshot is another's work by then.
+    """
+    if _status(compute, image_id) != SAVING:
+        return
+    draft = _draft(place(compute, image_id))
+    try:
+        _check_disk(compute, draft.parent)
+        compute.driver.snapshot(guest, draft)
+        measured = measure(draft)._replace(disk_format=_format(draft))
+        check()
+        _publish(compute, image_id, draft, measured)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
+    """Put a copy of a guest's disk beside the images, under a name of its own; it replaces an earlier one.
+
+    Raises VirtError when that fails, and what `check` raises when the task is another's by then.
+    """
+    target = place(compute, name)
+    draft = _draft(target)
+    try:
+        _check_disk(compute, draft.parent)
+        compute.driver.snapshot(guest, draft)
+        check()
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _check_disk(compute: Compute, folder: Path) -> None:
+    try:
+        quota.check_disk(compute.image_limits, folder)
+    except NoImageRoom as error:
+        raise VirtError(str(error)) from None
+
+
+def is_made(compute: Compute, image_id: str) -> bool:
+    """Whether the content of an image is there."""
+    return _status(compute, image_id) == ACTIVE
+
+
+def drop(conn: Connection, image_id: str) -> None:
+    """Take an image out of the registry; its content is for `forget` once that is committed."""
+    images.delete(conn, image_id)
+
+
+def forget(compute: Compute, image_id: str) -> None:
+    """Delete the content of an image that is in the registry no more.
+
+    It stays while a RESERVED server is made from it; then `leftovers.sweep` deletes it.
+    """
+    with reading(compute.engine) as conn:
+        needed = images.needed(conn, [image_id])
+    if not needed:
+        place(compute, image_id).unlink(missing_ok=True)
+
+
+def place(compute: Compute, image_id: str) -> Path:
+    """The file of an image's content; its folder is there afterwards."""
+    compute.images.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return compute.images / image_id
+
+
+def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
+    """Fill a queued image, once and for all; `size`: how many bytes are announced, 0 where that is not known.
+
+    The image is `saving` before the first block is read, so that there is one upload of it at a time, and `queued`
+    again when the upload breaks off.  Raises Conflict for an image that is not queued, or was deleted meanwhile,
+    NoImageRoom when it is too much for the project or for the disk, BadRequest when not all of it has come.
+    """
+    project_id = _take_up(compute, image_id, size)
+    draft = _draft(place(compute, image_id))
+    try:
+        quota.check_disk(compute.image_limits, draft.parent, size)
+        with draft.open("xb") as file:
+            for block in quota.checked(compute.image_limits, draft.parent, blocks):
+                file.write(block)
+        measured = measure(draft)
+        # The server ends the body of a client that hangs up like any other.
+        if size and measured.size != size:
+            raise BadRequest(f"Only {measured.size} of {size} bytes of image {image_id} have come.")
+
+        def fits(conn: Connection) -> None:
+            quota.check_size(conn, compute.image_limits, project_id, measured.size)
+
+        if not _publish(compute, image_id, draft, measured, fits):
+            raise Conflict(f"Image {image_id} was deleted while its content was uploaded.")
+    except BaseException as error:
+        with compute.engine.begin() as conn:
+            images.move(conn, image_id, SAVING, QUEUED, compute.now(conn))
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoImageRoom(quota.FULL) from None
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _take_up(compute: Compute, image_id: str, size: int) -> str | None:
+    """Begin an upload; the project whose image it is."""
+    with compute.engine.begin() as conn:
+        image = images.get(conn, image_id)
+        if image is not None:
+            quota.check_size(conn, compute.image_limits, image.project_id, size, lock=False)
+        if image is not None and images.move(conn, image_id, QUEUED, SAVING, compute.now(conn)):
+            return image.project_id
+        image = images.get(conn, image_id)
+    status = image.status if image else "deleted"
+    raise Conflict(f"Image status transition from {status} to saving is not allowed")
+
+
+def _publish(
+    compute: Compute,
+    image_id: str,
+    draft: Path,
+    content: Content,
+    check: Callable[[Connection], None] = lambda conn: None,
+) -> bool:
+    """Make a draft the content of an image that has none; False when it has one, was given up, or is gone.
+
+    The row is locked while the file is put in its place: the content of an ACTIVE image never changes.
+    """
+    with compute.engine.begin() as conn:
+        check(conn)
+        settled = images.settle(conn, image_id, ACTIVE, compute.now(conn), content)
+        if settled:
+            draft.replace(place(compute, image_id))
+    return settled
+
+
+def _status(compute: Compute, image_id: str) -> str | None:
+    with reading(compute.engine) as conn:
+        image = images.get(conn, image_id)
+    return image.status if image else None
+
+
+def _draft(target: Path) -> Path:
+    """A name of its own beside the target: somebody else may be at the same image."""
+    return target.with_name(f"{target.name}.{uuid4().hex}.new")
+
+
+def _format(path: Path) -> str:
+    """How the disk in a snapshot is written down: what it says itself, and not what the driver is called."""
+    with path.open("rb") as file:
+        return "qcow2" if file.read(len(_QCOW2)) == _QCOW2 else "raw"
+
+
+def measure(path: Path) -> Content:
+    """The size and the SHA-512 of a file."""
+    digest, size = hashlib.sha512(), 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            size += len(block)
+    return Content(size, digest.hexdigest())

@@ -1,0 +1,60 @@
+"""What workers and uploads that died have left in the folder of images: swept away by the service's round."""
+
+from collections.abc import Set
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import structlog
+
+from climate.compute.context import Compute
+from climate.compute.models.image import KILLED
+from climate.compute.servers import sync_states
+from climate.compute.store.projects import images as rows
+from climate.compute.store.servers import state_audit
+from climate.connections import reading
+
+OLD_SECONDS = 86_400
+"""Nobody works any more on what has not been written to for so long."""
+
+log = structlog.get_logger(__name__)
+
+
+def sweep(compute: Compute) -> None:
+    """Delete old drafts, and contents that neither the registry nor a RESERVED server needs; give up old uploads.
+
+    Nothing of another cloud's is touched.
+    """
+    with reading(compute.engine) as conn:
+        now = compute.now(conn)
+        before = now - timedelta(seconds=OLD_SECONDS)
+        written = {path: _written_at(path) < before.timestamp() for path in _contents(compute.images)}
+        old = [path for path, is_old in written.items() if is_old]
+        kept = rows.needed(conn, [path.name for path in old]) if old else set()
+        abandoned = rows.saving(conn, before)
+        cloud = state_audit.cloud(conn)
+    left = [path for path in old if path.name not in kept]
+    if not (left or abandoned) or cloud is None or not sync_states.is_ours(compute, cloud):
+        return
+    for path in left:
+        path.unlink(missing_ok=True)
+        log.info("what was left of an image is gone", file=path.name)
+    _give_up(compute, abandoned - {path.name.partition(".")[0] for path in written.keys() - set(old)}, now)
+
+
+def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
+    """Record that nobody fills these images any more: whoever was at it died without a word."""
+    with compute.engine.begin() as conn:
+        for image_id in image_ids:
+            rows.settle(conn, image_id, KILLED, now)
+            log.info("an upload was given up", image=image_id)
+
+
+def _contents(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+
+
+def _written_at(path: Path) -> float:
+    with suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return float("inf")

@@ -1,0 +1,125 @@
+"""What servers that have moved away left on the nodes of this service: cleared away, and the room given back.
+
+The room is held by their migrations.  A guest that another service has by now is
+cleared away too where nothing says that it may come back: this machine was
+down while its servers were evacuated.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import structlog
+
+from climate.compute import shared_home
+from climate.compute.context import Compute
+from climate.compute.errors import NetworkError, VirtError
+from climate.compute.migrations import live_migration
+from climate.compute.models.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, EVACUATION, Migration
+from climate.compute.models.server import LIVE_MIGRATE, MIGRATE, REVERT, Server
+from climate.compute.servers import guests, vif_plugging, volume_attachments
+from climate.compute.store.servers import migrations as rows
+from climate.compute.store.servers import servers, tasks
+from climate.compute.store.servers.migrations import Whereabouts
+from climate.connections import reading
+
+_AFTERWARDS: Mapping[str, str] = {CONFIRMING: CONFIRMED, DONE: COMPLETED}
+
+KEPT_SECONDS = 30 * 86_400
+"""Migrations of a server are listed for so long after it is gone."""
+
+log = structlog.get_logger(__name__)
+
+
+def clear(compute: Compute, server_id: str | None = None) -> None:
+    """Clear away what a server, None: any, has left on the nodes of this service.
+
+    Servers whose destination went down before they had arrived go on here.
+    """
+    with reading(compute.engine) as conn:
+        found = rows.held_by(conn, compute.service_host, (MIGRATE, LIVE_MIGRATE), server_id)
+    over = [one.migration for one in found if one.over]
+    for migration in over:
+        try:
+            _clear(compute, migration)
+        except VirtError as error:
+            log.error("what is left of a server stays", server=migration.server_id, reason=str(error))
+    if over:
+        with suppress(NetworkError, VirtError):  # the next round looks again
+            vif_plugging.sweep(compute)
+    if any(one.away for one in found):
+        _take_back(compute)
+        live_migration.take_back(compute)
+
+
+def forget(compute: Compute) -> None:
+    """Drop old migrations of servers that are gone.  To be called now and then."""
+    with compute.engine.begin() as conn:
+        rows.forget(conn, compute.now(conn), KEPT_SECONDS)
+
+
+def _clear(compute: Compute, migration: Migration) -> None:
+    """Leave nothing of a server that has moved away, while its row says that it stays away."""
+    with compute.engine.begin() as conn:
+        server = servers.get(conn, migration.server_id, lock=True)
+        if server is not None and (server.migration_id == migration.id):
+            return
+        if not _is_home(compute, server):
+            compute.driver.delete(migration.server_id)
+            volume_attachments.release(compute, migration.server_id)
+        now = compute.now(conn)
+        if not rows.free(conn, migration.id, now):
+            return  # another process was quicker
+        rows.set_status(conn, migration.id, _AFTERWARDS.get(migration.status, migration.status), now)
+    log.info("what was left of a server is gone", server=migration.server_id, migration=migration.id)
+
+
+def _is_home(compute: Compute, server: Server | None) -> bool:
+    """Whether the disk of a server, wherever it runs, is in the home of this service."""
+    return server is not None and server.service_host is not None and shared_home.has(compute, server.service_host)
+
+
+def end_strays(compute: Compute, known: Sequence[Whereabouts]) -> None:
+    """Clear away guests that this service's driver has found and that are other services' by now.
+
+    One that is being evacuated is only stopped: until that is done there is nothing else of it.
+    """
+    for one in known:
+        if one.host in (None, compute.service_host) or shared_home.has(compute, one.host or ""):
+            continue
+        with suppress(VirtError):
+            _end(compute, one)
+
+
+def _end(compute: Compute, seen: Whereabouts) -> None:
+    held = seen.held_host == compute.service_host
+    if held and seen.type != EVACUATION:
+        return
+    with compute.engine.begin() as conn:
+        server = servers.get(conn, seen.server_id, lock=True)
+        if server is None or server.service_host in (None, compute.service_host):
+            return
+        if held:
+            compute.driver.stop(replace(guests.guest(compute, server), node=seen.held_node or ""), kindly=False)
+        elif server.migration_id is None:
+            compute.driver.delete(server.id)
+            volume_attachments.release(compute, server.id)
+            log.info("a server that is elsewhere by now is gone", server=server.id)
+
+
+def _take_back(compute: Compute) -> None:
+    with reading(compute.engine) as conn:
+        found = rows.stranded(conn, compute.service_host, MIGRATE, compute.now(conn), compute.down_seconds)
+    for migration in found:
+        with compute.engine.begin() as conn:
+            now = compute.now(conn)
+            server = servers.get(conn, migration.server_id, lock=True)
+            if server is None or server.task != MIGRATE or not migration.is_at_destination(server.node_id):
+                continue
+            if migration.source_node_id is None or server.node_id is None:
+                continue
+            rows.fail(conn, migration.id, f"the destination {migration.dest_node} is down", now)
+            rows.swap(conn, migration, migration.source_node_id, server.node_id, now)
+            tasks.failed(conn, server.id, now)
+            tasks.record(conn, server.id, REVERT, now)
+        compute.cast(compute.service_host, migration.server_id)

@@ -1,0 +1,105 @@
+"""Servers leave nodes that are to become empty: as the settings want it, or because somebody asks for one.
+
+The settings move one server of a node at a time, shut down on the way, and none
+while another is on its way from the node, whoever asked for it.  Whoever
+asks for a server gets it moved while it runs where its driver can do that.  It is
+confirmed when it has arrived.  A server that can go nowhere stays.
+"""
+
+from contextlib import suppress
+from uuid import uuid4
+
+import structlog
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, NotFound
+from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.models.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE, Server
+from climate.compute.servers import actions, resize
+from climate.compute.store.servers import live_migration_steps
+from climate.compute.store.servers import migrations as rows
+from climate.compute.virt.kinds import LIVE_DRIVERS
+from climate.connections import reading
+
+POOLS = frozenset({"draining", "recycling", "maintenance"})
+"""Pools of hosts that wait for their servers to go."""
+
+USER = "climate"
+"""Stands where the id of a user would: nobody asked for these migrations."""
+
+log = structlog.get_logger(__name__)
+
+
+def tend(compute: Compute) -> None:
+    """Move servers away from this service's nodes that are to become empty, and confirm those that have arrived."""
+    with reading(compute.engine) as conn:
+        arrived = rows.moved_by(conn, compute.service_host, USER)
+    for server_id in arrived:
+        with suppress(Conflict, NotFound):  # its owner was quicker
+            resize.confirm(compute, server_id, by=_by())
+    if not compute.leaving_pools:
+        return
+    with reading(compute.engine) as conn:
+        leaving = rows.leaving(conn, compute.service_host, compute.leaving_pools)
+    begun: set[int | None] = set()
+    for server_id in leaving:
+        with suppress(NotFound):
+            node_id = actions.get(compute, server_id).node_id
+            if node_id not in begun and _is_moved(compute, server_id):
+                begun.add(node_id)
+
+
+def move(compute: Compute, server_id: str, node: str, token: int, *, alone: bool = False) -> None:
+    """Have a server leave a node; nothing to do where it is on another one, or on its way.
+
+    Raises NotFound, StaleToken, Conflict, BadRequest, Busy, with `alone` also while
+    another server is on its way from the node, and NoValidHost where there is no
+    other node for it: then nothing has changed.  Conflict also while a
+    user has still to confirm or revert a move of the server.
+    """
+    server = actions.get(compute, server_id)
+    if server.node != node or server.task in (MIGRATE, LIVE_MIGRATE):
+        return
+    actions.fence(compute, server_id, token)
+    if server.status == VERIFY_RESIZE and not server.busy:
+        _confirm(compute, server)
+    with reading(compute.engine) as conn:
+        runs_on = live_migration_steps.driver_of(conn, server.node_id or 0) in LIVE_DRIVERS
+    if runs_on and server.status in (ACTIVE, PAUSED):
+        live_requests.live_migrate(compute, server_id, by=_by(), alone=alone)
+    else:
+        cold_migration.migrate(compute, server_id, by=_by(), alone=alone)
+
+
+def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
+    """Have a server of a node whose service is down made anew on another one; nothing to do where it is elsewhere.
+
+    Raises NotFound, StaleToken, Busy, Conflict, also while the service is up, and NoValidHost.
+    """
+    server = actions.get(compute, server_id)
+    if server.node != node:
+        return
+    actions.fence(compute, server_id, token)
+    evacuation.evacuate(compute, server_id, by=_by())
+
+
+def _confirm(compute: Compute, server: Server) -> None:
+    """Confirm a move that nobody asked for; Conflict for one that a user may still want to revert."""
+    with reading(compute.engine) as conn:
+        last = rows.get(conn, server.migration_id) if server.migration_id is not None else None
+    if last is None or last.user_id != USER:
+        raise Conflict(f"Cannot move instance {server.id} away: its user has to confirm or revert its resize first")
+    resize.confirm(compute, server.id, by=_by())
+
+
+def _is_moved(compute: Compute, server_id: str) -> bool:
+    try:
+        cold_migration.migrate(compute, server_id, by=_by(), alone=True)
+    except (BadRequest, Conflict) as reason:
+        log.warning("a server cannot be moved away", server=server_id, reason=str(reason)[:200])
+        return False
+    return True
+
+
+def _by() -> dict[str, str]:
+    return {"project_id": "", "user_id": USER, "request_id": f"req-{uuid4()}"}

@@ -1,0 +1,105 @@
+"""Emptying a host: for each of its servers, whether it can go elsewhere, where to, and why not.
+
+Nothing is changed by a plan.  The servers are placed one after the other, each on
+the room that those before it have left.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, NotFound, VirtError
+from climate.compute.migrations import cold_migration
+from climate.compute.migrations.cold_migration import SameDriver
+from climate.compute.models.request import Group
+from climate.compute.models.server import EVACUATE, MIGRATE, WISHES, Server
+from climate.compute.nodes import services
+from climate.compute.placement import request_data, server_groups
+from climate.compute.reservations import capacity
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
+from climate.compute.servers import actions
+from climate.compute.store.servers import migrations as rows
+from climate.compute.store.servers import servers
+from climate.connections import reading
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is to be done with a server of a host that is emptied."""
+
+    server: Server
+    action: str
+    """`migrate`; `evacuate` where the host is down."""
+    node: str | None = None
+    """Where it can go; None: nowhere, and `reason` says why."""
+    service_host: str | None = None
+    reason: str | None = None
+
+
+def plan(compute: Compute, host: str) -> list[Step]:
+    """Return the steps by which a node, or all nodes of a service host, would be emptied; NotFound."""
+    compute = compute.scheduling(AS_MIGRATED)
+    with reading(compute.engine) as conn:
+        found = servers.on_node(conn, host) or servers.on_service(conn, host)
+        known = bool(found) or cold_migration.is_host(conn, host)
+    if not known:
+        raise NotFound(f"Host {host[:80]} could not be found.")
+    up = {service.host: service.up for service in services.listed(compute)}
+    leaving = frozenset(server.node_id or 0 for server in found)
+    with reading(compute.engine) as conn:
+        hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds).copy()
+        steps = list(_steps(compute, conn, (hosts, leaving), [(one, up[one.service_host or ""]) for one in found]))
+        conn.rollback()
+    return steps
+
+
+def _steps(
+    compute: Compute, conn: Connection, where: tuple[Hosts, frozenset[int]], found: list[tuple[Server, bool]]
+) -> Iterator[Step]:
+    hosts, leaving = where
+    joined: dict[str, list[int]] = {}
+    for server, up in found:
+        task = MIGRATE if up else EVACUATE
+        action = WISHES[task].action
+        try:
+            actions.idle(server, task)
+            place = _place(compute, conn, server, (hosts, leaving, joined))
+        except (Conflict, BadRequest, VirtError) as reason:
+            yield Step(server, action, reason=str(reason))
+            continue
+        yield Step(server, action, str(hosts.names[place]), str(hosts.service_hosts[place]))
+
+
+def _place(
+    compute: Compute,
+    conn: Connection,
+    server: Server,
+    where: tuple[Hosts, frozenset[int], dict[str, list[int]]],
+) -> int:
+    """The row of the node that a server would go to, on which its room is taken from then on."""
+    hosts, leaving, joined = where
+    spec = cold_migration.spec_of(conn, server, None)
+    group = _group(compute, conn, server, joined)
+    spec = replace(spec, tried=tuple(leaving), group=group, trust=compute.attested(server.flavor))
+    spec = request_data.completed(conn, compute.rules, spec)
+    spec = replace(spec, slots=capacity.slots(conn, hosts, spec))
+    bound = SameDriver(compute.schedule, frozenset(rows.of_other_drivers(conn, server.node_id or 0)))
+    pick = bound(hosts.copy(), spec, 1, compute.rules).picks[0]
+    place = int(np.searchsorted(hosts.ids, pick.node_id))
+    hosts.consume(place, spec)
+    if server.group_id is not None:
+        joined.setdefault(server.group_id, []).append(pick.node_id)
+    return place
+
+
+def _group(compute: Compute, conn: Connection, server: Server, joined: dict[str, list[int]]) -> Group | None:
+    if server.group_id is None:
+        return None
+    group = server_groups.staying(conn, compute.rules, server.group_id, server.id)
+    for node_id in joined.get(server.group_id, []):
+        group = group and group.joined_by(node_id)
+    return group

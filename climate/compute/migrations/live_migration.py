@@ -1,0 +1,281 @@
+"""Live migration: what the services of source and destination do, one step each in turn.
+
+The row of the server goes to and fro between the two nodes, as the work does: the source
+offers, the destination receives, the source sends, the destination keeps.  What
+is told to the other side is written into the details of the task before the row goes
+there.  A worker that dies between two steps is succeeded by one that finds all of it.
+
+Until the source has sent the guest it goes on there whatever fails; then it is the
+destination's.  A guest that is found to have ended is SHUTOFF, as any that ends by itself.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from climate.compute.context import Compute
+from climate.compute.errors import VirtError
+from climate.compute.migrations import transfer
+from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATING, PREPARING, RUNNING, Migration
+from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
+from climate.compute.servers import vif_plugging
+from climate.compute.servers.task import Work
+from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
+from climate.compute.store.servers import migrations as rows
+from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress
+from climate.connections import reading
+
+LIMITS = Limits()
+LOOK_SECONDS = 0.5
+"""Progress is written down, and orders are read, so often."""
+
+OFFER, ARRANGEMENT, SENT, FAILED, ORDER, BLOCK = "offer", "arrangement", "sent", "failed", "order", "block"
+"""What the details of the task may say."""
+
+_NETNS = "netns"
+
+log = structlog.get_logger(__name__)
+
+
+def migrate(work: Work) -> None:
+    """Do this node's next step of a live migration.  VirtError, Lost."""
+    migration = transfer.needed(work)
+    details = work.server.task_details
+    if migration.is_at_destination(work.server.node_id):
+        if FAILED in details:
+            _drop(work.compute, work.server)
+        elif SENT in details:
+            _keep(work, migration)
+        else:
+            _receive(work, migration)
+    elif FAILED not in details:
+        _offer(work, migration) if ARRANGEMENT not in details else _send(work, migration)
+
+
+def _offer(work: Work, migration: Migration) -> None:
+    _heed(work)
+    transfer.tell(work.compute, migration, PREPARING)
+    offer = _migrator(work.compute, work.server).offer(work.guest)
+    _note(work, {OFFER: {**offer, _NETNS: work.driver.host_netns(work.server.node or "")}})
+
+
+def _receive(work: Work, migration: Migration) -> None:
+    _heed(work)
+    transfer.check_volumes(work)
+    migrator = _migrator(work.compute, work.server)
+    work.check()
+    arrangement = migrator.receive(work.connected(), work.server.task_details[OFFER])
+    wanted = work.server.task_details.get(BLOCK)
+    if wanted is arrangement["shared"]:
+        told = "is shared by both hosts: it cannot be copied" if wanted else "is not shared: it must be copied"
+        raise VirtError(f"the disk of the server {told}; ask for block_migration auto")
+    _note(work, {ARRANGEMENT: {**arrangement, _NETNS: work.driver.host_netns(work.server.node or "")}})
+
+
+def _send(work: Work, migration: Migration) -> None:
+    """Move the guest, and leave nothing of it here."""
+    arrangement = work.server.task_details[ARRANGEMENT]
+    migrator = _migrator(work.compute, work.server)
+    transfer.tell(work.compute, migration, RUNNING)
+    work.check()
+    watcher = Watcher(work, migration)
+    migrator.send(work.guest, arrangement, LIMITS, watcher)
+    watcher.write()
+    transfer.tell(work.compute, migration, POST_MIGRATING)
+    # From here on the guest is the destination's: whatever fails here, it is not taken back.
+    with suppress(VirtError):
+        migrator.clear(work.guest, arrangement)
+        if not _one_network(work.server):
+            vif_plugging.unplug(work.compute, work.server)
+    _note(work, {SENT: True})
+
+
+def _keep(work: Work, migration: Migration) -> None:
+    work.check()
+    _migrator(work.compute, work.server).keep(work.guest)
+    with suppress(VirtError):  # the guest goes on: what it lacks the next round plugs in
+        work.connected()
+
+
+def _drop(compute: Compute, server: Server) -> None:
+    """Leave nothing of what waits for a guest on the node of the server, the destination."""
+    _migrator(compute, server).drop(server.id)
+    if not _one_network(server):
+        vif_plugging.unplug(compute, server)
+
+
+@dataclass
+class Watcher:
+    """Writes down how far a live migration is, and answers what is ordered; Lost when the work is another's."""
+
+    work: Work
+    migration: Migration
+    last: float = field(default=float("-inf"))
+    order: Order = Order.GO_ON
+    figures: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, progress: Progress) -> Order:
+        """Return the order; the database is asked every LOOK_SECONDS."""
+        self.figures |= _figures(progress)
+        now = time.monotonic()
+        if now - self.last < LOOK_SECONDS:
+            return self.order
+        self.last = now
+        self.work.check()
+        self.write()
+        with reading(self.work.compute.engine) as conn:
+            self.order = _ordered(live_migration_steps.details(conn, self.work.server.id))
+        return self.order
+
+    def write(self) -> None:
+        """Write down how far it is."""
+        compute = self.work.compute
+        with compute.engine.begin() as conn:
+            rows.set_progress(conn, self.migration.id, self.figures, compute.now(conn))
+
+
+def done(compute: Compute, server: Server, worker: str) -> bool:
+    """Go on after a step: hand the server to the other node, or end; False when something else is wanted by now."""
+    migration = transfer.current(compute, server)
+    if migration is None:
+        return _end(compute, server, worker, None)
+    with reading(compute.engine) as conn:
+        details = live_migration_steps.details(conn, server.id) or {}
+    arrived = migration.is_at_destination(server.node_id)
+    if FAILED in details or (arrived and SENT in details):
+        return _end(compute, server, worker, migration)
+    return transfer.hand_over(compute, server, worker, migration)
+
+
+def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
+    """Record that a step has failed: the guest goes on at the source, unless it was sent already."""
+    log.error("a live migration has failed", server=server.id, migration=server.migration_id, reason=reason)
+    migration = transfer.current(compute, server)
+    arrived = migration is not None and migration.is_at_destination(server.node_id)
+    details = server.task_details
+    if arrived and FAILED in details:
+        with compute.engine.begin() as conn:
+            tasks.let_go(conn, server.id, worker, compute.now(conn))  # what waits there must not stay
+        return True
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        wanted = retries.hold(conn, server.id, worker, now, transfer.HOLD_SECONDS)
+        if wanted != LIVE_MIGRATE:
+            return wanted is None
+        live_migration_steps.note(conn, server.id, {FAILED: reason})
+        if migration is not None:
+            rows.fail(conn, migration.id, reason, now)
+    if migration is not None and not arrived and ARRANGEMENT in details:
+        return transfer.hand_over(compute, server, worker, migration)  # to be dropped there
+    if arrived and SENT not in details:
+        with suppress(VirtError):
+            _drop(compute, server)
+    return _end(compute, server, worker, migration)
+
+
+def _end(compute: Compute, server: Server, worker: str, migration: Migration | None) -> bool:
+    """Finish the task, with the server on the node that has its guest and nothing held on the other."""
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        locked = servers.get(conn, server.id, lock=True)
+        details = locked.task_details if locked is not None and locked.task == LIVE_MIGRATE else {}
+        lost = FAILED in details and SENT in details
+        outcome = {"status": SHUTOFF if lost else None, "failed": FAILED in details}
+        if locked is None or not tasks.finish(conn, server.id, worker, LIVE_MIGRATE, outcome, now):
+            return False
+        if migration is None:
+            return True
+        away = migration.is_at_destination(locked.node_id) and FAILED in details and not lost
+        if away and migration.source_node_id is not None and locked.node_id is not None:
+            rows.swap(conn, migration, migration.source_node_id, locked.node_id, now)
+        if FAILED not in details:
+            rows.set_status(conn, migration.id, COMPLETED, now)
+        elif details.get(ORDER) == Order.ABORT.value and not lost:
+            live_migration_steps.cancelled(conn, migration.id, CANCELLED, now)
+        rows.free(conn, migration.id, now)
+        rows.let_go(conn, server.id)
+    return True
+
+
+def take_back(compute: Compute) -> None:
+    """Have servers go on here that wait for a destination whose service is down, before they were sent."""
+    with reading(compute.engine) as conn:
+        now = compute.now(conn)
+        found = rows.stranded(conn, compute.service_host, LIVE_MIGRATE, now, compute.down_seconds)
+    for migration in found:
+        with compute.engine.begin() as conn:
+            now = compute.now(conn)
+            server = servers.get(conn, migration.server_id, lock=True)
+            if server is None or server.task != LIVE_MIGRATE or SENT in server.task_details:
+                continue
+            if not migration.is_at_destination(server.node_id) or migration.source_node_id is None:
+                continue
+            reason = f"the destination {migration.dest_node} is down"
+            live_migration_steps.note(conn, server.id, {FAILED: reason})
+            rows.fail(conn, migration.id, reason, now)
+            rows.swap(conn, migration, migration.source_node_id, server.node_id or 0, now)
+        compute.cast(compute.service_host, migration.server_id)
+
+
+def drop_strays(compute: Compute) -> None:
+    """Leave nothing of guests that wait here for a live migration that is over."""
+    for spec in compute.driver.nodes():
+        migrator = compute.driver.live(spec.name)
+        waiting = sorted(migrator.waiting()) if migrator is not None else []
+        if migrator is None or not waiting:
+            continue
+        with reading(compute.engine) as conn:
+            kept = live_migration_steps.under_way(conn, waiting)
+        for server_id in set(waiting) - kept:
+            with suppress(VirtError):
+                migrator.drop(server_id)
+                log.info("a guest that nobody sends any more is gone", server=server_id)
+
+
+def _migrator(compute: Compute, server: Server) -> LiveMigrator:
+    found = compute.driver.live(server.node or "")
+    if found is None:
+        raise VirtError(f"the driver of node {server.node} cannot migrate running servers")
+    return found
+
+
+def _heed(work: Work) -> None:
+    """Return unless the migration was aborted before it has begun."""
+    if work.server.task_details.get(ORDER) == Order.ABORT.value:
+        raise VirtError("it was aborted")
+
+
+def _note(work: Work, details: Mapping[str, Any]) -> None:
+    with work.compute.engine.begin() as conn:
+        live_migration_steps.note(conn, work.server.id, details)
+
+
+def _one_network(server: Server) -> bool:
+    """Whether both nodes are in one network namespace of the machine: then there is one interface for both."""
+    offer, arrangement = server.task_details.get(OFFER), server.task_details.get(ARRANGEMENT)
+    return offer is None or arrangement is None or offer[_NETNS] == arrangement[_NETNS]
+
+
+def _ordered(details: Mapping[str, Any] | None) -> Order:
+    if details is None:  # it is being deleted
+        return Order.ABORT
+    return Order(details.get(ORDER, Order.GO_ON.value))
+
+
+def _figures(progress: Progress) -> dict[str, int]:
+    """The figures of what is being moved: nothing is known of the rest."""
+    memory = {
+        "memory_total_bytes": progress.memory_total,
+        "memory_processed_bytes": progress.memory_processed,
+        "memory_remaining_bytes": progress.memory_remaining,
+    }
+    disk = {
+        "disk_total_bytes": progress.disk_total,
+        "disk_processed_bytes": progress.disk_processed,
+        "disk_remaining_bytes": progress.disk_remaining,
+    }
+    return (memory if progress.memory_total else {}) | (disk if progress.disk_total else {})

@@ -1,0 +1,309 @@
+"""Servers between two nodes: what each of the nodes' services does, and what becomes of the server.
+
+A server is on exactly one of the two nodes at any time, and only the service of
+that node works on it.  The other node keeps room for it, and its disk where
+that was not moved, until the migration is over.  A worker that dies between two
+steps loses nothing: its successor finds the server where it was, and begins anew.
+
+Between services that share no home the disk goes through the folder of images,
+in a file that no image has the name of.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute import shared_home
+from climate.compute.context import Compute
+from climate.compute.errors import VirtError
+from climate.compute.images import images
+from climate.compute.models.migration import (
+    CANCELLED,
+    CONFIRMED,
+    CONFIRMING,
+    DONE,
+    FAILED,
+    FINISHED,
+    MIGRATING,
+    POST_MIGRATING,
+    REVERTED,
+    REVERTING,
+    Migration,
+)
+from climate.compute.models.server import (
+    ACTIVE,
+    ERROR,
+    EVACUATE,
+    LIVE_MIGRATE,
+    MIGRATE,
+    REVERT,
+    SHUTOFF,
+    VERIFY_RESIZE,
+    Server,
+)
+from climate.compute.servers import faults, task_heartbeat, vif_plugging, volume_attachments
+from climate.compute.servers.task import Work
+from climate.compute.store.servers import migrations as rows
+from climate.compute.store.servers import retries, servers, tasks
+from climate.connections import reading
+
+log = structlog.get_logger(__name__)
+
+HOLD_SECONDS = 8.0
+
+
+def current(compute: Compute, server: Server) -> Migration | None:
+    """The migration that a server is in; None: it is in none."""
+    if server.migration_id is None:
+        return None
+    with reading(compute.engine) as conn:
+        return rows.get(conn, server.migration_id)
+
+
+def migrate(work: Work) -> None:
+    """Do this node's part of a cold migration: leave it, or arrive at it.  VirtError."""
+    migration = needed(work)
+    if migration.is_at_destination(work.server.node_id):
+        tell(work.compute, migration, POST_MIGRATING)
+        _arrive(work, migration)
+    else:
+        tell(work.compute, migration, MIGRATING)
+        _leave(work, migration)
+
+
+def leave_again(work: Work) -> bool:
+    """Leave the destination of a migration that is taken back; False where the server is at its source again."""
+    migration = current(work.compute, work.server)
+    if migration is None or not migration.is_at_destination(work.server.node_id):
+        return False
+    tell(work.compute, migration, REVERTING)
+    work.check()
+    work.driver.stop(work.guest, kindly=work.server.before == ACTIVE)
+    if shared_home.has(work.compute, migration.source_host):
+        vif_plugging.unplug(work.compute, work.server)
+    else:
+        work.clear()
+    volume_attachments.release(work.compute, work.server.id)
+    return True
+
+
+def evacuate(work: Work) -> None:
+    """Make a server anew on this node, or start it from its disk where the homes are shared.  VirtError."""
+    migration = needed(work)
+    check_volumes(work)
+    work.check()
+    shared = shared_home.has(work.compute, migration.source_host) and _has_disk(work)
+    if shared:
+        work.driver.stop(work.guest, kindly=False)
+    else:
+        work.driver.delete(work.server.id)
+    _begin(work, run=work.server.status != SHUTOFF, made=shared)
+
+
+def _leave(work: Work, migration: Migration) -> None:
+    """Stop a guest, and put its disk where the destination finds it."""
+    work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
+    if not shared_home.has(work.compute, migration.dest_host):
+        images.carry(work.compute, work.guest, migration.file, work.check)
+    work.check()
+    volume_attachments.release(work.compute, work.server.id)
+    vif_plugging.unplug(work.compute, work.server)
+
+
+def _arrive(work: Work, migration: Migration) -> None:
+    check_volumes(work)
+    run = work.server.status == ACTIVE
+    if shared_home.has(work.compute, migration.source_host):
+        if not _has_disk(work):
+            raise VirtError(f"the disk of instance {work.server.id} is not in the home of {work.compute.service_host}")
+        _begin(work, run=run, made=True)
+        return
+    # Whatever is here is of an earlier stay, or of an attempt that was broken off.
+    work.check()
+    work.driver.delete(work.server.id)
+    content = carried(work.compute, migration)
+    _begin(replace(work, guest=replace(work.guest, image=content, carried=True, again=work.guest.image)), run=run)
+
+
+def _begin(work: Work, *, run: bool, made: bool = False) -> None:
+    """Run a guest, or have only its disk made and its interfaces plugged in."""
+    if run:
+        work.driver.run(work.told())
+    elif made:
+        work.connected(up=False)
+    else:
+        work.driver.prepare(work.told(up=False))
+
+
+def _has_disk(work: Work) -> bool:
+    """Whether the driver finds the guest: a home that is a copy of another has that one's marks, and not its guests."""
+    return not work.driver.remembers(work.server.node or "") or work.server.id in work.driver.states()
+
+
+def carried(compute: Compute, migration: Migration) -> Path:
+    """The file in which a disk goes from one service to another."""
+    return images.place(compute, migration.file)
+
+
+def check_volumes(work: Work) -> None:
+    """Return when the volumes of a server are where its guest will look for them."""
+    for one in volume_attachments.of_guest(work.compute, work.server):
+        if not one.home.is_dir():
+            raise VirtError(f"the volume {one.id} is not to be had at {work.compute.service_host}: share the volumes")
+
+
+def done(compute: Compute, server: Server, worker: str) -> bool | None:
+    """Go on after this node has done its part: hand the server over; None: its task is done here."""
+    migration = current(compute, server)
+    if migration is None or server.task not in (MIGRATE, REVERT):
+        return None
+    arrived = migration.is_at_destination(server.node_id)
+    if arrived is (server.task == MIGRATE):
+        return None
+    return hand_over(compute, server, worker, migration)
+
+
+def hand_over(compute: Compute, server: Server, worker: str, migration: Migration) -> bool:
+    """Put a server onto the other node; False when something else is wanted of it by now."""
+    to, host = migration.beyond(server.node_id)
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        locked = servers.get(conn, server.id, lock=True)
+        wanted = retries.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        if wanted != server.task or to is None or server.node_id is None:
+            return wanted is None
+        rows.swap(conn, migration, to, server.node_id, now)
+    compute.cast(host, server.id)
+    return True
+
+
+def taken_back(compute: Compute, server: Server, worker: str, reason: str) -> bool:
+    """Have a server whose cold migration failed go on where it was; True: the work is another's by now."""
+    migration = current(compute, server)
+    if migration is None:
+        return True
+    log.error("a migration has failed", server=server.id, migration=migration.id, reason=reason)
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        locked = servers.get(conn, server.id, lock=True)
+        wanted = retries.hold(conn, server.id, worker, now, HOLD_SECONDS) if locked is not None else None
+        if wanted != server.task:
+            return wanted is None
+        rows.fail(conn, migration.id, reason, now)
+        tasks.failed(conn, server.id, now)
+        tasks.record(conn, server.id, REVERT, now)
+    return False
+
+
+def not_evacuated(compute: Compute, server: Server, worker: str, reason: str) -> bool:
+    """Put a server that could not be made anew back onto the node that it came from, in ERROR."""
+    migration = current(compute, server)
+    if migration is None or not task_heartbeat.renew(compute, server.id, worker):
+        return True
+    with suppress(VirtError):
+        if not shared_home.has(compute, migration.source_host):
+            compute.driver.delete(server.id)
+        vif_plugging.unplug(compute, server)
+    to, _ = migration.beyond(server.node_id)
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        locked = servers.get(conn, server.id, lock=True)
+        message = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": faults.readable(server, reason)}
+        outcome = {"status": ERROR, "fault": message}
+        if locked is None or not tasks.finish(conn, server.id, worker, EVACUATE, outcome, now):
+            return False
+        rows.set_status(conn, migration.id, FAILED, now, reason)
+        if to is not None and server.node_id is not None:
+            rows.swap(conn, migration, to, server.node_id, now)
+        rows.free(conn, migration.id, now)
+        rows.let_go(conn, server.id)
+    return True
+
+
+def forget_carried(compute: Compute, server: Server) -> None:
+    """Delete the file in which the disk of a server has come."""
+    migration = current(compute, server)
+    if migration is not None:
+        carried(compute, migration).unlink(missing_ok=True)
+
+
+def arrived(conn: Connection, server: Server, now: datetime) -> None:
+    """Note that a server is at its destination, and waits to be confirmed."""
+    if server.migration_id is not None:
+        rows.set_status(conn, server.migration_id, FINISHED, now)
+
+
+def evacuated(conn: Connection, server: Server, now: datetime) -> None:
+    """Note that a server was made anew; its room on the node that is down is held until that is clear of it."""
+    if server.migration_id is not None:
+        rows.set_status(conn, server.migration_id, DONE, now)
+        rows.let_go(conn, server.id)
+
+
+def returned(conn: Connection, server: Server, now: datetime) -> None:
+    """Note that a server is at its source again: nothing is held for it any more."""
+    if server.migration_id is not None:
+        rows.set_status(conn, server.migration_id, REVERTED, now)
+        rows.free(conn, server.migration_id, now)
+        rows.let_go(conn, server.id)
+
+
+def gave_up(conn: Connection, server: Server, now: datetime) -> None:
+    """Note that a server stays where its disk is; what is left on the other node is cleared away by its service."""
+    migration = rows.get(conn, server.migration_id, lock=True) if server.migration_id is not None else None
+    if migration is None:
+        return
+    rows.fail(conn, migration.id, f"the server was left in {server.task or server.status}", now)
+    to, _ = migration.beyond(server.node_id)
+    # Until it has arrived, and once it is to go back, all there is of it is at its source.
+    if (
+        server.task in (MIGRATE, LIVE_MIGRATE, EVACUATE, REVERT)
+        and "sent" not in server.task_details
+        and migration.is_at_destination(server.node_id)
+        and to is not None
+        and server.node_id is not None
+    ):
+        rows.swap(conn, migration, to, server.node_id, now)
+    rows.let_go(conn, server.id)
+
+
+def confirmed(conn: Connection, server: Server, now: datetime) -> str | None:
+    """Keep a server at its destination; the service host to ring, which has something to clear away, or None."""
+    migration = rows.get(conn, server.migration_id, lock=True) if server.migration_id is not None else None
+    if migration is None:
+        return None
+    if not migration.is_at_destination(server.node_id):
+        gave_up(conn, server, now)
+        return None
+    rows.let_go(conn, server.id)
+    if migration.source_host != migration.dest_host:
+        rows.set_status(conn, migration.id, CONFIRMING, now)
+        return migration.source_host
+    rows.set_status(conn, migration.id, CONFIRMED, now)
+    rows.free(conn, migration.id, now)
+    return None
+
+
+def dropped(conn: Connection, server: Server, now: datetime) -> None:
+    """End the migration of a server that is being deleted; nothing is held for it any more."""
+    if server.migration_id is not None:
+        rows.set_status(conn, server.migration_id, CONFIRMED if server.status == VERIFY_RESIZE else CANCELLED, now)
+        rows.free(conn, server.migration_id, now)
+
+
+def needed(work: Work) -> Migration:
+    """The migration that a server is in; VirtError when it is not known."""
+    migration = current(work.compute, work.server)
+    if migration is None:
+        raise VirtError(f"the migration of instance {work.server.id} is not known")
+    return migration
+
+
+def tell(compute: Compute, migration: Migration, status: str) -> None:
+    """Say how far a migration is."""
+    with compute.engine.begin() as conn:
+        rows.set_status(conn, migration.id, status, compute.now(conn))

@@ -1,0 +1,70 @@
+"""An image: what a server is made from, or a snapshot of one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from climate.compute.errors import BadRequest
+from climate.compute.models.flavor import Flavor
+
+QUEUED, SAVING, ACTIVE, KILLED = "queued", "saving", "active", "killed"
+PUBLIC, COMMUNITY, SHARED, PRIVATE = "public", "community", "shared", "private"
+
+_GB = 1 << 30
+
+
+class Content(NamedTuple):
+    """What is known of an image's content: bytes, and the format of the disk in it; None: as its owner said."""
+
+    size: int
+    sha512: str
+    disk_format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A named image.  `size` in bytes, None until its content is there."""
+
+    id: str
+    name: str
+    project_id: str | None
+    status: str
+    visibility: str
+    disk_format: str | None
+    container_format: str | None
+    size: int | None
+    sha512: str | None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    server_id: str | None = None
+    """The server it is a snapshot of."""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    min_disk_gb: int = 0
+    min_ram_mb: int = 0
+    """What a server needs at least, in GB of disk and MB of memory."""
+    protected: bool = False
+    """It cannot be deleted."""
+    hidden: bool = False
+    """Lists leave it out unless they are asked for such images."""
+    tags: tuple[str, ...] = ()
+
+    def seen_by(self, project_id: str) -> bool:
+        return self.visibility in (PUBLIC, COMMUNITY) or self.project_id == project_id
+
+    def check_fits(self, flavor: Flavor) -> None:
+        """Return when a server of this size can be made from the image, else raise BadRequest.
+
+        A flavor without a disk of its own takes any image, as Nova has it.
+        """
+        if self.min_ram_mb > flavor.ram_mb:
+            raise BadRequest(
+                f"Flavor's memory is too small for requested image: it needs {self.min_ram_mb} MB, "
+                f"and {flavor.name} has {flavor.ram_mb} MB."
+            )
+        least = max(self.min_disk_gb, -(-(self.size or 0) // _GB))
+        if 0 < flavor.disk_gb < least:
+            raise BadRequest(
+                f"Flavor's disk is too small for requested image: it needs {least} GB, "
+                f"and {flavor.name} has {flavor.disk_gb} GB."
+            )

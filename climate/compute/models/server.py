@@ -1,0 +1,209 @@
+"""A server, its statuses, and the moves between them as a table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from climate.compute.errors import Busy, Conflict
+from climate.compute.models.flavor import Flavor
+
+BUILD, RESERVED, ACTIVE, SHUTOFF = "BUILD", "RESERVED", "ACTIVE", "SHUTOFF"
+PAUSED, SUSPENDED, SHELVED_OFFLOADED = "PAUSED", "SUSPENDED", "SHELVED_OFFLOADED"
+VERIFY_RESIZE, ERROR = "VERIFY_RESIZE", "ERROR"
+STATUSES = (BUILD, RESERVED, ACTIVE, SHUTOFF, PAUSED, SUSPENDED, SHELVED_OFFLOADED, VERIFY_RESIZE, ERROR)
+
+
+VM_STATES = {
+    BUILD: "building",
+    RESERVED: "reserved",
+    ACTIVE: "active",
+    SHUTOFF: "stopped",
+    PAUSED: "paused",
+    SUSPENDED: "suspended",
+    SHELVED_OFFLOADED: "shelved_offloaded",
+    VERIFY_RESIZE: "resized",
+    ERROR: "error",
+}
+"""Status -> what clients and messages call it besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Something asked of a server: what it is called while under way, where it may begin, where it leads."""
+
+    task: str
+    action: str
+    """What users call it."""
+    begins: frozenset[str]
+    becomes: str | None
+    """The status afterwards; None: see `after`."""
+    overtakes: frozenset[str] = frozenset()
+    """Tasks under way that this one replaces; every other one must be finished first."""
+
+
+SPAWN, RESERVE, WAKE, STOP, START = "spawning", "reserving", "waking", "powering-off", "powering-on"
+PAUSE, UNPAUSE, SUSPEND, RESUME = "pausing", "unpausing", "suspending", "resuming"
+REBOOT, REBOOT_HARD, SNAPSHOT, REBUILD = "rebooting", "rebooting_hard", "image_snapshot", "rebuilding"
+SHELVE, UNSHELVE, DELETE = "shelving", "unshelving", "deleting"
+RESIZE, REVERT, REWIRE = "resize_migrating", "resize_reverting", "rewiring"
+MIGRATE, EVACUATE, LIVE_MIGRATE = "resize_prep", "rebuild_spawning", "migrating"
+
+_SETTLED = frozenset({ACTIVE, SHUTOFF, PAUSED, SUSPENDED})
+"""Statuses of a server that has a guest, and nothing wrong with it."""
+
+WISHES = {
+    wish.task: wish
+    for wish in (
+        Wish(SPAWN, "create", frozenset({BUILD}), ACTIVE),
+        Wish(RESERVE, "create", frozenset({RESERVED}), RESERVED),
+        Wish(WAKE, "wake", frozenset({RESERVED}), ACTIVE, overtakes=frozenset({RESERVE, REWIRE})),
+        Wish(STOP, "stop", frozenset({ACTIVE, ERROR}), SHUTOFF),
+        Wish(START, "start", frozenset({SHUTOFF}), ACTIVE),
+        Wish(PAUSE, "pause", frozenset({ACTIVE}), PAUSED),
+        Wish(UNPAUSE, "unpause", frozenset({PAUSED}), ACTIVE),
+        Wish(SUSPEND, "suspend", frozenset({ACTIVE}), SUSPENDED),
+        Wish(RESUME, "resume", frozenset({SUSPENDED}), ACTIVE),
+        Wish(REBOOT, "reboot", frozenset({ACTIVE}), ACTIVE),
+        Wish(REBOOT_HARD, "reboot", _SETTLED | {ERROR}, ACTIVE, overtakes=frozenset({REBOOT})),
+        Wish(SNAPSHOT, "createImage", _SETTLED, None),
+        Wish(SHELVE, "shelve", _SETTLED, SHELVED_OFFLOADED),
+        Wish(UNSHELVE, "unshelve", frozenset({SHELVED_OFFLOADED}), ACTIVE),
+        Wish(REBUILD, "rebuild", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
+        Wish(RESIZE, "resize", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        Wish(MIGRATE, "migrate", frozenset({ACTIVE, SHUTOFF}), VERIFY_RESIZE),
+        Wish(LIVE_MIGRATE, "os-migrateLive", frozenset({ACTIVE, PAUSED}), None),
+        Wish(EVACUATE, "evacuate", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
+        Wish(REVERT, "revertResize", frozenset({VERIFY_RESIZE}), None),
+        Wish(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
+    )
+} | {DELETE: Wish(DELETE, "delete", frozenset(STATUSES), None)}
+"""Task -> wish.  Deleting replaces whatever is under way; see `may`."""
+
+IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE, MIGRATE, EVACUATE})
+"""Tasks that keep a node's disk busy (cloud.md C.2, `io_workload`)."""
+
+MAKING = frozenset({SPAWN, RESERVE, WAKE})
+"""Tasks that make a guest where none has run: when they fail, another node may still do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A fixed address of a server, and the network it is in."""
+
+    address: str
+    mac: str
+    network_id: str
+    label: str
+    floating: str | None = None
+    """The floating address that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is taken of a node.  Sizes: MB."""
+
+    vcpus: int = 0
+    ram_mb: int = 0
+    disk_mb: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A virtual machine.  Sizes as in its flavor, times UTC."""
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    status: str
+    task: str | None
+    flavor: Flavor
+    image_id: str | None
+    metadata: Mapping[str, str]
+    hints: Mapping[str, Any]
+    zone: str | None
+    """Availability zone as it was asked for: see request.read_zone."""
+    build_id: str
+    """Of the request it was made by: r-…, shared by servers of one request."""
+    launch_index: int
+    created_at: datetime
+    updated_at: datetime
+    launched_at: datetime | None = None
+    destination: str | None = None
+    """Where it was to go, all filters being asked: see request.read_destination."""
+    access: tuple[str | None, str | None] = (None, None)
+    """The addresses at which its owner says that it is reached: one of IPv4, one of IPv6."""
+    service_host: str | None = None
+    node_id: int | None = None
+    node: str | None = None
+    node_zone: str | None = None
+    key_name: str | None = None
+    fault: Mapping[str, Any] | None = None
+    task_image: str | None = None
+    """The image that a snapshot under way is filling."""
+    tried: tuple[int, ...] = ()
+    """Nodes on which making it has failed."""
+    addresses: tuple[Address, ...] = field(default=())
+    description: str | None = None
+    group_id: str | None = None
+    """The server group it is a member of."""
+    locked_by: str | None = None
+    """`owner` or `admin`; None: not locked."""
+    locked_reason: str | None = None
+    held: Room = Room()
+    """What is taken of its node for it: during a resize the larger of both flavors."""
+    old_flavor: Flavor | None = None
+    """Before a resize that is not confirmed yet."""
+    before: str | None = None
+    """Status before a resize."""
+    shelved_image: str | None = None
+    migration_id: int | None = None
+    """The migration under way, until it is confirmed or taken back."""
+    task_details: Mapping[str, Any] = field(default_factory=dict)
+    """What else the task under way needs to know."""
+    config_drive: bool = False
+    """Whether it is told its metadata and user data by a drive."""
+
+    @property
+    def busy(self) -> bool:
+        return self.task is not None
+
+
+def after(server: Server) -> str:
+    """The status of a server once the task that is under way is done."""
+    becomes = WISHES[server.task or ""].becomes
+    if becomes is not None:
+        return becomes
+    if server.task == REVERT:
+        return server.before or ACTIVE
+    return ACTIVE if server.task in (REBUILD, EVACUATE) and server.status == ERROR else server.status
+
+
+def may(server: Server, task: str) -> None:
+    """Return when `task` may begin on this server now, else raise Conflict, or Busy when it may later."""
+    wish = WISHES[task]
+    if task == DELETE:
+        return
+    refusal = f"Cannot '{wish.action}' instance {server.id}"
+    if server.task == DELETE:
+        raise Conflict(f"{refusal}: it is being deleted")
+    if server.status not in wish.begins:
+        raise Conflict(f"{refusal} while it is in vm_state {VM_STATES[server.status]}{_why(server)}")
+    if server.status == ERROR and (server.node_id is None or server.launched_at is None):
+        raise Conflict(f"{refusal} while it is in vm_state error: it has never run; delete it")
+    if server.task is not None and server.task != task and server.task not in wish.overtakes:
+        raise Busy(f"{refusal} while it is in task_state {server.task}")
+
+
+def _why(server: Server) -> str:
+    return ": it sleeps until its lease begins" if server.status == RESERVED else ""
+
+
+def is_id(text: str) -> bool:
+    """Whether a text, the name of a folder or what a driver says, can be the id of a server: a UUID as we write it."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

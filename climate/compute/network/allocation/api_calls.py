@@ -1,0 +1,105 @@
+"""The API's side of the queue: addresses are asked of the hosts of networks, and given up where a boot fails.
+
+Asked before the transaction that needs them: no lock is held while a host is waited for.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from uuid import uuid4
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError, MacsCollide, NetworkUnavailable, NoMoreAddresses
+from climate.compute.network import mac_addresses
+from climate.compute.network.allocation.allocator import ALLOCATE, CANCEL, Allocation, Interface
+from climate.compute.network.allocation.grants import Granted, Wanted
+from climate.compute.network.allocation.messages import Answer, allocation_body
+from climate.compute.network.allocation.queue import AllocationQueue, Request
+from climate.compute.network.models import Network
+from climate.compute.network.network_options import MAC_ATTEMPTS
+from climate.compute.store.db_errors import DATABASE_ERRORS
+from climate.compute.store.networks import held_ips, messages, network_hosts
+
+log = structlog.get_logger(__name__)
+
+
+def prepare(conn: Connection, compute: Compute, wanted: Wanted) -> list[tuple[Network, Allocation]]:
+    """The requests to send.  NetworkUnavailable while the host of a network is not heard of; MacsCollide."""
+    now, down = compute.now(conn), compute.network.down_seconds
+    up = {row["host"] for row in network_hosts.listed(conn, now, down) if row["up"]}
+    for network in wanted.networks:
+        if network.host not in up:
+            log.warning("no addresses: a network host is down", network=network.id, host=network.host)
+            raise NetworkUnavailable(f"No network host answers for network {network.id} now: try again later.")
+    fresh = iter(_macs(conn, len(wanted.networks) * len(wanted.server_ids)))
+    return [(network, _allocation(wanted, network, lambda: next(fresh))) for network in wanted.networks]
+
+
+def _allocation(wanted: Wanted, network: Network, fresh: mac_addresses.Choose) -> Allocation:
+    known = wanted.macs.get(network.id)
+    exact = wanted.addresses.get(network.id)
+    interfaces = tuple(Interface(server_id, known or fresh(), exact) for server_id in wanted.server_ids)
+    return Allocation(str(uuid4()), network.id, str(network.cidr), wanted.project_id, interfaces, wanted.vpn)
+
+
+def _macs(conn: Connection, count: int) -> list[str]:
+    """MACs that no interface has, or will have as far as is known."""
+    for _ in range(MAC_ATTEMPTS):
+        chosen = {mac_addresses.choose() for _ in range(count)}
+        if len(chosen) == count and not held_ips.macs_in_use(conn, list(chosen)):
+            return list(chosen)
+    raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
+
+
+def ask(
+    compute: Compute, queue: AllocationQueue, prepared: Sequence[tuple[Network, Allocation]], method: str = ALLOCATE
+) -> list[Granted]:
+    """Ask the hosts of all networks at the same time.
+
+    Raises NetworkUnavailable when an answer does not come in time, and what a
+    host refuses a request with: NoMoreAddresses, BadRequest, Conflict, NotFound.
+    Then nothing is granted: what may have been is given up.
+    """
+    requests = [Request(network.host or "", method, asked) for network, asked in prepared]
+    try:
+        answers = queue.call(requests, compute.network.call_seconds)
+        return [_granted(network, asked, answers.get(asked.id)) for network, asked in prepared]
+    except ComputeError as refusal:
+        cancel(compute, [asked for _, asked in prepared])
+        if isinstance(refusal, NoMoreAddresses):
+            # Now, for fewer servers will need what these do not get.
+            queue.call([replace(one, method=CANCEL) for one in requests], compute.network.call_seconds)
+            raise NoMoreAddresses(str(refusal), found=_found(answers.values())) from None
+        raise
+
+
+def _granted(network: Network, asked: Allocation, answer: Answer | None) -> Granted:
+    if answer is None:
+        log.warning("no addresses: a network host did not answer in time", network=network.id, host=network.host)
+        raise NetworkUnavailable(f"The network host of network {network.id} did not answer in time: try again later.")
+    if isinstance(answer, ComputeError):
+        raise answer
+    return Granted(asked, network, answer)
+
+
+def _found(answers: Iterable[Answer]) -> int:
+    """Servers for which each network has an address."""
+    return min(len(one) if isinstance(one, Mapping) else int(getattr(one, "found", 0)) for one in answers)
+
+
+def cancel(compute: Compute, asked: Sequence[Allocation], keep: AbstractSet[str] = frozenset()) -> None:
+    """Have hosts give up what these requests were granted, but for the servers to keep.
+
+    It is written down, and not sent from here; what even that fails for is given up when its time is over.
+    """
+    left = [
+        replace(one, interfaces=tuple(each for each in one.interfaces if each.server_id not in keep)) for one in asked
+    ]
+    try:
+        with compute.engine.begin() as conn:
+            messages.write(conn, [(one.network_id, CANCEL, allocation_body(one)) for one in left if one.interfaces])
+    except DATABASE_ERRORS as error:
+        log.warning("a grant is left until its time is over", error=type(error).__name__)

@@ -1,0 +1,124 @@
+"""The queue of network hosts in a Redis or Valkey: tasks to `network.<host>`, and a list for the answers."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+import redis
+import structlog
+from celery import Celery
+from kombu.entity import Queue
+from kombu.exceptions import KombuError
+
+from climate.compute.cells.broker import OPTIONS, PREFIX
+from climate.compute.errors import NetworkUnavailable
+from climate.compute.network.allocation.messages import Answer
+from climate.compute.network.allocation.queue import TASK, Request
+
+log = structlog.get_logger(__name__)
+
+AGAIN_SECONDS = 2.0
+"""A request that was not answered is sent again after so long."""
+
+REPLIES = "network.replies."
+KEPT_SECONDS = 60
+"""Time for which an answer is kept that nobody reads."""
+
+LONGEST_BATCH = 100
+"""Answers of one request that are kept: more come only from messages that were doubled."""
+
+BROKER_ERRORS = (redis.RedisError, KombuError, OSError)
+
+
+@dataclass
+class BrokerQueue:
+    """Connects where it is first used, hence after the fork of a process; many threads may ask at once."""
+
+    redis_url: str = field(repr=False)
+
+    @cached_property
+    def _app(self) -> Celery:
+        url = self.redis_url
+        broker = url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
+        app = Celery("climate-network", broker=broker, set_as_current=False)
+        app.conf.update(
+            broker_connection_timeout=2,
+            broker_transport_options={key: value for key, value in OPTIONS.items() if key != "body_encoding"},
+            event_serializer="json",
+            task_create_missing_queues=False,
+            task_ignore_result=True,
+            task_publish_retry=False,
+            task_serializer="json",
+        )
+        return app
+
+    @cached_property
+    def _client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.redis_url, socket_timeout=2 * AGAIN_SECONDS + 1, socket_connect_timeout=2)
+
+    def call(self, requests: Sequence[Request], seconds: float, /) -> Mapping[str, Answer]:
+        """The answers that came in time, by the ids of the requests; NetworkUnavailable when the broker is away."""
+        reply_to, deadline = f"{REPLIES}{uuid4()}", time.monotonic() + seconds
+        answers: dict[str, Answer] = {}
+        try:
+            while (left := deadline - time.monotonic()) > 0 and len(answers) < len(requests):
+                self._send([one for one in requests if one.asked.id not in answers], reply_to, left)
+                self._collect(requests, answers, reply_to, min(left, AGAIN_SECONDS))
+        except BROKER_ERRORS as error:
+            log.warning("no request to network hosts: the broker is away", error=type(error).__name__)
+            raise NetworkUnavailable("The queue of the network hosts does not answer now: try again later.") from None
+        return answers
+
+    def _send(self, requests: Sequence[Request], reply_to: str, seconds: float) -> None:
+        for one in requests:
+            name = f"network.{one.host}"
+            queue = Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
+            # Nobody waits for an answer that comes later than that.
+            self._app.send_task(TASK, args=[one.message(reply_to)], queue=queue, expires=seconds)
+
+    def _collect(self, requests: Sequence[Request], answers: dict[str, Answer], reply_to: str, seconds: float) -> None:
+        """Read answers for so long, or until all are there."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and len(answers) < len(requests):
+            found: Any = self._client.blpop([f"{PREFIX}{reply_to}"], timeout=max(left, 0.01))
+            if found is None:
+                return
+            body = _loaded(found[1])
+            for one in requests:
+                answer = one.read(body)
+                if answer is not None:
+                    answers[one.asked.id] = answer
+
+
+@dataclass
+class Replies:
+    """Sends the answers of a host."""
+
+    redis_url: str = field(repr=False)
+
+    @cached_property
+    def _client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.redis_url, socket_timeout=3, socket_connect_timeout=2)
+
+    def send(self, reply_to: Any, body: Mapping[str, Any]) -> None:
+        """Send an answer to whoever asked; what no request named as its list of answers is not written to."""
+        if not isinstance(reply_to, str) or not reply_to.startswith(REPLIES):
+            log.warning("an answer is dropped: the request names no list for it")
+            return
+        key = f"{PREFIX}{reply_to}"
+        with self._client.pipeline(transaction=True) as pipe:
+            pipe.rpush(key, json.dumps(body))
+            pipe.ltrim(key, -LONGEST_BATCH, -1)
+            pipe.expire(key, KEPT_SECONDS)
+            pipe.execute()
+
+
+def _loaded(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,104 @@
+"""The host's side of the queue: requests for addresses are answered, and what allocators are told is handed to them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError, NetworkUnavailable
+from climate.compute.network.allocation import allocator as port
+from climate.compute.network.allocation.allocator import Allocation, InUse, NetworkAllocator, Release, Translation
+from climate.compute.network.allocation.messages import WireError, allocation_of, answer_body
+from climate.compute.store.networks import held_ips, messages
+from climate.compute.store.networks import networks as network_rows
+from climate.compute.store.networks.messages import Told
+from climate.connections import reading
+
+log = structlog.get_logger(__name__)
+
+
+def answer(allocator: NetworkAllocator, message: Any) -> dict[str, Any] | None:
+    """The answer to the message of a request; None for one that cannot be read."""
+    try:
+        asked, method = allocation_of(message["allocation"]), message["method"]
+        act = _methods(allocator)[method]
+    except (WireError, TypeError, KeyError) as error:
+        log.warning("a request for addresses is dropped: it cannot be read", error=str(error)[:200])
+        return None
+    try:
+        return answer_body(asked, act(asked))
+    except ComputeError as refusal:
+        return answer_body(asked, refusal)
+    except Exception:
+        log.exception("an allocator failed", method=method, network=asked.network_id)
+        return answer_body(asked, NetworkUnavailable())
+
+
+def _methods(allocator: NetworkAllocator) -> Mapping[str, Callable[[Allocation], Mapping[str, str]]]:
+    """What an answer is waited for."""
+
+    def cancel(asked: Allocation) -> Mapping[str, str]:
+        allocator.cancel_allocation(asked)
+        return {}
+
+    return {
+        port.ALLOCATE: allocator.allocate_for_instance,
+        port.ADD: allocator.add_fixed_ip_to_instance,
+        port.CANCEL: cancel,
+    }
+
+
+def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
+    """Hand an allocator what it is told of the networks of this host, in the order of the changes.
+
+    One process of a host does so at a time, which is for the caller to see to.  What fails is handed to it again, and
+    before what came later in the same network.
+    """
+    with reading(compute.engine) as conn:
+        found = messages.of_host(conn, compute.network_host)
+    failed: set[str] = set()
+    for told in found:
+        if told.network_id not in failed and not _handed(allocator, told):
+            failed.add(told.network_id)
+        if told.network_id not in failed:
+            with compute.engine.begin() as conn:
+                messages.done(conn, told.id)
+
+
+def reconcile(compute: Compute, allocator: NetworkAllocator) -> None:
+    """Tell an allocator what is recorded of the networks of this host, so that it gives up what was lost."""
+    with reading(compute.engine) as conn:
+        in_use = {one.id: held_ips.recorded(conn, one.id) for one in network_rows.own(conn, compute.network_host)}
+    for network_id, servers in in_use.items():
+        try:
+            allocator.reconcile(InUse(network_id, servers))
+        except Exception:
+            log.exception("an allocator failed", method="reconcile", network=network_id)
+
+
+def _handed(allocator: NetworkAllocator, told: Told) -> bool:
+    try:
+        _hand(allocator, told)
+    except Exception:
+        log.exception("an allocator failed and is told again", method=told.method, network=told.network_id)
+        return False
+    return True
+
+
+def _hand(allocator: NetworkAllocator, told: Told) -> None:
+    network_id, body = told.network_id, told.body
+    if told.method == port.CANCEL:
+        allocator.cancel_allocation(allocation_of(body))
+    elif told.method == port.DEALLOCATE:
+        allocator.deallocate_for_instance(_release(network_id, body))
+    elif told.method == port.REMOVE:
+        allocator.remove_fixed_ip_from_instance(_release(network_id, body))
+    elif told.method == port.ASSOCIATE:
+        allocator.associate_floating_ip(Translation(network_id, body["floating"], body["fixed"]))
+    elif told.method == port.DISASSOCIATE:
+        allocator.disassociate_floating_ip(Translation(network_id, body["floating"], body["fixed"]))
+
+
+def _release(network_id: str, body: Mapping[str, Any]) -> Release:
+    return Release(network_id, body["server_id"], tuple(body["addresses"]))

@@ -1,0 +1,85 @@
+"""Requests and answers of allocators as JSON: written, and read with nothing believed."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+from uuid import UUID
+
+from climate.compute import errors
+from climate.compute.network.allocation.allocator import Allocation, Interface
+
+REFUSALS: Mapping[str, type[errors.ComputeError]] = {
+    kind.__name__: kind for kind in (errors.NoMoreAddresses, errors.BadRequest, errors.Conflict, errors.NotFound)
+}
+"""What an allocator may refuse a request with; all else is its own trouble."""
+
+LONGEST_TEXT = 500
+
+Answer = Mapping[str, str] | errors.ComputeError
+"""Server id -> address, or why there are none."""
+
+
+class WireError(Exception):
+    """The message is not one of allocators."""
+
+
+def allocation_body(asked: Allocation) -> dict[str, Any]:
+    """A request as JSON."""
+    return asdict(asked)
+
+
+def allocation_of(body: Any) -> Allocation:
+    """The request that a body holds; WireError."""
+    try:
+        interfaces = tuple(
+            Interface(str(UUID(one["server_id"])), str(one["mac"]), _address(one.get("address")))
+            for one in body["interfaces"]
+        )
+        ids = str(UUID(body["id"])), str(UUID(body["network_id"]))
+        return Allocation(*ids, str(IPv4Network(body["cidr"])), str(body["project_id"]), interfaces, bool(body["vpn"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"it is no request for addresses: {type(error).__name__}") from None
+
+
+def answer_body(asked: Allocation, answer: Answer) -> dict[str, Any]:
+    """An answer as JSON."""
+    if not isinstance(answer, errors.ComputeError):
+        return {"id": asked.id, "addresses": dict(answer)}
+    name = next((kind.__name__ for kind in type(answer).__mro__ if kind.__name__ in REFUSALS), "")
+    refusal = {"type": name, "message": str(answer)[:LONGEST_TEXT], "found": getattr(answer, "found", 0)}
+    return {"id": asked.id, "refused": refusal}
+
+
+def answer_of(asked: Allocation, body: Any, *, cancelled: bool = False) -> Answer | None:
+    """The answer to a request that a body holds; None: it is another's.  WireError.
+
+    An answer has one address for each server, no two the same, and no others;
+    that of a request that is `cancelled` has none.
+    """
+    try:
+        if body["id"] != asked.id:
+            return None
+        if "refused" in body:
+            return _refusal(body["refused"])
+        given = {str(UUID(server)): str(IPv4Address(address)) for server, address in body["addresses"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"it is no answer: {type(error).__name__}") from None
+    if cancelled:
+        return {}
+    if set(given) != {one.server_id for one in asked.interfaces} or len(set(given.values())) < len(given):
+        raise WireError("it does not grant each server an address of its own")
+    return given
+
+
+def _refusal(body: Mapping[str, Any]) -> errors.ComputeError:
+    kind, said = REFUSALS.get(str(body["type"])), str(body["message"])[:LONGEST_TEXT]
+    if kind is None:
+        return errors.NetworkUnavailable()
+    if kind is errors.NoMoreAddresses:
+        return errors.NoMoreAddresses(said, found=int(body.get("found", 0)))
+    return kind(said)
+
+
+def _address(given: Any) -> str | None:
+    return None if given is None else str(IPv4Address(given))

@@ -1,0 +1,253 @@
+"""Fixed addresses of servers: one interface in each network, one address of its pool, and their life (D.5, D.6)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import IPv4Address
+from uuid import uuid4
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.errors import BadRequest, Conflict, MacsCollide, NoMoreAddresses, NotFound, QuotaExceeded
+from climate.compute.network import mac_addresses, managers
+from climate.compute.network.allocation.allocator import DEALLOCATE, REMOVE
+from climate.compute.network.allocation.grants import Granted
+from climate.compute.network.allocation.notify_allocators import Change, TellNetwork, silent_network
+from climate.compute.network.driver import Happened, What
+from climate.compute.network.models import Network
+from climate.compute.network.network_options import MAC_ATTEMPTS, NetworkOptions
+from climate.compute.store.networks import fixed_ips as rows
+from climate.compute.store.networks import floating_ips as floating_rows
+from climate.compute.store.networks import held_ips, network_hosts
+from climate.compute.store.networks import networks as network_rows
+from climate.compute.store.networks.fixed_ips import GivenUp, NewVif
+from climate.compute.store.projects import quotas
+from climate.compute.store.servers import servers
+
+log = structlog.get_logger(__name__)
+
+ChooseMac = mac_addresses.Choose
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Servers of one request, which all get interfaces in the same networks."""
+
+    project_id: str
+    server_ids: tuple[str, ...]
+    networks: tuple[Network, ...]
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Network -> the very address that the only server is to have there."""
+    vpn: bool = False
+    """Whether they are cloudpipes, which have an address of their own."""
+
+
+def chosen(
+    conn: Connection, options: NetworkOptions, project_id: str, wanted: Sequence[str] | None
+) -> tuple[Network, ...]:
+    """The networks of a new server: those asked for, or with None those that its project's servers are in.
+
+    Raises BadRequest for one that is not the project's to use or is not served yet, NoMoreNetworks.
+    """
+    if wanted is None:
+        return tuple(managers.MANAGERS[options.manager].attached(conn, project_id))
+    return _usable(conn, project_id, wanted)
+
+
+def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[Network, ...]:
+    if not wanted:
+        return ()
+    network_rows.keep(conn, wanted)
+    found = network_rows.found(conn, wanted, project_id)
+    for network_id in wanted:
+        if network_id not in found:
+            raise BadRequest(f"Network {network_id} could not be found.")
+        if found[network_id].host is None:
+            raise BadRequest(f"Network {network_id} is not served by any network host yet: try again soon.")
+    return tuple(found[network_id] for network_id in dict.fromkeys(wanted))
+
+
+def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], count: int) -> None:
+    """BadRequest when several servers would have the same address, or a network has none such."""
+    if addresses and count > 1:
+        raise BadRequest("Failed to launch instances: max_count cannot be greater than 1 if a fixed_ip is specified.")
+    for network in networks:
+        if network.id in addresses and IPv4Address(addresses[network.id]) not in network.cidr:
+            raise BadRequest(f"Fixed IP address {addresses[network.id]} is not one of network {network.id}.")
+
+
+def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: datetime) -> None:
+    """Give each server the interfaces and addresses that the hosts of the networks have granted.
+
+    Raises Conflict when an address is not free any more, or its grant is over; QuotaExceeded, MacsCollide.
+    """
+    check_quota(conn, asked.project_id, len(granted) * len(asked.server_ids))
+    vifs = [
+        NewVif(str(uuid4()), one.mac, grant.network.id, one.server_id, place)
+        for place, grant in enumerate(granted)
+        for one in grant.asked.interfaces
+        if one.server_id in asked.server_ids
+    ]
+    if vifs and len(rows.make_vifs(conn, vifs)) < len(vifs):
+        raise MacsCollide("A MAC that was chosen is another interface's by now: try again")
+    for grant in sorted(granted, key=lambda one: one.network.id):
+        _record_one(conn, grant, {server_id: grant.addresses[server_id] for server_id in asked.server_ids}, now)
+    _call(conn, [grant.network for grant in granted])
+
+
+def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], now: datetime) -> None:
+    asked = grant.asked
+    recorded = held_ips.record(conn, asked.id, asked.network_id, addresses, now, reserved=asked.vpn)
+    lost = sorted(address for server_id, address in addresses.items() if server_id not in recorded)
+    if lost:
+        log.warning("a grant is not to be had", network=asked.network_id, host=grant.network.host, addresses=lost)
+        raise Conflict(
+            f"The network host of network {asked.network_id} granted {', '.join(lost)}, which is not free "
+            "in that network by now: try again"
+        )
+
+
+def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = mac_addresses.choose) -> None:
+    """Give each server an interface and an address in each network.
+
+    Raises NoMoreAddresses when a pool has too few, BadRequest when the very
+    address that is asked for is not free, QuotaExceeded, MacsCollide.
+    """
+    if not asked.networks or not asked.server_ids:
+        return
+    check_quota(conn, asked.project_id, len(asked.networks) * len(asked.server_ids))
+    pairs = [
+        (server_id, network.id, place) for place, network in enumerate(asked.networks) for server_id in asked.server_ids
+    ]
+    _make_vifs(conn, pairs, choose)
+    # Who wants very addresses waits for others that do: all of them in the same order.
+    for network in sorted(asked.networks, key=lambda one: one.id):
+        _take(conn, network, asked, now)
+    _call(conn, asked.networks)
+
+
+def _take(conn: Connection, network: Network, asked: Asked, now: datetime) -> None:
+    exact = managers.of(network).address(network, asked.vpn)
+    wanted = asked.addresses.get(network.id)
+    if wanted is not None and wanted != str(exact):
+        if not rows.take_this(conn, network.id, asked.server_ids[0], wanted, now):
+            raise BadRequest(f"Fixed IP address {wanted} is not free in network {network.id}.")
+        return
+    if exact is None:
+        found = len(rows.take(conn, network.id, asked.server_ids, now))
+    else:
+        found = sum(
+            rows.take_this(conn, network.id, one, str(exact), now, reserved=True) for one in asked.server_ids[:1]
+        )
+    if found < len(asked.server_ids):
+        raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=found)
+
+
+def _make_vifs(conn: Connection, pairs: Sequence[tuple[str, str, int]], choose: ChooseMac) -> None:
+    left = list(pairs)
+    for _ in range(MAC_ATTEMPTS):
+        made = rows.make_vifs(conn, [NewVif(str(uuid4()), choose(), net, server, place) for server, net, place in left])
+        left = [pair for pair in left if (pair[0], pair[1]) not in made]
+        if not left:
+            return
+    raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
+
+
+def check_quota(conn: Connection, project_id: str, more: int) -> None:
+    """QuotaExceeded when the project may not have so many more addresses."""
+    limit = quotas.limits(conn, project_id)["fixed_ips"]
+    if limit >= 0 and rows.used(conn, project_id) + more > limit:
+        raise QuotaExceeded(f"Maximum number of fixed ips exceeded: the project may have {limit}.")
+
+
+def _call(conn: Connection, networks: Collection[Network]) -> None:
+    network_hosts.call(conn, {one.host for one in networks if one.host and managers.of(one).DHCP})
+
+
+def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwork = silent_network) -> None:
+    """Take all interfaces from a server, and its floating addresses; the addresses are free when nobody leases them."""
+    given = rows.give_up(conn, server_id, now)
+    tell(conn, _released(DEALLOCATE, server_id, given))
+    # After that: an address that was associated in this moment is seen now that its fixed one is locked.
+    hosts = floating_rows.let_go(conn, server_id, now)
+    network_hosts.call(conn, hosts | {one.host for one in given if one.host and one.manager != "flat"})
+
+
+def _released(method: str, server_id: str, given: Collection[GivenUp]) -> list[Change]:
+    """What the allocator of each network is told when a server gives addresses up."""
+    by_network: dict[str, list[str]] = {}
+    for one in given:
+        by_network.setdefault(one.network_id, []).append(one.address)
+    return [
+        (network_id, method, {"server_id": server_id, "addresses": sorted(addresses)})
+        for network_id, addresses in sorted(by_network.items())
+    ]
+
+
+def add(
+    conn: Connection, server_id: str, project_id: str, network_id: str, now: datetime, *, address: str | None = None
+) -> None:
+    """Give a server one more address of a network, any or this one, with an interface in it if it has none.
+
+    Raises NotFound for a server there is not, BadRequest for a network that
+    is not the project's to use, NoMoreAddresses, QuotaExceeded, Conflict for
+    an address that is not free.
+    """
+    network = _joined(conn, (server_id, project_id, network_id), mac_addresses.choose)
+    if address is not None and not rows.take_this(conn, network.id, server_id, address, now):
+        raise Conflict(f"Fixed IP address {address} is not free in network {network.id}.")
+    if address is None and not rows.take(conn, network.id, [server_id], now):
+        raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.")
+    _call(conn, [network])
+
+
+def add_granted(conn: Connection, server_id: str, project_id: str, granted: Granted, now: datetime) -> None:
+    """Give a server the further address that the host of a network has granted; raises as `add`."""
+    mac = granted.asked.interfaces[0].mac
+    network = _joined(conn, (server_id, project_id, granted.asked.network_id), lambda: mac)
+    _record_one(conn, granted, granted.addresses, now)
+    _call(conn, [network])
+
+
+def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) -> Network:
+    """The network, in which a server has an interface then; `whose`: the server, its project, the network."""
+    server_id, project_id, network_id = whose
+    quotas.lock_limits(conn, project_id)
+    if servers.get(conn, server_id, lock=True) is None:
+        raise NotFound(f"Instance {server_id} could not be found.")
+    network = _usable(conn, project_id, [network_id])[0]
+    there = rows.vifs_of(conn, [server_id])
+    check_quota(conn, project_id, 1)
+    if all(vif.network.id != network.id for vif in there):
+        place = max((vif.place for vif in there), default=-1) + 1
+        _make_vifs(conn, [(server_id, network.id, place)], choose)
+    return network
+
+
+def remove(conn: Connection, server_id: str, address: str, now: datetime, tell: TellNetwork = silent_network) -> None:
+    """Take one address from a server.  NotFound when it has none such; Conflict while a floating one stands for it."""
+    given = rows.give_up(conn, server_id, now, address)
+    if not given:
+        raise NotFound(f"Instance {server_id} doesn't have fixed ip '{address}'.")
+    if floating_rows.stands_for(conn, server_id, address):
+        raise Conflict(f"A floating address is associated with {address}: disassociate it first")
+    tell(conn, _released(REMOVE, server_id, given))
+    network_hosts.call(conn, {one.host for one in given if one.host and one.manager != "flat"})
+
+
+def note(conn: Connection, happened: Happened, now: datetime) -> None:
+    """Write down what a DHCP client did (cloud.md D.6)."""
+    address, network_id = str(happened.address), happened.network_id
+    if happened.what is What.RELEASED:
+        held = rows.released(conn, network_id, address, happened.mac, now)
+        if held is None:
+            log.error(f"IP {address} released that is not associated", network=network_id, mac=happened.mac)
+        elif not held:
+            log.warning(f"IP {address} released that was not leased", network=network_id, mac=happened.mac)
+        return
+    allocated = rows.leased(conn, network_id, address, happened.mac, now)
+    if allocated is None:
+        log.error(f"IP {address} leased that is not associated", network=network_id, mac=happened.mac)
+    elif not allocated:
+        log.warning(f"IP {address} leased that isn't allocated", network=network_id, mac=happened.mac)

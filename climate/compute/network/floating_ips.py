@@ -1,0 +1,265 @@
+"""Floating addresses: their pools, the projects that have some, the fixed addresses they stand for (cloud.md D.10)."""
+
+from collections.abc import Collection
+from datetime import datetime
+from ipaddress import IPv4Address, IPv4Network
+
+from sqlalchemy import Connection
+
+from climate.compute.errors import (
+    BadRequest,
+    Conflict,
+    FloatingAddressInUse,
+    Forbidden,
+    NetworkError,
+    NoMoreFloatingAddresses,
+    NotFound,
+    QuotaExceeded,
+)
+from climate.compute.network import subnets
+from climate.compute.network.allocation.allocator import ASSOCIATE, DISASSOCIATE
+from climate.compute.network.allocation.notify_allocators import TellNetwork, silent_network
+from climate.compute.network.managers import MANAGERS
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.render import validation
+from climate.compute.store.networks import floating_ips as rows
+from climate.compute.store.networks import floating_pools as pool_rows
+from climate.compute.store.networks import network_hosts
+from climate.compute.store.networks import networks as network_rows
+from climate.compute.store.networks.floating_ips import Fixed, Floating
+from climate.compute.store.projects import quotas
+
+MOST_AT_ONCE = 65536
+"""Addresses that can be put into a pool at once."""
+
+
+def make_pool(
+    conn: Connection,
+    name: str,
+    cidr: IPv4Network,
+    *,
+    gateway: IPv4Address | None = None,
+    interface: str | None = None,
+    pool_id: str | None = None,
+) -> str:
+    """Make a pool, a network outside, with no addresses yet; its id.
+
+    Raises Conflict when it is there, or networks of servers have addresses of it; BadRequest.
+    """
+    subnets.check_usable(cidr)
+    _check_interface(interface)
+    if gateway is not None and gateway not in cidr:
+        raise BadRequest(f"gateway {gateway} is not in {cidr}")
+    # Nobody makes a network of servers meanwhile, who would look for pools in its way.
+    inside = next((one for one in network_rows.taken(conn) if IPv4Network(one).overlaps(cidr)), None)
+    if inside is not None:
+        raise Conflict(f"{cidr} overlaps {inside}, the range of a network of servers")
+    pool_rows.alone(conn)
+    if any(IPv4Network(pool["cidr"]).overlaps(cidr) for pool in pool_rows.pools(conn)):
+        raise Conflict(f"{cidr} overlaps the range of another pool")
+    where = {"id": pool_id, "gateway": None if gateway is None else str(gateway), "interface": interface}
+    made = pool_rows.make_pool(conn, name, str(cidr), where)
+    if made is None:
+        raise Conflict(f"There is a pool {name} already")
+    return made
+
+
+def _check_interface(name: str | None) -> None:
+    """BadRequest for a name that no interface of a host can have."""
+    try:
+        validation.interface(name or "lo")
+    except NetworkError as error:
+        raise BadRequest(str(error)) from None
+
+
+def add(
+    conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address, own: Collection[IPv4Address] = ()
+) -> list[str]:
+    """Put a range of addresses into a pool, but for hosts' `own`; those that were not in it.
+
+    Raises NotFound, BadRequest for what is outside of its network.
+    """
+    pool_rows.keep(conn, pool_id)
+    found = next((one for one in pool_rows.pools(conn) if one["id"] == pool_id), None)
+    if found is None:
+        raise NotFound(f"Floating pool {pool_id} could not be found.")
+    count = counted(first, last)
+    cidr = IPv4Network(found["cidr"])
+    if first not in cidr or last not in cidr:
+        raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {found['name']}")
+    spared = {found["gateway"], str(cidr[0]), str(cidr[-1])} if cidr.prefixlen < 31 else {found["gateway"]}
+    spared |= {str(one) for one in own}
+    wanted = [str(first + place) for place in range(count)]
+    return pool_rows.add(conn, pool_id, [address for address in wanted if address not in spared])
+
+
+def counted(first: IPv4Address, last: IPv4Address) -> int:
+    """How many addresses these are; BadRequest when they cannot be put into a pool at once."""
+    count = int(last) - int(first) + 1
+    if not 0 < count <= MOST_AT_ONCE:
+        raise BadRequest(f"{first} to {last} must be 1 to {MOST_AT_ONCE} addresses")
+    return count
+
+
+def remove(conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address) -> None:
+    """Take a range of addresses out of a pool, wherever it has some.  Conflict when a project has one of them."""
+    held = pool_rows.remove(conn, pool_id, str(first), str(last))
+    if held is not None:
+        raise Conflict(f"Floating address {held} is allocated to a project, which must release it first")
+
+
+def drop_pool(conn: Connection, pool_id: str) -> None:
+    """Drop a pool with all of its addresses.  Conflict when a project has one of them."""
+    pool_rows.lock(conn, pool_id)
+    remove(conn, pool_id, IPv4Address(0), IPv4Address(2**32 - 1))
+    pool_rows.drop_pool(conn, pool_id)
+
+
+def pool(conn: Connection, wanted: str | None, default: str) -> str:
+    """The id of the pool of that id or name; None: the default one.  NotFound."""
+    found = pool_rows.pools(conn)
+    name = default if wanted is None else wanted
+    for one in found:
+        if name in (one["id"], one["name"]):
+            return str(one["id"])
+    if wanted is None and len(found) == 1:
+        return str(found[0]["id"])
+    raise NotFound(f"Floating pool {name} could not be found.")
+
+
+def allocate(
+    conn: Connection, project_id: str, pool_id: str, now: datetime, *, address: str | None = None, description: str = ""
+) -> Floating:
+    """Give a project a free address of a pool, or this one.
+
+    Raises QuotaExceeded, NoMoreFloatingAddresses; Conflict when the one asked for is not free.
+    """
+    _check_quota(conn, project_id)
+    wanted = {"project_id": project_id, "now": now, "address": address, "description": description}
+    found = rows.allocate(conn, pool_id, wanted)
+    if found is None and address is not None:
+        raise Conflict(f"Floating address {address} is not free in that pool")
+    if found is None:
+        raise NoMoreFloatingAddresses
+    return get(conn, found)
+
+
+def allocate_this(
+    conn: Connection, project_id: str, pool_id: str, now: datetime, *, address: str, description: str = ""
+) -> Floating:
+    """Give a project this address of a pool's network, be it one that the pool hands out or not.
+
+    Raises QuotaExceeded; Conflict when it is somebody's, or no address that anybody may have.
+    """
+    _check_quota(conn, project_id)
+    wanted = {"project_id": project_id, "now": now, "address": address, "description": description}
+    found = rows.allocate(conn, pool_id, wanted) or rows.make(conn, pool_id, wanted)
+    if found is None:
+        raise Conflict(f"Floating address {address} is not free, or not one of that pool's network")
+    return get(conn, found)
+
+
+def check_not_own(options: NetworkOptions, address: IPv4Address) -> None:
+    """Conflict for what a network host has itself."""
+    if address in options.own:
+        raise Conflict(f"Floating address {address} is a network host's own")
+
+
+def _check_quota(conn: Connection, project_id: str) -> None:
+    limit = quotas.lock_limits(conn, project_id)["floating_ips"]
+    if 0 <= limit <= rows.used(conn, project_id):
+        raise QuotaExceeded("Address quota exceeded. You cannot allocate any more addresses")
+
+
+def get(conn: Connection, floating_id: str, project_id: str | None = None) -> Floating:
+    """The address, locked; NotFound when there is none or it is another project's.  None: any project's."""
+    found = rows.get(conn, floating_id)
+    if found is None or found.project_id is None or project_id not in (None, found.project_id):
+        raise NotFound(f"Floating IP {floating_id} could not be found.")
+    return found
+
+
+def by_address(conn: Connection, address: str, project_id: str | None = None) -> Floating:
+    """The address as it is written, locked.  NotFound when nobody has it; Forbidden when another project does."""
+    found = rows.by_address(conn, address)
+    if found is None or found.project_id is None:
+        raise NotFound(f"Address ({address}) is not allocated")
+    if project_id not in (None, found.project_id):
+        raise Forbidden(f"Address ({address}) is not allocated to your project({project_id})")
+    return found
+
+
+def fixed(conn: Connection, project_id: str | None, **wanted: str | None) -> Fixed:
+    """The fixed address of a server: by `port_id`, `server_id` and `address`, else the first one.  NotFound."""
+    found = rows.fixed(conn, {**wanted, "project_id": project_id})
+    if not found:
+        named = " ".join(str(value) for value in wanted.values() if value is not None)
+        raise NotFound(f"There is no fixed address of {named}")
+    return found[0]
+
+
+def associate(
+    conn: Connection, floating: Floating, fixed: Fixed, now: datetime, tell: TellNetwork = silent_network
+) -> None:
+    """Let an address of a project stand for a fixed one of its servers.
+
+    Raises FloatingAddressInUse when it stands for one, Forbidden for another
+    project's server, Conflict when another address stands for it or the manager
+    of its network has no floating addresses.
+    """
+    if floating.fixed_address is not None:
+        raise FloatingAddressInUse(
+            f"Floating ip {floating.address} is already in use by fixed ip {floating.fixed_address}."
+        )
+    if fixed.project_id != floating.project_id:
+        raise Forbidden(f"Address ({floating.address}) is not allocated to the server's project")
+    if not MANAGERS[fixed.manager].FLOATING:
+        raise Conflict(f"The network of {fixed.address} has no floating addresses: its manager is {fixed.manager}")
+    taken = rows.standing_for(conn, fixed)
+    if taken is not None:
+        raise Conflict(f"Floating address {taken} stands for {fixed.address} already")
+    rows.associate(conn, floating.id, fixed, now)
+    network_hosts.call(conn, [fixed.host] if fixed.host else [])
+    tell(conn, [(fixed.network_id, ASSOCIATE, {"floating": floating.address, "fixed": fixed.address})])
+
+
+def disassociate(conn: Connection, floating: Floating, now: datetime, tell: TellNetwork = silent_network) -> None:
+    """Let an address stand for none.  Conflict when it does not, or came with its server: nobody else may have it."""
+    if floating.fixed_address is None or floating.fixed_network_id is None:
+        raise Conflict("Address is not associated.")
+    if floating.auto_assigned:
+        raise Conflict(f"Address ({floating.address}) was assigned with its server, and goes with it")
+    host = rows.disassociate(conn, floating.id, now)
+    network_hosts.call(conn, [host] if host else [])
+    change = {"floating": floating.address, "fixed": floating.fixed_address}
+    tell(conn, [(floating.fixed_network_id, DISASSOCIATE, change)])
+
+
+def release(conn: Connection, floating: Floating, now: datetime, tell: TellNetwork = silent_network) -> None:
+    """Give an address back to its pool, disassociated.  Conflict for one that came by itself or with a reservation."""
+    if floating.auto_assigned:
+        raise Conflict(f"Address ({floating.address}) was assigned with its server, and goes with it")
+    if floating.reservation is not None:
+        raise Conflict(f"Address ({floating.address}) is lent by a reservation until its end")
+    if floating.fixed_address is not None:
+        disassociate(conn, floating, now, tell)
+    rows.release(conn, floating.id, now)
+
+
+def auto_assign(
+    conn: Connection,
+    project_id: str,
+    server_ids: tuple[str, ...],
+    source: tuple[str, datetime],
+    tell: TellNetwork = silent_network,
+) -> None:
+    """Give each new server a floating address for its first fixed one (auto_assign_floating_ip).
+
+    `source`: the pool, and now.  NoMoreFloatingAddresses when there are too few.
+    """
+    pool_id, now = source
+    for server_id in server_ids:
+        found = rows.allocate(conn, pool_id, {"project_id": project_id, "now": now, "auto": True})
+        if found is None:
+            raise NoMoreFloatingAddresses
+        associate(conn, get(conn, found), fixed(conn, project_id, server_id=server_id), now, tell)

@@ -1,0 +1,104 @@
+"""Addresses that a host has in the place of servers: put on its interfaces, marked by a label, and taken off.
+
+An address without the label is somebody else's: it is used where it is, and never taken away.
+"""
+
+import json
+import socket
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+
+from climate.compute.errors import NetworkError
+from climate.compute.linux import netns
+from climate.compute.network.linux import commands
+from climate.compute.network.render.validation import interface
+
+_LABEL = ":c"
+_LONGEST = 15 - len(_LABEL)
+"""A label begins with its interface's name, and is no longer than such a name may be."""
+
+_NONE_LEFT = "0 flow entries have been deleted"
+_ARP = struct.Struct("!6s6sHHHBBH6s4s6s4s")
+_EVERYBODY, _NOBODY = b"\xff" * 6, b"\0" * 6
+_ARP_TYPE, _ETHERNET, _IPV4, _REQUEST = 0x0806, 1, 0x0800, 1
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Held:
+    """An address of ours on an interface; `scope` is how far it can be seen."""
+
+    address: IPv4Address
+    interface: str
+    scope: str = field(default="global", compare=False)
+
+
+def addresses(place: str | None) -> dict[Held, bool]:
+    """All addresses in a namespace, and whether they are ours."""
+    links = json.loads(commands.run(place, ("ip", "-json", "-4", "address", "show")) or "[]")
+    return {
+        Held(IPv4Address(one["local"]), link["ifname"]): one.get("label") == f"{link['ifname']}{_LABEL}"
+        for link in links
+        for one in link.get("addr_info", ())
+    }
+
+
+def put(place: str | None, wanted: Iterable[Held]) -> None:
+    """Put addresses on their interfaces and tell their neighbours.
+
+    NetworkError when an interface is not there, after all the others were done.
+    """
+    new = sorted(wanted)
+    problems = [problem for one in new if (problem := _problem(place, one)) is not None]
+    netns.inside(place, lambda: _announce(new))
+    if problems:
+        raise NetworkError("; ".join(problems))
+
+
+def take(place: str | None, unwanted: Iterable[Held]) -> None:
+    """Take addresses off their interfaces."""
+    lines = "".join(f"address delete {one.address}/32 dev {one.interface}\n" for one in sorted(unwanted))
+    if lines:
+        commands.run(place, ("ip", "-batch", "-"), text=lines)
+
+
+def cut(place: str | None, changed: Iterable[IPv4Address]) -> None:
+    """End what is going on by way of these addresses, from outside and from inside."""
+    for address in sorted(changed):
+        for direction in ("--orig-dst", "--reply-dst"):
+            _end(place, direction, str(address))
+
+
+def _end(place: str | None, direction: str, address: str) -> None:
+    try:
+        commands.run(place, ("conntrack", "-D", direction, address))
+    except NetworkError as error:
+        if _NONE_LEFT not in str(error):
+            raise
+
+
+def _problem(place: str | None, one: Held) -> str | None:
+    """What went wrong when the address was put on its interface."""
+    if len(one.interface) > _LONGEST:
+        return f"{one.address} cannot be put on {one.interface}: its name has more than {_LONGEST} characters"
+    try:
+        name = interface(one.interface)
+        words = ("address", "add", f"{one.address}/32", "dev", name, "scope", one.scope, "label", f"{name}{_LABEL}")
+        commands.run(place, ("ip", *words))
+    except NetworkError as error:
+        return f"{one.address} cannot be put on {one.interface}: {error}"
+    return None
+
+
+def _announce(new: Iterable[Held]) -> None:
+    """Have neighbours forget who else had these addresses, by asking each for itself (RFC 5227, section 3)."""
+    for one in new:
+        # An interface without neighbours has nobody to be told.
+        with suppress(OSError), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+            sender.bind((one.interface, _ARP_TYPE))
+            mac = sender.getsockname()[4]
+            address = one.address.packed
+            head = (_EVERYBODY, mac, _ARP_TYPE, _ETHERNET, _IPV4, 6, 4, _REQUEST)
+            sender.send(_ARP.pack(*head, mac, address, _NOBODY, address))

@@ -1,0 +1,165 @@
+"""Layer 2 of one host: what networks are before anything is served on them."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import Any, TypeVar
+
+from climate.compute.errors import NetworkError
+from climate.compute.linux import netns
+from climate.compute.network.driver import Link, Plug, is_interface_name
+from climate.compute.network.linux import atomic_files, bridges, netlink, vifs
+from climate.compute.network.linux.netlink import Device
+from climate.compute.network.linux.vlan_bpf import Bpf
+from climate.compute.network.linux.vlan_transport import Dot1q, Segment, Vxlan, why_not
+
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+AUTO = "auto"
+WAYS: tuple[Segment, ...] = (Dot1q(), Bpf(), Vxlan())
+"""How VLANs can be carried, the best first."""
+
+
+class Ground:
+    """Bridges, VLANs and interfaces of guests in one namespace.  Its verbs raise NetworkError.
+
+    What is there is read from the kernel each time.  Of several processes on one host, one at a time changes it.
+    """
+
+    def __init__(self, namespace: str | None, folder: Path, way: str = AUTO) -> None:
+        """`way`: how VLANs are carried: dot1q, bpf or vxlan, alike on all hosts; auto: the first that works."""
+        self._namespace = namespace
+        self._folder = folder
+        self._way = way
+
+    @cached_property
+    def segment(self) -> Segment:
+        """How VLANs are carried here: chosen once, by trying."""
+        named = [way for way in WAYS if self._way in (AUTO, way.name)]
+        if not named:
+            raise NetworkError(f"VLANs are carried by {AUTO}, {', '.join(way.name for way in WAYS)}; not {self._way}.")
+        reasons = []
+        for way in named:
+            reason = why_not(way)
+            if reason is None:
+                _LOG.info("VLANs are carried by %s on %s", way.name, self._namespace or "this host")
+                return way
+            reasons.append(reason)
+        raise NetworkError(f"This host can carry no VLANs. {'; '.join(reasons)}")
+
+    def mtu(self, link: Link) -> int:
+        """The longest packet of a network here: less than was asked for where the wire, or the VLAN, takes its part."""
+        return self._inside(f"looking at network {link.network_id}", lambda ip: self._room(ip, link))
+
+    def marked(self) -> dict[str, bool]:
+        """Ids of the networks whose bridge is ours, and whether this host is their gateway."""
+        found = self._inside("looking at bridges", netlink.devices).values()
+        return {
+            one.mark.of: bool(bridges.gateways(one))
+            for one in found
+            if one.ours and one.kind == "bridge" and one.mark is not None
+        }
+
+    def plugs(self) -> frozenset[str]:
+        """Names of the interfaces of guests."""
+        return self._inside("looking at interfaces", vifs.standing)
+
+    def ensure(self, link: Link) -> None:
+        """Make the bridge of a network, attach it, give it its gateway's addresses."""
+        with self._alone():
+            self._inside(f"network {link.network_id}", lambda ip: self._ensured(ip, link))
+
+    def link_local(self, link: Link) -> IPv6Address:
+        """The link-local address of a network's bridge, which has one from then on."""
+        doing = f"link-local address of {link.bridge}"
+        return self._inside(doing, lambda ip: bridges.link_local(netlink.device(ip, link.bridge)))
+
+    def let_go(self, network_id: str) -> None:
+        """Take the gateway's addresses off a network's bridge."""
+        with self._alone():
+            self._inside(f"network {network_id}", lambda ip: bridges.let_go(ip, network_id))
+
+    def remove(self, network_id: str) -> None:
+        """Take down a network's bridge and VLAN, however it was carried."""
+        with self._alone():
+            self._inside(f"network {network_id}", lambda ip: self._removed(ip, network_id))
+
+    def spare(self, network_id: str) -> None:
+        """Take down a network's bridge that no guest's interface is in, unless it is a gateway."""
+
+        def in_use(ip: Any) -> bool:
+            devices = netlink.devices(ip).values()
+            masters = {one.master for one in devices if is_interface_name(one.name)}
+            ours = [one for one in devices if one.ours and one.mark is not None and one.mark.of == network_id]
+            return any(one.index in masters or bridges.gateways(one) for one in ours if one.kind == "bridge")
+
+        def spared(ip: Any) -> None:
+            if not in_use(ip):
+                self._removed(ip, network_id)
+
+        with self._alone():
+            self._inside(f"network {network_id}", spared)
+
+    def plug(self, wanted: Plug) -> None:
+        """Connect an interface of a guest's to its network, which was ensured before."""
+
+        def plugged(ip: Any) -> None:
+            bridge = bridges.known(ip, wanted.link)
+            vifs.plug(ip, wanted, bridge, self._room(ip, wanted.link))
+
+        with self._alone():
+            self._inside(f"interface {wanted.name}", plugged)
+
+    def unplug(self, name: str) -> None:
+        """Leave nothing of an interface of a guest's."""
+        with self._alone():
+            self._inside(f"interface {name}", lambda ip: vifs.unplug(ip, name))
+
+    def drop_netns(self, name: str) -> None:
+        """Leave nothing of a guest's namespace."""
+        if name == self._namespace:
+            raise NetworkError(f"{name} is the host itself, not a guest.")
+        with netlink.saying(f"namespace {name}"):
+            netns.drop(name)
+
+    def _removed(self, ip: Any, network_id: str) -> None:
+        bridges.remove(ip, network_id)
+        for way in WAYS:
+            way.remove(ip, network_id)
+
+    def _ensured(self, ip: Any, link: Link) -> Device:
+        mtu = self._room(ip, link)
+        bridge = bridges.ensure(ip, link, mtu)
+        if not link.ours:
+            return bridge
+        if link.interface is not None:
+            trunk = netlink.device(ip, link.interface)
+            if link.vlan is None:
+                bridges.attach(ip, bridge, trunk)
+            else:
+                netlink.shape(ip, trunk, up=True)
+                port = self.segment.ensure(ip, link, trunk)
+                netlink.shape(ip, port, up=True, mtu=mtu, master=bridge.index)
+        bridges.hold(ip, bridge, link)
+        return bridge
+
+    def _room(self, ip: Any, link: Link) -> int:
+        if link.interface is None or not link.ours:
+            return link.mtu
+        overhead = 0 if link.vlan is None else self.segment.overhead
+        return min(link.mtu, netlink.device(ip, link.interface).mtu - overhead)
+
+    def _inside(self, doing: str, work: Callable[[Any], T]) -> T:
+        return netlink.inside(self._namespace, doing, work)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            with netlink.saying(f"locking {self._folder}"):
+                stack.enter_context(atomic_files.alone(self._folder))
+            yield

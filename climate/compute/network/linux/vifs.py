@@ -1,0 +1,122 @@
+"""Interfaces of guests: pairs that end in a guest's namespace, and taps."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_interface
+from typing import Any
+
+from climate.compute.errors import NetworkError
+from climate.compute.linux import netns, taps
+from climate.compute.network.driver import Kind, Plug, is_interface_name
+from climate.compute.network.linux import anti_spoofing, netlink
+from climate.compute.network.linux.netlink import Device, Mark
+
+_FAMILY, _MAIN_TABLE = 2, 254
+_TAP = "tun"
+
+
+def plug(ip: Any, wanted: Plug, bridge: Device, mtu: int) -> None:
+    """Connect an interface to a bridge.  It is up last of all, when nothing false passes any more."""
+    port = _standing(ip, wanted) or _made(ip, wanted, mtu)
+    anti_spoofing.put_up(wanted.name, wanted.mac, wanted.addresses, wanted.ranges)
+    netlink.shape(ip, port, up=wanted.up, mtu=mtu, master=bridge.index)
+    if wanted.kind is Kind.VETH:
+        netlink.inside(
+            wanted.netns, f"interface {wanted.device} of {wanted.netns}", lambda guest: _set_up(guest, wanted, mtu)
+        )
+
+
+def unplug(ip: Any, name: str) -> None:
+    """Delete an interface, and the other end with it, then what held it back."""
+    if not is_interface_name(name):
+        raise NetworkError(f"{name} is not an interface of a guest.")
+    found = netlink.find(ip, name)
+    if found is not None and _ours(found):
+        netlink.delete(ip, found)
+    anti_spoofing.take_down(name)
+
+
+def standing(ip: Any) -> frozenset[str]:
+    """Names of the interfaces of guests of which anything is there."""
+    devices = netlink.devices(ip)
+    return frozenset(name for name, one in devices.items() if is_interface_name(name) and _ours(one)) | (
+        anti_spoofing.standing() - {name for name, one in devices.items() if not _ours(one)}
+    )
+
+
+def _ours(found: Device) -> bool:
+    """Whether climate has made it; a tap is in no group yet when it comes into being."""
+    return found.ours or found.kind == _TAP
+
+
+def _standing(ip: Any, wanted: Plug) -> Device | None:
+    """The interface when it is there as it should be; one that is not is deleted."""
+    found = netlink.find(ip, wanted.name)
+    if found is None:
+        return None
+    if found.mark == _mark(wanted) and (wanted.kind is Kind.TAP or _ends_there(found, wanted)):
+        return found
+    if not _ours(found):
+        raise NetworkError(f"{found.name} is there already, and climate has not made it: it is left as it is.")
+    netlink.delete(ip, found)
+    return None
+
+
+def _ends_there(port: Device, wanted: Plug) -> bool:
+    """Whether the other end is in the guest's namespace, under its name."""
+    if not netns.exists(wanted.netns):
+        return False
+    there = netlink.inside(wanted.netns, f"looking into {wanted.netns}", lambda ip: netlink.find(ip, wanted.device))
+    return there is not None and (there.index, there.mac) == (port.peer, wanted.mac)
+
+
+def _made(ip: Any, wanted: Plug, mtu: int) -> Device:
+    if wanted.kind is Kind.TAP:
+        taps.make(wanted.name)
+    else:
+        netns.make(wanted.netns)
+        with _opened(wanted.netns) as guest:
+            peer = {"ifname": wanted.device, "address": wanted.mac, "net_ns_fd": guest, "mtu": mtu}
+            ip.link("add", ifname=wanted.name, kind="veth", group=netlink.GROUP, mtu=mtu, peer=peer)
+    made = netlink.device(ip, wanted.name)
+    ip.link("set", index=made.index, group=netlink.GROUP, ifalias=str(_mark(wanted)))
+    # The host itself has nothing to say to a guest by its interface.
+    netlink.sysctl(f"ipv6/conf/{wanted.name}/disable_ipv6", 1)
+    return made
+
+
+def _mark(wanted: Plug) -> Mark:
+    where = (wanted.netns, wanted.device) if wanted.kind is Kind.VETH else ()
+    return Mark(wanted.vif_id, (wanted.kind.value, wanted.mac, *where))
+
+
+def _set_up(ip: Any, wanted: Plug, mtu: int) -> None:
+    """What the guest's end is told where no DHCP server tells it."""
+    found = netlink.device(ip, wanted.device)
+    netlink.shape(ip, found, up=True, mtu=mtu)
+    if not wanted.static:
+        return
+    held = netlink.addresses(ip, found.index, 4)
+    steps = [("addr", "del", netlink.address(found.index, one)) for one in held if one not in wanted.static]
+    steps += [("addr", "add", netlink.own_address(found.index, one)) for one in wanted.static if one not in held]
+    if wanted.router is not None and (steps or not _leads_by(ip, str(wanted.router))):
+        words = {"dst": str(ip_interface("0.0.0.0/0")), "gateway": str(wanted.router), "oif": found.index}
+        steps.append(("route", "replace", words))
+    if steps:
+        netlink.at_once(steps)
+
+
+def _leads_by(ip: Any, router: str) -> bool:
+    """Whether there is a default route by this router."""
+    rows = ip.get_routes(family=_FAMILY, table=_MAIN_TABLE)
+    return any(row["dst_len"] == 0 and row.get_attr("RTA_GATEWAY") == router for row in rows)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[int]:
+    handle = os.open(netns.FOLDER / name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)

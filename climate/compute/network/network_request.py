@@ -1,0 +1,58 @@
+"""What is asked for when networks are made (cloud.md D.4)."""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+from climate.compute.network import subnets
+from climate.compute.network.models import Draft
+from climate.compute.network.network_options import NetworkOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`count` networks of `size` addresses out of `cidr`; what is None is as the options say."""
+
+    label: str
+    cidr: IPv4Network
+    count: int = 1
+    size: int | None = None
+    """None: the whole range for one network, else the options' size."""
+    cidr_v6: IPv6Network | None = None
+    place_v6: int = 0
+    """Which /64 of the range of IPv6 the first network gets; the others get the next ones."""
+    gateway_v6: IPv6Address | None = None
+    bridge: str | None = None
+    bridge_interface: str | None = None
+    dns: tuple[IPv4Address, ...] | None = None
+    vlan_start: int | None = None
+    vpn_start: int | None = None
+    project_id: str | None = None
+    network_id: str | None = None
+    """The id of a single one; None: any."""
+
+    def label_of(self, place: int) -> str:
+        return self.label if self.count == 1 else f"{self.label}_{place}"
+
+    def size_of(self, options: NetworkOptions) -> int:
+        """Addresses of each network."""
+        if self.size is not None:
+            return self.size
+        return self.cidr.num_addresses if self.count == 1 else options.network_size
+
+    def draft(self, options: NetworkOptions, manager: str, place: int, cidr: IPv4Network) -> Draft:
+        """What all managers have in common: the first address is the gateway's, the next one a guest's."""
+        range_v6 = self.cidr_v6 or (options.range_v6 if options.use_ipv6 else None)
+        prefix = None if range_v6 is None else subnets.prefix_v6(range_v6, self.place_v6 + place)
+        return Draft(
+            label=self.label_of(place),
+            network_id=self.network_id,
+            manager=manager,
+            cidr=cidr,
+            gateway=cidr[1],
+            dhcp_start=cidr[2],
+            cidr_v6=prefix,
+            gateway_v6=None if prefix is None else self.gateway_v6 or prefix[1],
+            dns=options.flat_dns if self.dns is None else self.dns,
+            project_id=self.project_id,
+            reserved=subnets.reserved(cidr, 2, 1),
+        )

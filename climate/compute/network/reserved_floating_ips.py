@@ -1,0 +1,65 @@
+"""Floating addresses lent to a project for a time: made at its beginning, dropped at its end."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+
+from climate.compute.context import Compute
+from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
+from climate.compute.network import floating_ips
+from climate.compute.network.allocation.allocator import DISASSOCIATE
+from climate.compute.store.networks import floating_pools, network_hosts
+from climate.compute.store.networks import lent_floating_ips as rows
+from climate.compute.store.networks.lent_floating_ips import Outside
+from climate.connections import reading
+
+MARK = "blazar"
+"""A tag of all addresses that are lent, in the peer's words (reservation.md 1.5 P3)."""
+
+
+def find(compute: Compute, network: str) -> tuple[Outside, Sequence[tuple[str, str]]] | None:
+    """The network outside of that id or name, and the ranges of addresses there that are for the cloud itself."""
+    own = [(str(address), str(address)) for address in sorted(compute.network.own)]
+    with reading(compute.engine) as conn:
+        found = rows.outside(conn, network)
+        return (found, [*floating_pools.ranges(conn).get(found.id, ()), *own]) if found else None
+
+
+def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
+    """Make an address for a project; `at` is the network outside, by its id, and the address.
+
+    Raises StaleToken, NotFound for a network there is not, Busy while the
+    address is lent to another pool, Conflict where it is somebody's own.
+    """
+    network_id, address = at
+    floating_ips.check_not_own(compute.network, IPv4Address(address))
+    with compute.engine.begin() as conn:
+        if not rows.fence(conn, pool, token):
+            raise StaleToken
+        found = rows.outside(conn, network_id)
+        if found is None:
+            raise NotFound(f"there is no network {network_id}")
+        loan = {
+            "address": address,
+            "pool_id": found.id,
+            "project_id": project_id,
+            "tags": [MARK, f"reservation:{pool}"],
+            "pool": pool,
+            "token": token,
+        }
+        if rows.lend(conn, loan):
+            return
+        other = rows.holder(conn, address)
+    if other is not None:
+        raise Busy(f"the address {address} is lent to {other}")
+    raise Conflict(f"the address {address} is in use, or not one of {found.cidr}")
+
+
+def take_back(compute: Compute, pool: str, token: int) -> None:
+    """Drop the addresses of a pool, whatever they stand for; lower tokens cannot lend it any more.  StaleToken."""
+    with compute.engine.begin() as conn:
+        if not rows.fence(conn, pool, token):
+            raise StaleToken
+        gone = rows.take_back(conn, pool)
+        network_hosts.call(conn, {one.host for one in gone})
+        changes = [(one.network_id, DISASSOCIATE, {"floating": one.floating, "fixed": one.fixed}) for one in gone]
+        compute.tell_network(conn, changes)

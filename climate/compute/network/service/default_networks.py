@@ -1,0 +1,54 @@
+"""The networks that a fresh cloud is furnished with."""
+
+from ipaddress import IPv4Network
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import Conflict
+from climate.compute.network import floating_ips, networks, subnets, vlan
+from climate.compute.network.models import VLAN
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.network_request import Wanted
+from climate.compute.network.service import claiming
+from climate.compute.store.networks import floating_pools, network_hosts
+from climate.compute.store.networks import networks as rows
+
+log = structlog.get_logger(__name__)
+
+NETWORK, CIDR = "private", IPv4Network("10.10.0.0/20")
+
+
+def furnish(conn: Connection, compute: Compute) -> None:
+    """Make networks and a pool of floating addresses where there are none yet.
+
+    The first network is served by this process's network service, as if it had
+    claimed it: servers can be booted at once.
+    """
+    options = compute.network
+    if not rows.taken(conn):
+        networks.create(conn, options, Wanted(NETWORK, CIDR, _count(options)))
+        network_hosts.beat(conn, compute.network_host, compute.now(conn))
+        claiming.claim_one(conn, compute)
+    pool = options.floating_range
+    if pool is not None and not floating_pools.pools(conn):
+        try:
+            _furnish_pool(conn, options, pool)
+        except Conflict as refusal:  # with networks that there are, which servers need more
+            log.error("there are no floating addresses", reason=str(refusal))
+
+
+def _furnish_pool(conn: Connection, options: NetworkOptions, pool: IPv4Network) -> None:
+    cidr = options.floating_cidr or pool
+    made_pool = floating_ips.make_pool(conn, options.floating_pool, cidr, interface=options.public_interface)
+    floating_ips.add(conn, made_pool, pool[0], pool[-1], options.own)
+
+
+def _count(options: NetworkOptions) -> int:
+    """How many networks there is room for; one, of the whole range, where networks are not projects' own."""
+    if options.manager != VLAN:
+        return 1
+    fitting = CIDR.num_addresses >> (32 - subnets.prefix_length(options.network_size))
+    numbers = min(vlan.LAST_VLAN - options.vlan_start, vlan.LAST_PORT - options.vpn_start) + 1
+    return max(1, min(fitting, numbers))

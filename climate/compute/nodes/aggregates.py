@@ -1,0 +1,235 @@
+"""Aggregates as administrators make them: groups of nodes, and pools for a reservation service outside this cloud.
+
+Pools that a lease of this deployment has lent are left alone here (Conflict):
+the engine moves their nodes under tokens of its own, and would take a node back
+that it never lent, or miss one that it did.  The lease is what is to be changed.
+So it is with nodes of the reservation pool that are registered for leases here;
+those that were put there by this API are another service's, and the engine
+leaves them alone in turn.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, NotFound
+from climate.compute.models.aggregate import INTERNAL, POOL, ZONE, Aggregate, kind_of
+from climate.compute.models.node import FREEPOOL, KEPT, OWNER
+from climate.compute.store.nodes import aggregates as rows
+from climate.compute.store.nodes.aggregates import Member
+from climate.connections import reading
+
+
+def listed(compute: Compute) -> list[Aggregate]:
+    """All aggregates, in the order in which they were made."""
+    with reading(compute.engine) as conn:
+        return rows.listed(conn)
+
+
+def get(compute: Compute, aggregate_id: int) -> Aggregate:
+    """One aggregate; NotFound."""
+    with reading(compute.engine) as conn:
+        return _read(conn, aggregate_id)
+
+
+def create(compute: Compute, name: str, zone: str | None = None) -> Aggregate:
+    """Make an aggregate without nodes.  Conflict when the name is taken, BadRequest for a zone there cannot be."""
+    metadata = {} if zone is None else {ZONE: zone}
+    kind = kind_of(name, metadata)
+    _check_metadata(name, kind, metadata)
+    with compute.engine.begin() as conn:
+        made = rows.insert(conn, name, kind, metadata)
+        if made is None:
+            raise _taken(name)
+        return _read(conn, made)
+
+
+def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: str | None = None) -> Aggregate:
+    """Give an aggregate another name, or another availability zone; None: as it was.
+
+    NotFound, BadRequest, Conflict.
+    """
+    with compute.engine.begin() as conn:
+        found = _lock(conn, aggregate_id)
+        wanted = name or found.name
+        if wanted != found.name:
+            _check_rename(conn, found, wanted)
+        _write(conn, found, wanted, dict(found.metadata) | ({} if zone is None else {ZONE: zone}))
+        return _read(conn, aggregate_id)
+
+
+def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str | None]) -> Aggregate:
+    """Add to the metadata of an aggregate, or change it; None takes a key away.
+
+    The key `blazar:owner` makes a pool of it, which its nodes are then in.
+    NotFound, BadRequest, Conflict when a node cannot be where it would be.
+    """
+    with compute.engine.begin() as conn:
+        found = _lock(conn, aggregate_id)
+        changed = {key: value for key, value in (dict(found.metadata) | dict(changes)).items() if value is not None}
+        _write(conn, found, found.name, changed)
+        return _read(conn, aggregate_id)
+
+
+def delete(compute: Compute, aggregate_id: int) -> None:
+    """Drop an aggregate without nodes.  NotFound, BadRequest when it has some, Conflict for the reservation pool."""
+    with compute.engine.begin() as conn:
+        found = _lock(conn, aggregate_id)
+        if found.name == FREEPOOL:
+            raise Conflict(f"Aggregate {FREEPOOL} is the reservation pool of this cloud and stays.")
+        if found.nodes:
+            raise BadRequest(f"Aggregate {found.name} is not empty: remove its {len(found.nodes)} hosts first.")
+        rows.delete(conn, found.id)
+
+
+def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
+    """Put a node, or all nodes of a service host, into an aggregate.
+
+    Between the pools that are nobody's, and those that are lent from outside,
+    they move at once: in between, anybody could boot on them.  NotFound, Conflict when they
+    are in it already, are in yet another pool, have servers that may not be in
+    the pool, or have another zone elsewhere.
+    """
+    with compute.engine.begin() as conn:
+        found = _lock(conn, aggregate_id)
+        held = _meant(rows.lock_named(conn, host), host)
+        new = [node for node in held if node.pool != found.name and found.id not in node.aggregates]
+        if not new:
+            raise Conflict(f"Aggregate {found.name} already has host {host}.")
+        if found.kind == POOL:
+            _check_free(found.name, found.metadata, new, _sources(conn, found.name, new))
+        else:
+            _check_zone(conn, found.id, found.zone, new)
+        rows.join(conn, found, found.kind, _ids(new))
+        return _read(conn, aggregate_id)
+
+
+def remove_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
+    """Take a node, or all nodes of a service host, out of an aggregate.  NotFound when they are not in it."""
+    with compute.engine.begin() as conn:
+        found = _lock(conn, aggregate_id)
+        inside = rows.lock_members(conn, found)
+        left = [member for member in inside if host == member.name] or [
+            member for member in inside if host == member.service_host
+        ]
+        if not left:
+            raise NotFound(f"Aggregate {found.name} has no host {host}.")
+        if found.kind == POOL:
+            _check_outside(left)
+        rows.leave(conn, found, _ids(left))
+        return _read(conn, aggregate_id)
+
+
+def _write(conn: Connection, found: Aggregate, name: str, metadata: Mapping[str, str]) -> None:
+    kind, held = kind_of(name, metadata), rows.lock_members(conn, found)
+    _check_metadata(name, kind, metadata)
+    if kind == POOL and found.kind != POOL:
+        _check_free(name, metadata, held)
+    if kind != POOL:
+        _check_zone(conn, found.id, metadata.get(ZONE), held)
+    moves = kind != found.kind
+    if moves:
+        rows.leave(conn, found, _ids(held))
+    rows.change(conn, found.id, name, kind, metadata)
+    if moves:
+        rows.join(conn, found, kind, _ids(held))
+    elif kind == POOL:
+        rows.rewrite(conn, _ids(held))
+
+
+def _check_rename(conn: Connection, found: Aggregate, name: str) -> None:
+    if found.kind == POOL and (found.nodes or found.name in KEPT):
+        raise Conflict(f"Aggregate {found.name} is a pool with hosts, or is known by it: its name stays.")
+    if name == FREEPOOL or rows.is_taken(conn, name, found.id):
+        raise _taken(name)
+
+
+def _check_metadata(name: str, kind: str, metadata: Mapping[str, str]) -> None:
+    zone = metadata.get(ZONE)
+    if name in KEPT and OWNER in metadata:
+        raise Conflict(f"Aggregate {name} is a pool that is lent to nobody.")
+    if zone is None:
+        return
+    if kind == POOL:
+        raise BadRequest(f"Aggregate {name} is a pool: put its hosts into another aggregate for their zone.")
+    if not zone.strip() or zone == INTERNAL or {":", ","} & set(zone):
+        raise BadRequest(f"availability_zone must be the name of one zone, without ':' and ',', and not {INTERNAL!r}.")
+
+
+def _sources(conn: Connection, pool: str, nodes: Sequence[Member]) -> frozenset[str]:
+    """The pools that nodes may come from into this one."""
+    if pool not in KEPT:
+        return KEPT
+    return rows.lent_from_outside(conn, [node.pool for node in nodes if node.pool is not None])
+
+
+def _check_outside(nodes: Sequence[Member]) -> None:
+    for node in nodes:
+        if not node.outside:
+            raise Conflict(f"Host {node.name} is registered for leases: remove it by the reservation API.")
+
+
+def _check_free(
+    pool: str, metadata: Mapping[str, str], nodes: Sequence[Member], sources: frozenset[str] = frozenset()
+) -> None:
+    """Whether nodes may come into a pool: they are in none or a source, and only its owner has servers there.
+
+    Hosts that are out of use keep their servers, whosever they are.
+    """
+    for node in nodes:
+        if node.pool is not None and node.pool not in sources:
+            raise Conflict(f"Host {node.name} is in the pool {node.pool}: remove it from there first.")
+        if node.pool is not None:
+            _check_outside([node])
+        foreign = node.strangers if pool in KEPT else set(node.projects) - {metadata.get(OWNER)}
+        if foreign and (pool == FREEPOOL or pool not in KEPT):
+            raise Conflict(f"Host {node.name} has servers that may not be in the pool {pool}.")
+
+
+def _check_zone(conn: Connection, aggregate_id: int, zone: str | None, nodes: Sequence[Member]) -> None:
+    other = zone and rows.zoned_otherwise(conn, aggregate_id, _ids(nodes), zone)
+    if other:
+        raise Conflict(
+            f"Host {other[0]} is in the availability zone {other[2]} by aggregate {other[1]}: "
+            f"it cannot be in {zone} as well."
+        )
+
+
+def _meant(known: Sequence[Member], host: str) -> Sequence[Member]:
+    found = [member for member in known if member.present]
+    named = [member for member in found if member.name == host]
+    if len(named) > 1:
+        owners = ", ".join(member.service_host for member in named)
+        raise Conflict(f"There are {len(named)} hosts called {host}, of the services {owners}.")
+    if not found:
+        raise NotFound(f"Compute host {host} could not be found.")
+    return named or found
+
+
+def _lock(conn: Connection, aggregate_id: int) -> Aggregate:
+    found = rows.lock(conn, aggregate_id)
+    if found is None:
+        raise _none(aggregate_id)
+    if found.fence > 0:
+        raise Conflict(f"Aggregate {found.name} is lent by a lease: change the lease instead.")
+    return found
+
+
+def _read(conn: Connection, aggregate_id: int) -> Aggregate:
+    found = rows.listed(conn, aggregate_id)
+    if not found:
+        raise _none(aggregate_id)
+    return found[0]
+
+
+def _ids(members: Sequence[Member]) -> list[int]:
+    return [member.id for member in members]
+
+
+def _none(aggregate_id: int) -> NotFound:
+    return NotFound(f"Aggregate {aggregate_id} could not be found.")
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"Aggregate {name} already exists.")

@@ -1,0 +1,117 @@
+"""Trust in compute services, as an attestation service says it over HTTP.
+
+The service is asked before the transaction of a request begins, and what it
+says is kept for a while: no lock is held while it thinks.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from climate import http_client
+from climate.compute.errors import BadRequest
+from climate.compute.models.flavor import Flavor
+from climate.connections import reading
+from climate.http_client import CourierError, Parcel, Receipt
+
+log = logging.getLogger(__name__)
+
+SPEC = "trust:trusted_host"
+"""The extra spec by which a flavor asks for a level."""
+
+UNKNOWN = "unknown"
+LEVELS = ("trusted", "untrusted", UNKNOWN)
+
+BATCH = 200
+"""Services in one request: its answer is then shorter than what is read of one."""
+
+_HOSTS = text("SELECT host FROM compute_services ORDER BY host")
+
+
+def wanted(flavor: Flavor | None) -> str | None:
+    """Return the level that a flavor asks for, None for any; BadRequest when it is no level."""
+    level = None if flavor is None else flavor.extra_specs.get(SPEC)
+    if level is not None and level not in LEVELS:
+        raise BadRequest(f"The flavor's {SPEC} {level[:40]!r} must be one of {', '.join(LEVELS)}.")
+    return level
+
+
+@dataclass(frozen=True, slots=True)
+class AttestationService:
+    """Where the service is: POST `url`/PollHosts with {"hosts": [name, …]}."""
+
+    url: str
+    blob: str = field(default="", repr=False)
+    """Sent as x-auth-blob."""
+    seconds: float = 5.0
+    """Longest time that an answer may take."""
+
+    def levels(self, hosts: Sequence[str]) -> Mapping[str, str]:
+        """Return the levels of those of these hosts that the service knows; none of a batch that it fails for."""
+        batches = [hosts[start : start + BATCH] for start in range(0, len(hosts), BATCH)]
+        found: dict[str, str] = {}
+        for answer in http_client.post_all([self._parcel(batch) for batch in batches]) if batches else ():
+            found |= _read(answer)
+        return {host: found[host] for host in hosts if host in found}
+
+    def _parcel(self, hosts: Sequence[str]) -> Parcel:
+        return Parcel(
+            url=f"{self.url.rstrip('/')}/PollHosts",
+            body=json.dumps({"hosts": list(hosts)}).encode(),
+            headers={"x-auth-blob": self.blob, "Accept": "application/json"},
+            seconds=self.seconds,
+            private=True,
+        )
+
+
+def _read(answer: Receipt | CourierError) -> Mapping[str, str]:
+    """Return the levels in {"hosts": [{"host_name", "trust_lvl"}, …]}."""
+    if isinstance(answer, CourierError):
+        log.warning("the attestation service does not answer: %s", answer)
+        return {}
+    if answer.status not in (200, 201, 202, 204):
+        log.warning("the attestation service answers HTTP %d", answer.status)
+        return {}
+    try:
+        return dict(_levels(json.loads(answer.body)["hosts"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        log.warning("the answer of the attestation service cannot be understood")
+        return {}
+
+
+def _levels(hosts: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+    for one in hosts:
+        level = str(one["trust_lvl"]).lower()
+        yield str(one["host_name"]), level if level in LEVELS else UNKNOWN
+
+
+@dataclass(slots=True)
+class Trust:
+    """The levels of the compute services, each kept for `keep_seconds`."""
+
+    service: AttestationService | None = None
+    keep_seconds: float = 60.0
+    clock: Callable[[], float] = time.monotonic
+    _kept: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Host -> its level, and until when that holds."""
+    _lock: Lock = field(default_factory=Lock)
+
+    def levels(self, engine: Engine) -> Mapping[str, str]:
+        """Return the levels of the compute services; one that the attestation service does not tell is not there."""
+        if self.service is None:
+            return {}
+        with reading(engine) as conn:
+            hosts = list(conn.execute(_HOSTS).scalars())
+        # One thread asks at a time: those who waited find what it has kept.
+        with self._lock:
+            now = self.clock()
+            stale = [host for host in hosts if self._kept.get(host, ("", now))[1] <= now]
+            for host, level in self.service.levels(stale).items():
+                self._kept[host] = level, now + self.keep_seconds
+            return {host: self._kept[host][0] for host in hosts if self._kept.get(host, ("", now))[1] > now}

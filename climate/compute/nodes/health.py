@@ -1,0 +1,47 @@
+"""What keeps nodes from running servers."""
+
+from collections.abc import Mapping
+
+from climate.compute.context import Compute
+from climate.compute.store.nodes import health as rows
+from climate.compute.store.nodes.health import Condition
+from climate.connections import reading
+
+
+def of_nodes(compute: Compute) -> Mapping[str, str | None]:
+    """What is wrong with each node, by name; None: nothing.
+
+    Of nodes that share a name, of several services, the one that is in a pool is meant.
+    """
+    with reading(compute.engine) as conn:
+        found = rows.listed(conn, compute.now(conn), compute.down_seconds)
+    return {node.name: _wrong(node) for node in sorted(found, key=lambda node: node.pool is not None)}
+
+
+def silent(compute: Compute) -> frozenset[str]:
+    """Return the nodes of services of which nothing was heard lately, or that were said to be down.
+
+    Of nodes that share a name, all have to be.
+    """
+    with reading(compute.engine) as conn:
+        found = rows.listed(conn, compute.now(conn), compute.down_seconds)
+    answering = {node.name for node in found if node.heard and not node.forced_down}
+    return frozenset(node.name for node in found) - answering
+
+
+def _wrong(node: Condition) -> str | None:
+    if node.forced_down:
+        return f"its service {node.service_host} was said to be down"
+    if not node.heard:
+        return f"its service {node.service_host} was last heard of at {node.beat_at:%Y-%m-%dT%H:%M:%SZ}"
+    if not node.present:
+        return f"its service {node.service_host} does not report it any more"
+    if not node.enabled:
+        return f"its service {node.service_host} is disabled{_because(node.disabled_reason)}"
+    if node.maintenance is not None:
+        return f"it is in maintenance{_because(node.maintenance)}"
+    return None
+
+
+def _because(reason: str | None) -> str:
+    return f": {reason}" if reason else ""

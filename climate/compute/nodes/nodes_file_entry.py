@@ -1,0 +1,191 @@
+"""What an entry of nodes.yaml may say of a node, checked key by key."""
+
+import ipaddress
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from climate.compute.clusters.nodes_file_entry import KEYS, SIZES, cluster_of
+from climate.compute.errors import VirtError
+from climate.compute.models.node import NodeSpec
+from climate.compute.nodes import machine_report
+
+AUTO = "auto"
+_MOST = 2**31 - 1
+
+
+def node_spec(entry: Any) -> NodeSpec:
+    """The node that an entry describes; VirtError names the node, the key, and what would be right."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
+        raise VirtError(f"a node needs a name: {str(entry)[:80]}")
+    name = entry["name"]
+    unknown = [str(key) for key in entry if key not in (*_READERS, *KEYS)]
+    if unknown:
+        raise VirtError(f"node {name}: there is no key {', '.join(unknown)}; there are {', '.join((*_READERS, *KEYS))}")
+    try:
+        cluster = cluster_of(entry)
+    except ValueError as error:
+        raise VirtError(f"node {name}: {error}") from None
+    missing = [key for key in SIZES if cluster is None and entry.get(key) is None]
+    if missing:
+        raise VirtError(f"node {name}: {missing[0]} must be given")
+    read = {key: _read(name, key, value) for key, value in entry.items() if value is not None and key in _READERS}
+    if cluster is not None:
+        read |= {**dict.fromkeys(SIZES, 0), "cluster": cluster}
+    if "cluster" in read and cluster is None:
+        read["joins"] = read.pop("cluster")
+    reported = {key: read.pop(key) for key in _REPORTED if key in read}
+    return NodeSpec(**(read | {"stats": {**read.get("stats", {}), **reported}} if reported else read))
+
+
+def _read(name: str, key: str, value: Any) -> Any:
+    try:
+        return _READERS[key](value)
+    except ValueError as error:
+        raise VirtError(f"node {name}: {key} must be {error}, not {str(value)[:60]!r}") from None
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+        raise ValueError(f"a whole number from 0 to {_MOST}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError("a number")
+    return float(value)
+
+
+def _ratio(value: Any) -> float | None:
+    """Nothing, when it is 0: the settings' ratio (cloud.md C.1)."""
+    number = _number(value)
+    if number < 0:
+        raise ValueError("a number from 0")
+    return number or None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or not str(value).strip():
+        raise ValueError("a text")
+    return str(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", value):
+        raise ValueError("the name of a network namespace")
+    return value
+
+
+def _address(value: Any) -> str:
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        raise ValueError("an IP address") from None
+
+
+def _cpu_info(value: Any) -> str:
+    """As JSON; of a plain text it is the model."""
+    if value == "":
+        return ""
+    if not isinstance(value, (str, Mapping)):
+        raise ValueError("an object or a text")
+    return json.dumps(_object(value) if isinstance(value, Mapping) else _info(value), sort_keys=True)
+
+
+def _info(text: str) -> Mapping[str, Any]:
+    try:
+        read = json.loads(text)
+    except ValueError:
+        read = None
+    return read if isinstance(read, dict) else {"model": text}
+
+
+def _triples(value: Any) -> tuple[tuple[str, str, str], ...]:
+    if not isinstance(value, list) or not all(_is_triple(one) for one in value):
+        raise ValueError("a list of [architecture, hypervisor type, mode]")
+    return tuple((one[0], one[1], one[2]) for one in value)
+
+
+def _is_triple(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(isinstance(word, str) for word in value)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """What JSON can say: YAML knows dates and the like besides."""
+    try:
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return dict(json.loads(json.dumps(dict(value), allow_nan=False)))
+    except (TypeError, ValueError):
+        pass
+    raise ValueError("an object of texts, numbers, lists and objects")
+
+
+def _metrics(value: Any) -> dict[str, float]:
+    try:
+        return {key: _number(number) for key, number in _object(value).items()}
+    except ValueError:
+        raise ValueError("an object of numbers") from None
+
+
+def _cells(value: Any) -> list[dict[str, Any]]:
+    """NUMA cells; of `auto` those of this machine."""
+    if value == AUTO:
+        return machine_report.numa_cells()
+    told = "auto, or a list of {cpus: number, memory_mb: number}"
+    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+        raise ValueError(told)
+    if any(set(one) != {"cpus", "memory_mb"} for one in value):
+        raise ValueError(told)
+    return [{key: _count(number) for key, number in one.items()} for one in value]
+
+
+def _devices(value: Any) -> list[dict[str, Any]]:
+    """PCI devices; of `auto` those of this machine."""
+    if value == AUTO:
+        return machine_report.pci_devices()
+    if not isinstance(value, list) or not all(_is_device(one) for one in value):
+        raise ValueError('auto, or a list of {address: text, vendor_id: "10de", product_id: "20b0"}')
+    return [dict(one) for one in value]
+
+
+def _is_device(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not {"vendor_id", "product_id"} <= set(value) <= _DEVICE:
+        return False
+    ids = value["vendor_id"], value["product_id"]
+    named = isinstance(value.get("address", ""), str)
+    return named and all(isinstance(one, str) and re.fullmatch("[0-9a-fA-F]{4}", one) for one in ids)
+
+
+_DEVICE = {"address", "vendor_id", "product_id"}
+
+_REPORTED = ("numa_cells", "pci_devices")
+"""Keys that become stats of the node, under the same names."""
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "name": _text,
+    "driver": _text,
+    "vcpus": _count,
+    "memory_mb": _count,
+    "local_gb": _count,
+    "zone": _text,
+    "netns": _name,
+    "host_ip": _address,
+    "ram_ratio": _ratio,
+    "cpu_ratio": _ratio,
+    "disk_ratio": _ratio,
+    "reserved_ram_mb": _count,
+    "reserved_disk_mb": _count,
+    "disk_least_gb": _count,
+    "hypervisor_type": _text,
+    "hypervisor_version": _count,
+    "cpu_info": _cpu_info,
+    "supported": _triples,
+    "stats": _object,
+    "metrics": _metrics,
+    "numa_cells": _cells,
+    "pci_devices": _devices,
+    "cluster": _text,
+}

@@ -1,0 +1,78 @@
+"""The compute service's report of its nodes, and what a fresh cloud is furnished with."""
+
+import structlog
+
+from climate.compute import shared_home
+from climate.compute.clusters import member_orders
+from climate.compute.context import Compute
+from climate.compute.errors import VirtError
+from climate.compute.models.flavor import DEFAULTS
+from climate.compute.models.image import ACTIVE, Image
+from climate.compute.models.node import Service
+from climate.compute.network.service import default_networks
+from climate.compute.store.nodes import services
+from climate.compute.store.nodes import usage_audit as drifts
+from climate.compute.store.projects import flavors, images
+from climate.connections import reading
+
+IMAGE_ID, IMAGE = "c11a7e00-0000-4000-8000-000000000001", "demo"
+
+log = structlog.get_logger(__name__)
+
+
+def refresh(compute: Compute) -> None:
+    """Beat, and bring the node rows of this service up to what its driver reports (cloud.md F.4).
+
+    While the driver cannot tell its nodes, the rows stay as they are.
+    """
+    host = compute.service_host
+    shared_home.mark(compute)
+    with compute.engine.begin() as conn:
+        services.beat(conn, host, compute.now(conn))
+    try:
+        specs = compute.driver.nodes()
+    except VirtError as error:
+        log.error("the nodes are not known and stay as they were", host=host, reason=str(error))
+        return
+    with compute.engine.begin() as conn:
+        gone = services.report(conn, host, specs, compute.defaults)
+    member_orders.report(compute)
+    for node_id in gone:
+        log.info(f"Deleting orphan compute node {node_id}", host=host)
+
+
+def ready(compute: Compute) -> bool:
+    """Whether the driver knows its nodes: otherwise what is asked of servers waits."""
+    try:
+        compute.driver.nodes()
+    except VirtError as error:
+        log.error("work on servers waits until the nodes are known", host=compute.service_host, reason=str(error))
+        return False
+    return True
+
+
+def audit(compute: Compute) -> None:
+    """See that what is taken of this service's nodes is the sum over their servers; what is not is put right."""
+    with reading(compute.engine) as conn:
+        suspects = drifts.drifted(conn, compute.service_host)
+    if not suspects:
+        return
+    with compute.engine.begin() as conn:
+        mended = drifts.mend(conn, suspects)
+    for drift in mended:
+        log.warning("what was taken of a node was wrong", node=drift.node, was=drift.was, now=drift.now)
+
+
+def listed(compute: Compute, host: str | None = None) -> list[Service]:
+    """The compute services, of whom nothing may have been heard for long, or that of one host name."""
+    with reading(compute.engine) as conn:
+        return services.listed(conn, compute.now(conn), compute.down_seconds, host)
+
+
+def furnish(compute: Compute) -> None:
+    """Give a fresh cloud flavors, an image and a network; what is there stays as it is."""
+    with compute.engine.begin() as conn:
+        for flavor in DEFAULTS:
+            flavors.insert(conn, flavor)
+        images.insert(conn, Image(IMAGE_ID, IMAGE, None, ACTIVE, "public", "raw", "bare", 0, None))
+        default_networks.furnish(conn, compute)

@@ -1,0 +1,177 @@
+"""Room on nodes: chosen on a snapshot, claimed under the nodes' row locks (cloud.md C.7)."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import Busy, ClaimLost, NoValidHost
+from climate.compute.models.node import FREEPOOL
+from climate.compute.models.request import Spec
+from climate.compute.models.server import Room, Server
+from climate.compute.placement import request_data
+from climate.compute.reservations import capacity
+from climate.compute.scheduler import selection
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Sees
+from climate.compute.store.db_errors import DATABASE_ERRORS, deadlocked
+from climate.compute.store.nodes import free_resources as rows
+from climate.compute.store.nodes.free_resources import Standing
+
+HASTY = 3
+"""So often a request chooses side by side with others; after that it has the queue to itself."""
+
+TRIES = 20
+"""So often it chooses at all: alone, it can only lose to what moves or disables nodes in that moment."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at placing servers, in a transaction of its own."""
+
+    conn: Connection
+    lost: tuple[tuple[str, ...], ...] = ()
+    """Why each choice before this one was lost: a reason for each node."""
+
+
+def settle(compute: Compute, write: Callable[[Attempt], T]) -> T:
+    """What `write` answers, which claims and writes in one transaction; tried again while others are quicker.
+
+    A lost choice is no attempt in the sense of cloud.md C.6, and excludes no
+    node.  After a few of them the next one is made while nobody else chooses,
+    so a request is never refused while there is room, and waits for no longer
+    than the others in the queue need.  Busy when even then the nodes keep changing.
+
+    A deadlock with whoever locks nodes in another order is a lost choice too.
+    """
+    lost: tuple[tuple[str, ...], ...] = ()
+    for number in range(TRIES):
+        try:
+            with compute.engine.begin() as conn:
+                rows.queue(conn, alone=number >= HASTY)
+                return write(Attempt(conn, lost))
+        except ClaimLost as loss:
+            lost = (*lost, loss.reasons)
+        except DATABASE_ERRORS as error:
+            if not deadlocked(error):
+                raise
+            lost = (*lost, ("another transaction was in the way, and waited for this one",))
+    raise Busy(f"The chosen hosts have changed {TRIES} times in a row; try again.")
+
+
+def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int, also: tuple[int, ...] = ()) -> Plan:
+    """Choose nodes for `count` servers, or for as many as possible down to `least`, and take room on them.
+
+    The nodes in `also` are locked together with them.  Raises NoValidHost;
+    ClaimLost when somebody else was quicker, which `settle` knows what to do with.
+    """
+    now = compute.now(attempt.conn)
+    hosts = compute.roster.take(attempt.conn, now, compute.down_seconds, afresh=len(attempt.lost) >= HASTY)
+    spec = replace(spec, slots=capacity.slots(attempt.conn, hosts, spec))
+    plan = _plan(compute, hosts, spec, count, least)
+    counts = Counter(pick.node_id for pick in plan.picks)
+    limits = {pick.node_id: pick.limits for pick in plan.picks}
+    rows.lock(attempt.conn, [*counts, *also])
+    each = Room(spec.vcpus, spec.ram_mb, spec.disk_mb)
+    found = rows.standing(attempt.conn, list(counts))
+    reasons = [f"{node.name}: {reason}" for node in found if (reason := _outdated(node, hosts, spec))]
+    for node in found:
+        short = shortages(_used(node), each, counts[node.id], limits[node.id], node.used_servers)
+        reasons += [f"{node.name}: {short}"] if short else []
+    reasons += capacity.lacking(attempt.conn, spec, counts)
+    reasons += _joined(compute, attempt.conn, spec, counts)
+    if reasons or len(found) < len(counts):
+        raise ClaimLost(reasons or ["a chosen host is gone"])
+    rows.take(attempt.conn, counts, each)
+    return plan
+
+
+def release(conn: Connection, server: Server) -> None:
+    """Give the room of a server back."""
+    if server.node_id is not None:
+        rows.release(conn, server.node_id, server.held)
+
+
+def shortages(used: Room, each: Room, count: int, limits: Mapping[str, float], servers: int = 0) -> str:
+    """What of a node is too little for `count` servers more than `servers`; empty when they fit (cloud.md C.7).
+
+    Memory, disk, CPUs and servers, each against its limit; one without a limit never
+    falls short.  A limit that is kept here is one that the filter has set, and
+    the numbers are compared as the filter does it for the last of the servers.
+    """
+    before = count - 1
+    checked = (
+        ("memory", "MB", limits.get("memory_mb"), used.ram_mb + before * each.ram_mb, each.ram_mb),
+        ("disk", "GB", limits.get("disk_gb"), (used.disk_mb + before * each.disk_mb) / 1024, each.disk_mb / 1024),
+        ("vcpu", "VCPU", limits.get("vcpu"), used.vcpus + before * each.vcpus, each.vcpus),
+        ("instance", "INSTANCE", limits.get("servers"), servers + before, 1),
+    )
+    return "; ".join(
+        f"Free {name} {limit - taken:.2f} {unit} < requested {wanted:g} {unit}"
+        for name, unit, limit, taken, wanted in checked
+        if limit is not None and wanted > limit - taken
+    )
+
+
+def _plan(compute: Compute, hosts: Hosts, spec: Spec, count: int, least: int) -> Plan:
+    wanted = count
+    while True:
+        try:
+            return selection.run(compute.schedule, hosts.copy(), spec, (wanted, compute.rules), compute.tell)
+        except NoValidHost as reason:
+            if not least <= reason.found < wanted:
+                raise
+            wanted = reason.found
+
+
+def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int, int]) -> list[str]:
+    """Return a reason for each node to which other servers came that a filter would have seen."""
+    if spec.forced:
+        return []
+    seen, nodes = spec.occupants, list(counts)
+    came: list[int] = []
+    if seen is not None and compute.rules.kept() is not Sees.NOTHING:
+        now = request_data.occupied(conn, compute.rules.seen(), spec, nodes)
+        came += seen.fewer_than(now) if now else []
+    if spec.demands is not None:
+        demands = request_data.demanded(conn, spec, nodes)
+        came += [node for node in demands if Counter(demands[node]) - Counter(spec.demands.get(node, ()))]
+    return [f"node {node}: other servers have come" for node in came]
+
+
+def _used(node: Standing) -> Room:
+    return Room(node.used_vcpus, node.used_ram_mb, node.used_disk_mb)
+
+
+def _outdated(node: Standing, hosts: Hosts, spec: Spec) -> str | None:
+    """What has happened to a node since it was chosen, if it must not be used any more."""
+    place = int(np.searchsorted(hosts.ids, node.id))
+    if not node.present:
+        return "its driver does not report it any more"
+    if hosts.up[place] and node.in_maintenance:
+        return "it went into maintenance"
+    if node.disabled and not hosts.disabled[place]:
+        return "its service was disabled"
+    if not _open(node, spec):
+        return "it was moved to another pool"
+    sizes = (node.vcpus, node.memory_mb, node.local_gb * 1024, node.ram_ratio, node.cpu_ratio, node.disk_ratio)
+    columns = (hosts.vcpus, hosts.ram_mb, hosts.disk_mb, hosts.ram_ratio, hosts.cpu_ratio, hosts.disk_ratio)
+    if sizes != tuple(column[place] for column in columns):
+        return "it has another size"
+    return None
+
+
+def _open(node: Standing, spec: Spec) -> bool:
+    """Whether the node is where the request may go: the same question that the ReservationFilter asks."""
+    if spec.flavor is not None and spec.flavor.reservation is not None:
+        return node.pool == FREEPOOL
+    if node.pool is None:
+        return not spec.pools
+    return node.pool in spec.pools and node.owner == spec.project_id and not node.closed

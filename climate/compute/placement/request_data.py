@@ -1,0 +1,113 @@
+"""What the scheduler needs to know of a request beyond what it says itself: looked up, where it is asked for."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.errors import BadRequest
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.request import Spec, read_destination
+from climate.compute.placement import server_groups
+from climate.compute.placement.flavor_demands import KEYS, Demand, demand_of
+from climate.compute.placement.occupants import Occupants
+from climate.compute.scheduler.scheduler_parts import Rules, Sees
+from climate.compute.store.nodes import availability_zones, occupants
+from climate.compute.store.projects import images
+from climate.compute.store.servers import builds
+
+TYPE_AFFINITY = "TypeAffinityFilter"
+"""The filter that wants to know where servers of other flavors are."""
+
+BY_DEMANDS = ("NUMATopologyFilter", "PciPassthroughFilter")
+"""The filters that count what servers were promised beyond their sizes."""
+
+
+def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
+    """The spec with the properties of its image, and the nodes that its hints and the filters speak of.
+
+    Raises BadRequest for hints that are not ids of servers.
+    """
+    image = images.get(conn, spec.image_id) if spec.image_id else None
+    by_type = spec.flavor is not None and any(rule.name == TYPE_AFFINITY for rule in rules.filters)
+    return replace(
+        spec,
+        image=image.properties if image else {},
+        same_host=_nodes(conn, spec, "same_host"),
+        different_host=_nodes(conn, spec, "different_host"),
+        occupants=occupied(conn, rules.seen(), spec),
+        demands=demanded(conn, spec) if _counts_demands(rules, spec) else None,
+        other_flavors=builds.nodes_of_other_flavors(conn, spec.flavor.id) if spec.flavor and by_type else frozenset(),
+    )
+
+
+def occupied(conn: Connection, sees: Sees, spec: Spec, nodes: Sequence[int] | None = None) -> Occupants | None:
+    """Return whose servers are on the nodes, or on these, without those that the request itself is about.
+
+    None when nothing is to be seen.
+    """
+    if sees is Sees.NOTHING:
+        return None
+    own = (spec.project_id, spec.user_id) if sees is Sees.OWN else None
+    return Occupants(occupants.of(conn, own, spec.server_ids, nodes))
+
+
+def _counts_demands(rules: Rules, spec: Spec) -> bool:
+    asks = spec.flavor is not None and any(key in spec.flavor.extra_specs for key in KEYS)
+    return asks and any(rule.name in BY_DEMANDS for rule in rules.filters)
+
+
+def demanded(conn: Connection, spec: Spec, nodes: Sequence[int] | None = None) -> Mapping[int, tuple[Demand, ...]]:
+    """Return what servers were promised of NUMA cells and PCI devices on the nodes, or on these; without its own."""
+    found: dict[int, tuple[Demand, ...]] = {}
+    for row in occupants.demands(conn, KEYS, spec.server_ids, nodes):
+        # A flavor that cannot be understood was promised nothing.
+        with contextlib.suppress(BadRequest):
+            demand = demand_of(row["extra_specs"], row["vcpus"], row["ram_mb"])
+            found[row["node_id"]] = (*found.get(row["node_id"], ()), demand)
+    return found
+
+
+def check_image(conn: Connection, image_id: str | None, flavor: Flavor) -> None:
+    """Return when servers of this size can be made from the image, else raise BadRequest."""
+    image = images.get(conn, image_id) if image_id else None
+    if image is not None:
+        image.check_fits(flavor)
+
+
+def pin_image(conn: Connection, image_id: str | None) -> None:
+    """Keep the image of a server that is to be RESERVED from being deleted until the server is written down.
+
+    BadRequest when it is gone already: its content may be gone too.
+    """
+    if image_id is not None and not images.pin(conn, image_id):
+        raise BadRequest(f"Image {image_id} could not be found.")
+
+
+def check_place(conn: Connection, spec: Spec, default_zone: str) -> None:
+    """Return when there is what a request names: its destination, and its zone where no host is forced.
+
+    BadRequest tells no more than that there is none.
+    """
+    if spec.zone is not None and not spec.forced and not availability_zones.exists(conn, spec.zone, default_zone):
+        raise BadRequest("The requested availability zone is not available")
+    if spec.destination is not None and not availability_zones.has_node(conn, *read_destination(spec.destination)):
+        raise BadRequest(f"Compute host {spec.destination.strip(':')} could not be found.")
+
+
+def named_servers(hints: Mapping[str, Any], hint: str) -> list[str]:
+    """The ids of servers in a hint: one, or a list of them.  BadRequest for anything else."""
+    named = hints.get(hint)
+    ids: list[Any] = named if isinstance(named, list) else [named]
+    if not all(server_groups.is_id(value) for value in ids):
+        raise BadRequest(f"The hint '{hint}' must be the id of a server, or a list of such ids.")
+    return ids
+
+
+def _nodes(conn: Connection, spec: Spec, hint: str) -> frozenset[int] | None:
+    """The nodes of the servers in a hint; those of another project's servers are not told.  None: no such hint."""
+    if spec.hints.get(hint) is None:
+        return None
+    return builds.nodes_of(conn, named_servers(spec.hints, hint), spec.project_id)

@@ -1,0 +1,55 @@
+"""Quotas as administrators set them; what is counted against them is in quota.py, groups.py and the API of keypairs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest
+from climate.compute.store.cells import servers as cell_servers
+from climate.compute.store.networks import fixed_ips, floating_ips
+from climate.compute.store.projects import quotas
+from climate.compute.store.servers import server_groups, servers
+from climate.connections import reading
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a project may have (-1: as much as it likes), and what it has."""
+
+    limits: Mapping[str, int]
+    used: Mapping[str, int]
+
+
+def standing(compute: Compute, project_id: str) -> Standing:
+    """The limits of a project and what is used of them.  Memory in MB."""
+    with reading(compute.engine) as conn:
+        return Standing(quotas.limits(conn, project_id), _used(compute, conn, project_id))
+
+
+def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, force: bool = False) -> Mapping[str, int]:
+    """Change limits of a project; all of them then.  BadRequest for less than is used, unless forced."""
+    with compute.engine.begin() as conn:
+        quotas.lock_limits(conn, project_id)
+        used = {} if force else _used(compute, conn, project_id)
+        for name, limit in limits.items():
+            if 0 <= limit < used.get(name, 0):
+                raise BadRequest(
+                    f"Quota limit {limit} for {name.removesuffix('_mb')} must be greater than or equal to "
+                    f"already used and reserved {used[name]}."
+                )
+        quotas.set_limits(conn, project_id, limits)
+        return quotas.limits(conn, project_id)
+
+
+def reset(compute: Compute, project_id: str) -> None:
+    """Give a project the limits of those that have no others."""
+    with compute.engine.begin() as conn:
+        quotas.forget_limits(conn, project_id)
+
+
+def _used(compute: Compute, conn: Connection, project_id: str) -> dict[str, int]:
+    count = cell_servers.used if compute.cells.is_api else servers.used
+    used = dict(count(conn, project_id)) | {"server_groups": server_groups.count(conn, project_id)}
+    return used | {"fixed_ips": fixed_ips.used(conn, project_id), "floating_ips": floating_ips.used(conn, project_id)}

@@ -1,0 +1,182 @@
+"""Room for servers of one size, granted to a project on nodes of the reservation pool that it shares with others.
+
+A grant has a private flavor of its own, through which its room is used: so many
+servers on each node as there are slots for there.  Whoever changes a grant and
+whoever puts a server into a slot hold the same row locks of nodes meanwhile.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken
+from climate.compute.models.flavor import GROUP, RESERVATION, Flavor
+from climate.compute.models.node import FREEPOOL, KEPT
+from climate.compute.models.request import Slots, Spec
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.store.nodes.nodes import Held
+from climate.compute.store.projects import flavors
+from climate.compute.store.reservations import capacity as rows
+from climate.compute.store.servers import server_groups
+
+OWNER_OF_GROUP = "climate"
+"""Stands where the id of a user would: nobody asked for the group but the reservation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What is to be granted.  Sizes: MB of memory, GB of disk."""
+
+    pool: str
+    project_id: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    slots: Mapping[str, int]
+    """Node -> how many servers it is to have room for."""
+    group_id: str | None = None
+    policy: str | None = None
+    """Of the group; None: there is to be none."""
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def flavor(self) -> Flavor:
+        """Through which the room is used; its words are the peer's (reservation.md 1.3)."""
+        resource = "resources:CUSTOM_RESERVATION_" + self.pool.upper().replace("-", "_")
+        specs = {**self.extra_specs, RESERVATION: self.pool, resource: "1"}
+        specs |= {GROUP: self.group_id} if self.group_id and self.policy else {}
+        return Flavor(
+            id=self.pool,
+            name=f"reservation:{self.pool}",
+            vcpus=self.vcpus,
+            ram_mb=self.memory_mb,
+            disk_gb=self.disk_gb,
+            is_public=False,
+            projects=(self.project_id,),
+            extra_specs=specs,
+        )
+
+
+def grant(compute: Compute, wanted: Grant, token: int) -> None:
+    """Make or change a grant; one that was closed is open again.
+
+    Raises StaleToken, NotFound for a node there is not, Busy while one is not
+    in the reservation pool.
+    """
+    with compute.engine.begin() as conn:
+        held = rows.lock(conn, wanted.pool, list(wanted.slots))
+        nodes = _nodes(wanted, held, token)
+        if not rows.write(conn, wanted.pool, wanted.project_id, wanted.group_id if wanted.policy else None, token):
+            raise StaleToken
+        rows.put(conn, wanted.pool, nodes)
+        if not flavors.write(conn, wanted.flavor):
+            raise Conflict(f"There is another flavor called {wanted.flavor.name}.")
+        if wanted.group_id and wanted.policy:
+            owner = {"project_id": wanted.project_id, "user_id": OWNER_OF_GROUP}
+            server_groups.make(conn, wanted.group_id, wanted.flavor.name, owner, wanted.policy)
+
+
+def close(compute: Compute, pool: str, token: int) -> None:
+    """Let nobody boot on what is granted any more; nothing to do where nothing is.  Raises StaleToken."""
+    with compute.engine.begin() as conn:
+        rows.lock(conn, pool)
+        if _known(conn, pool, token):
+            rows.close(conn, pool, token)
+
+
+def revoke(compute: Compute, pool: str, token: int) -> None:
+    """Drop a grant, its flavor and its group; lower tokens cannot make it again.
+
+    Raises StaleToken, and Busy while servers use it or wait for room of it.
+    """
+    with compute.engine.begin() as conn:
+        rows.lock(conn, pool)
+        found = _known(conn, pool, token)
+        left = rows.servers(conn, pool) if found else 0
+        if left:
+            raise Busy(f"{left} servers still use {pool}")
+        if not rows.revoke(conn, pool, token):
+            raise StaleToken
+        if found:
+            flavors.delete(conn, pool)
+        if found and found.group_id:
+            server_groups.delete(conn, found.group_id)
+
+
+def check_hints(conn: Connection, spec: Spec) -> None:
+    """Return unless a request names a grant by the hint `reservation`, without its flavor or with that of another."""
+    meant = spec.flavor.reservation if spec.flavor else None
+    others = [pool for pool in spec.pools if pool != meant]
+    if meant is not None and others:
+        raise BadRequest(f"The flavor is of the reservation {meant}, and the hint 'reservation' names another one.")
+    granted = [found.pool for found in rows.get(conn, others) if not found.revoked] if others else []
+    if granted:
+        raise BadRequest(
+            f"Servers of the reservation {granted[0]} are booted with its flavor, reservation:{granted[0]}."
+        )
+
+
+def check_ordinary(*sizes: Flavor) -> None:
+    """Return when none of these is the size of a reservation's servers, which stays as it is; else BadRequest."""
+    for flavor in sizes:
+        if flavor.reservation is not None:
+            raise BadRequest(f"The flavor {flavor.name} is of a reservation: its servers are of that size and stay so.")
+
+
+def check_own(conn: Connection, flavor_id: str) -> None:
+    """Return unless a flavor is that of something granted, which only a lease changes; else Conflict."""
+    if any(not found.revoked for found in rows.get(conn, [flavor_id])):
+        raise Conflict(f"Flavor {flavor_id} is of a reservation that is under way: change its lease instead.")
+
+
+def slots(conn: Connection, hosts: Hosts, spec: Spec) -> Slots | None:
+    """The room that is granted to what a request asks for; None where that is nothing of ours."""
+    pool = spec.flavor.reservation if spec.flavor else None
+    use = rows.use(conn, pool) if pool is not None else None
+    if pool is None or use is None:
+        return None
+    if use.closed or use.project_id != spec.project_id:
+        return Slots(pool, {}, f"The reservation {pool} is over or ending, or another project's.")
+    there = dict(zip(hosts.ids.tolist(), hosts.servers.tolist(), strict=True)) if use.slots else {}
+    most = {node: there[node] + size - used for node, (size, used) in use.slots.items() if node in there}
+    total, taken = (sum(numbers) for numbers in zip((0, 0), *use.slots.values(), strict=True))
+    return Slots(pool, most, f"Of the {total} slots of the reservation {pool}, {taken} are in use.")
+
+
+def lacking(conn: Connection, spec: Spec, counts: Mapping[int, int]) -> Iterable[str]:
+    """Why nodes, locked before, cannot take so many servers of a grant."""
+    use = rows.use(conn, spec.slots.pool) if spec.slots else None
+    if spec.slots is None:
+        return []
+    if use is None or use.closed or use.project_id != spec.project_id:
+        return [f"the reservation {spec.slots.pool} was closed"]
+    free = {node: size - used for node, (size, used) in use.slots.items()}
+    short = [node for node, count in counts.items() if count > free.get(node, 0)]
+    return [f"node {node} has {max(0, free.get(node, 0))} free slots of the reservation" for node in short]
+
+
+def _nodes(wanted: Grant, held: Sequence[Held], token: int) -> dict[int, int]:
+    """The slots of a grant by the ids of nodes."""
+    named = {node.name: node for node in sorted(held, key=lambda node: node.pool == FREEPOOL)}
+    missing = set(wanted.slots) - set(named)
+    if missing:
+        raise NotFound(f"Host {min(missing)} could not be found.")
+    meant = [named[name] for name in wanted.slots]
+    if any(node.fence > token for node in meant):
+        raise StaleToken
+    astray = [node.name for node in meant if node.outside or node.pool != FREEPOOL]
+    if astray:
+        raise Busy(f"Host {min(astray)} is not in the reservation pool.")
+    return {named[name].id: count for name, count in wanted.slots.items() if count > 0}
+
+
+def _known(conn: Connection, pool: str, token: int) -> rows.Grant | None:
+    """The grant of that name, unless it is over.  Raises StaleToken."""
+    if pool in KEPT:
+        raise Conflict(f"The pool {pool} is granted to nobody.")
+    found = next(iter(rows.get(conn, [pool])), None)
+    if found is not None and found.fence > token:
+        raise StaleToken
+    return found if found and not found.revoked else None

@@ -1,0 +1,256 @@
+"""Pools of nodes for leases: kept, lent to a project, closed, taken back, and moved one by one.
+
+Whoever moves a node between pools and whoever puts a server on it hold the same
+row lock meanwhile, taken in name order by all.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
+from climate.compute.models.node import FREEPOOL, KEPT, Node
+from climate.compute.models.server import Server
+from climate.compute.store.nodes import nodes as node_rows
+from climate.compute.store.nodes.nodes import Held
+from climate.compute.store.reservations import lease_pools
+from climate.compute.store.reservations import pools as rows
+from climate.compute.store.servers import servers
+from climate.connections import reading
+
+
+def nodes(compute: Compute, name: str | None = None) -> list[Node]:
+    """All nodes, or those of one name; a node whose driver reports it no more is not among them."""
+    return [node for node in known_nodes(compute, name) if node.present]
+
+
+def called(compute: Compute, word: str) -> list[Node]:
+    """The nodes of that name; where there are none, the one with that id or UUID."""
+    return nodes(compute, word) or [node for node in nodes(compute) if word in (str(node.id), node.uuid)]
+
+
+def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
+    """All nodes, also those that are kept as absent because a server is on them or a lease holds them."""
+    with reading(compute.engine) as conn:
+        return node_rows.listed(conn, compute.now(conn), compute.down_seconds, name)
+
+
+def ordinary_nodes(compute: Compute) -> list[Node]:
+    """The nodes in no pool, by name; of a name that a pooled node has as well, none is meant."""
+    found = nodes(compute)
+    pooled = {node.name for node in found if node.pool is not None}
+    return sorted((node for node in found if node.name not in pooled), key=lambda node: node.name)
+
+
+def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
+    """Id of a node -> (id, name) of the servers on it."""
+    with reading(compute.engine) as conn:
+        return node_rows.servers(conn, [node.id for node in found])
+
+
+def pools(compute: Compute, *, own: bool = False) -> Mapping[str, frozenset[str]]:
+    """Pool -> names of its nodes; own: without those that were put there by the compute API."""
+    with reading(compute.engine) as conn:
+        return rows.members(conn, own=own)
+
+
+def servers_in(compute: Compute, pool: str) -> list[Server]:
+    """The servers on the nodes of a pool."""
+    with reading(compute.engine) as conn:
+        return servers.in_pool(conn, pool)
+
+
+def servers_on(compute: Compute, name: str) -> list[Server]:
+    """The servers on a node."""
+    with reading(compute.engine) as conn:
+        return servers.on_node(conn, name)
+
+
+def is_lent_from_outside(compute: Compute, pool: str, project_id: str) -> bool:
+    """Whether a reservation service outside this cloud has lent a pool to a project: no lease of ours is behind it."""
+    with reading(compute.engine) as conn:
+        return rows.is_lent_from_outside(conn, pool, project_id)
+
+
+def sleeping(compute: Compute) -> list[Server]:
+    """All servers that are RESERVED."""
+    with reading(compute.engine) as conn:
+        return servers.sleeping(conn)
+
+
+def enrol(compute: Compute, name: str, token: int) -> None:
+    """Put a node into the reservation pool.  Conflict when servers are on it, or it is lent or kept from outside.
+
+    Raises StaleToken.
+    """
+    with compute.engine.begin() as conn:
+        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        if node.outside:
+            raise _kept_from_outside(node)
+        _check_fence([node], token)
+        if node.pool not in (None, FREEPOOL):
+            raise _elsewhere(node)
+        if node.pool is None and rows.servers_on(conn, [node.id], but_granted=True):
+            raise Conflict(f"Host {name} has servers.")
+        rows.put(conn, node.id, FREEPOOL, token)
+
+
+def withdraw(compute: Compute, name: str, token: int) -> None:
+    """Give a node of the reservation pool back to the ordinary scheduler.  Conflict when it is lent.
+
+    One that the compute API put there stays.  Raises StaleToken.
+    """
+    with compute.engine.begin() as conn:
+        held = [node for node in _meant(rows.lock_named(conn, [name])) if not node.outside]
+        if not held:
+            return
+        node = _one(held, name)
+        _check_fence([node], token)
+        if node.pool not in (None, FREEPOOL):
+            raise _elsewhere(node)
+        rows.put(conn, node.id, None, token)
+
+
+def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:
+    """Make the empty pool of a reservation, or change what is wanted of one; the id of its aggregate.
+
+    One that was lent stays as it is.  Conflict where an aggregate of another kind has its name.
+    """
+    _check_lendable(pool)
+    with compute.engine.begin() as conn:
+        return lease_pools.promise(conn, pool, wanted)
+
+
+def promising(wanted: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
+    """Return the SQL that makes new pools of reservations, each with what is wanted of it, and its parameters.
+
+    It returns the name and the id of each; one whose name is taken is not made.
+    """
+    for pool in wanted:
+        _check_lendable(pool)
+    return lease_pools.INSERT, lease_pools.inserted(wanted)
+
+
+def forget(compute: Compute, pool: str) -> None:
+    """Drop a pool that was promised and never lent."""
+    with compute.engine.begin() as conn:
+        lease_pools.forget(conn, pool)
+
+
+def of_leases(compute: Compute) -> Mapping[str, tuple[int, Mapping[str, str] | None]]:
+    """Pool of a reservation -> the id of its aggregate, and what is wanted while it is only promised."""
+    with reading(compute.engine) as conn:
+        return lease_pools.listed(conn)
+
+
+def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int) -> None:
+    """Make the pool for a project, and move these nodes from the reservation pool into it; it is open then.
+
+    Raises StaleToken, NotFound, Busy while a node is neither here nor there.
+    """
+    _check_lendable(pool)
+    with compute.engine.begin() as conn:
+        known = _meant(rows.lock_named(conn, names, pool))
+        held = [node for node in known if node.name in names]
+        _check_fence(held, token)
+        missing = set(names) - {node.name for node in held}
+        if missing:
+            raise NotFound(f"Host {min(missing)} could not be found.")
+        astray = [node.name for node in held if node.outside or node.pool not in (FREEPOOL, pool)]
+        if astray:
+            raise Busy(f"Host {astray[0]} is not in the reservation pool.")
+        if rows.servers_on(conn, [node.id for node in held if node.pool == FREEPOOL]):
+            raise Busy("Servers of another reservation are still on the hosts.")
+        if not rows.lend(conn, pool, project_id, [node.id for node in known], token):
+            raise StaleToken
+
+
+def close(compute: Compute, pool: str, token: int) -> None:
+    """Let nobody boot in the pool any more; nothing to do when there is no such pool.  Raises StaleToken."""
+    with compute.engine.begin() as conn:
+        rows.close(conn, pool, [node.id for node in _hold(conn, pool, token)], token)
+
+
+def take_back(compute: Compute, pool: str, names: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
+    """Move the pool's nodes to one that is nobody's, or with None to the ordinary scheduler, and drop the pool.
+
+    Servers go along, but not to the reservation pool: Busy while they are on
+    the nodes.  Nodes of these names that are in the reservation pool already
+    are closed to lower tokens too.  Raises StaleToken.
+    """
+    with compute.engine.begin() as conn:
+        _keep(conn, to)
+        held = _hold(conn, pool, token, names)
+        left = rows.servers_on(conn, [node.id for node in held if node.pool == pool]) if to == FREEPOOL else 0
+        if left:
+            raise Busy(f"{left} servers are still on the hosts of {pool}")
+        rows.take_back(conn, pool, [node.id for node in held], token, to)
+
+
+def place(compute: Compute, name: str, to: str | None, token: int) -> None:
+    """Move one node, with its servers, to a pool that is nobody's or lent, or with None to the ordinary scheduler.
+
+    Raises Busy into the reservation pool while servers are on it that have no
+    slot there; NotFound without such a node or pool; Conflict when it is kept
+    from outside; StaleToken.
+    """
+    with compute.engine.begin() as conn:
+        _keep(conn, to)
+        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        if node.outside:
+            raise _kept_from_outside(node)
+        _check_fence([node], token)
+        if to == FREEPOOL and node.pool != FREEPOOL and rows.servers_on(conn, [node.id], but_granted=True):
+            raise Busy(f"Servers are still on host {name}.")
+        rows.put(conn, node.id, to, token)
+
+
+def _keep(conn: Connection, pool: str | None) -> None:
+    """See that there is such a pool until the transaction is over; before any node is locked, as everywhere."""
+    if pool in KEPT and not rows.make(conn, pool):
+        raise Conflict(f"Aggregate {pool} is an ordinary one: give it another name, as that is the name of a pool.")
+    if pool is not None and pool not in KEPT and not rows.keep_lent(conn, pool):
+        raise NotFound(f"Pool {pool} could not be found.")
+
+
+def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = ()) -> list[Held]:
+    """Lock the nodes of a lent pool, and those of the reservation pool with a name in `free`."""
+    _check_lendable(pool)
+    held = rows.lock_pool(conn, pool, free)
+    _check_fence(held, token)
+    if (rows.fence(conn, pool) or 0) > token:
+        raise StaleToken
+    return held
+
+
+def _check_lendable(pool: str) -> None:
+    if pool in KEPT:
+        raise Conflict(f"The pool {pool} is lent to nobody.")
+
+
+def _elsewhere(node: Held) -> Conflict:
+    return Conflict(f"Host {node.name} is {'in the pool' if node.pool in KEPT else 'lent to'} {node.pool}.")
+
+
+def _kept_from_outside(node: Held) -> Conflict:
+    return Conflict(f"Host {node.name} is kept in {node.pool} by the compute API: remove it from there first.")
+
+
+def _check_fence(held: Sequence[Held], token: int) -> None:
+    if any(node.fence > token for node in held):
+        raise StaleToken
+
+
+def _meant(held: Sequence[Held]) -> list[Held]:
+    """Of nodes that share a name, of several services, the one in a pool: no pool ever gets a second one."""
+    pooled = {node.name for node in held if node.pool is not None}
+    return [node for node in held if node.pool is not None or node.name not in pooled]
+
+
+def _one(held: Sequence[Held], name: str) -> Held:
+    if not held:
+        raise NotFound(f"Host {name} could not be found.")
+    if len(held) > 1:
+        raise Conflict(f"There are {len(held)} hosts called {name}.")
+    return held[0]

@@ -1,0 +1,97 @@
+"""Schedulers, filters and weighers by name: every installed entry point of three groups can be named by the settings.
+
+The bundled ones are found in the same way.  An entry point of
+`climate.schedulers` is a Schedule or a Scheduler (climate.compute.scheduler.placement_plan),
+one of `climate.scheduler_filters` a Filter, one of `climate.scheduler_weighers`
+a Weigher (climate.compute.scheduler.scheduler_parts).
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from climate.compute.errors import (
+    ComputeError,
+    SchedulerHostFilterNotFound,
+    SchedulerNotFound,
+    SchedulerWeigherNotFound,
+)
+from climate.compute.scheduler import parts
+from climate.compute.scheduler.filters import FILTERS, WITH_CORES
+from climate.compute.scheduler.filters.reservation import RESERVATION
+from climate.compute.scheduler.placement_plan import Scheduler
+from climate.compute.scheduler.scheduler_parts import Filter, Options, Rules, Weigher
+from climate.compute.scheduler.third_party import Foreign
+from climate.compute.scheduler.weighers import WEIGHERS
+
+SCHEDULER_GROUP = "climate.schedulers"
+FILTER_GROUP, WEIGHER_GROUP = "climate.scheduler_filters", "climate.scheduler_weighers"
+
+log = logging.getLogger(__name__)
+
+
+def rules(filters: Sequence[str], weighers: Sequence[str], options: Options, *, cores: bool = False) -> Rules:
+    """A filter scheduler of these filters and weighers, in this order; with none named, of the default ones.
+
+    `cores`: CoreFilter is one of the default filters.
+
+    ReservationFilter is always there, in front where it is not named: without
+    it lent nodes were anybody's.  Raises SchedulerHostFilterNotFound and
+    SchedulerWeigherNotFound, which list all bad names and the known ones, and
+    ComputeError for options that cannot be (cloud.md C.1).
+    """
+    if options.max_attempts < 1:
+        raise ComputeError("Invalid value for 'scheduler_max_attempts', must be >= 1")
+    default = WITH_CORES if cores else FILTERS
+    chosen = _named(FILTER_GROUP, Filter, filters, SchedulerHostFilterNotFound) if filters else default
+    if RESERVATION.name not in [rule.name for rule in chosen]:
+        chosen = (RESERVATION, *chosen)
+    weighing = _named(WEIGHER_GROUP, Weigher, weighers, SchedulerWeigherNotFound) if weighers else WEIGHERS
+    return Rules(chosen, weighing, options)
+
+
+def scheduler(name: str) -> Scheduler:
+    """Return the installed scheduler of that name; one of another package is watched (see Foreign).
+
+    Raises SchedulerNotFound when it is not installed or can schedule nothing.
+    """
+    part = parts.named(SCHEDULER_GROUP, "Scheduler", [name], SchedulerNotFound)[name]
+    found = part if isinstance(part, Scheduler) else Scheduler(part)
+    if not callable(found.schedule):
+        raise SchedulerNotFound(f"Scheduler {name} is installed, but it is no scheduler")
+    if (getattr(found.schedule, "__module__", None) or "").startswith("climate."):
+        return found
+    return replace(found, schedule=Foreign(name, found.schedule))
+
+
+def _named(group: str, kind: type[Any], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
+    """The parts of these names, each once."""
+    what = f"Scheduler {kind.__name__}"
+    found = parts.named(group, what, names, refusal)
+    wrong = [name for name, part in found.items() if not isinstance(part, kind)]
+    if wrong:
+        raise refusal(f"{what} {', '.join(wrong)} is installed, but it is no {kind.__name__}")
+    return tuple(found.values())
+
+
+def ratios(text: str) -> tuple[tuple[str, float], ...]:
+    """(metric, ratio) pairs from `idle=1, user=-0.5`; entries that are none are passed over with a warning."""
+    found = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = entry.partition("=")
+        ratio = _number(number)
+        if name.strip() and ratio is not None:
+            found.append((name.strip(), ratio))
+        else:
+            log.warning("Invalid metrics weight setting %r: it must be like 'name=1.0'", entry)
+    return tuple(found)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,110 @@
+"""Filters by where a node is, and whether it is there at all (cloud.md C.3, C.4)."""
+
+import ipaddress
+
+import numpy as np
+
+from climate.compute.errors import BadRequest
+from climate.compute.models.request import Spec, read_destination
+from climate.compute.scheduler.host_table import Grouping, Hosts, Mask
+from climate.compute.scheduler.scheduler_parts import Filter, Options
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def everywhere(hosts: Hosts) -> Mask:
+    return np.ones(len(hosts), dtype=np.bool_)
+
+
+def not_tried_yet(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """Not a node on which making the server has failed before."""
+    return ~np.isin(hosts.ids, np.array(spec.tried, dtype=np.int64)) if spec.tried else everywhere(hosts)
+
+
+def zones(grouping: Grouping, options: Options) -> frozenset[str]:
+    """The availability zones of a node: its aggregates', else the one that it names itself, else the default one."""
+    return grouping.words("availability_zone") or frozenset([grouping.zone or options.default_zone])
+
+
+def in_zone(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """In the availability zone asked for."""
+    if spec.zone is None:
+        return everywhere(hosts)
+    return hosts.grouping.where(lambda grouping: spec.zone in zones(grouping, options))
+
+
+def service_up(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """Its compute service is enabled and was heard of lately."""
+    return hosts.up & ~hosts.disabled
+
+
+def forced(hosts: Hosts, spec: Spec) -> Mask:
+    """The nodes that an administrator named by service host, node or both, and that are there; or all of them."""
+    mask = hosts.present.copy() if spec.forced else everywhere(hosts)
+    if spec.force_hosts:
+        mask &= np.isin(hosts.service_hosts, spec.force_hosts) | np.isin(hosts.names, spec.force_hosts)
+    if spec.force_nodes:
+        mask &= np.isin(hosts.names, spec.force_nodes)
+    return mask
+
+
+def in_question(hosts: Hosts, spec: Spec) -> Mask:
+    """At the destination of the request, and not on a service host that it wants to do without."""
+    mask = ~np.isin(hosts.service_hosts, spec.ignore_hosts) if spec.ignore_hosts else everywhere(hosts)
+    host, node = read_destination(spec.destination) if spec.destination else (None, None)
+    if host is not None:
+        mask &= np.asarray(hosts.service_hosts == host, dtype=np.bool_)
+    if node is not None:
+        mask &= np.asarray(hosts.names == node, dtype=np.bool_)
+    return mask
+
+
+def neighbourhood(spec: Spec) -> Network | None:
+    """The network of the address in the hint `build_near_host_ip`, by the prefix in `cidr` (or /24); or BadRequest."""
+    address = spec.hints.get("build_near_host_ip")
+    if not address:
+        return None
+    prefix = str(spec.hints.get("cidr", "/24")).removeprefix("/")
+    try:
+        return ipaddress.ip_network(f"{address}/{prefix}", strict=False)
+    except ValueError:
+        raise BadRequest(
+            f"The hints 'build_near_host_ip' {address!r} and 'cidr' {prefix!r} are no address and prefix."
+        ) from None
+
+
+def near(hosts: Hosts, spec: Spec, options: Options) -> Mask:
+    """In the network that the hints ask for."""
+    network = neighbourhood(spec)
+    if network is None:
+        return everywhere(hosts)
+    inside = {text: _address_in(text, network) for text in set(hosts.host_ips)}
+    return np.fromiter((inside[text] for text in hosts.host_ips), np.bool_, len(hosts))
+
+
+def _address_in(text: str, network: Network) -> bool:
+    try:
+        return ipaddress.ip_address(text) in network
+    except ValueError:
+        return False
+
+
+def _zone_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    grouping = hosts.grouping.values[hosts.grouping.codes[place]]
+    return f"is in availability zone {', '.join(sorted(zones(grouping, options)))}, not in {spec.zone}."
+
+
+def _compute_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+    return "is disabled." if hosts.disabled[place] else "has not been heard from in a while, or is in maintenance."
+
+
+RETRY = Filter("RetryFilter", not_tried_yet, why=lambda *_: "was tried already.")
+AVAILABILITY_ZONE = Filter("AvailabilityZoneFilter", in_zone, why=_zone_why)
+COMPUTE = Filter("ComputeFilter", service_up, why=_compute_why)
+CIDR = Filter(
+    "SimpleCIDRAffinityFilter",
+    near,
+    why=lambda *_: "is not near the address asked for.",
+    check=lambda hosts, spec: neighbourhood(spec),
+)
+ALL_HOSTS = Filter("AllHostsFilter", lambda hosts, spec, options: everywhere(hosts))

@@ -1,0 +1,115 @@
+"""Schedulers of other packages: they see the nodes that a request may use, and their answers are checked."""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from climate.compute.errors import ComputeError, NoValidHost
+from climate.compute.models.request import Spec
+from climate.compute.scheduler import decision_record
+from climate.compute.scheduler.decision_record import Record
+from climate.compute.scheduler.filter_run import Search
+from climate.compute.scheduler.filter_scheduler import refusal
+from climate.compute.scheduler.filters.location import forced, in_question
+from climate.compute.scheduler.filters.reservation import RESERVATION
+from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.placement_plan import Pick, Plan, Schedule, Trail
+from climate.compute.scheduler.scheduler_parts import Rules
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A scheduler of another package, under the name of its entry point."""
+
+    name: str
+    schedule: Schedule
+
+    def __call__(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+        """Return its plan for `count` servers.
+
+        It is given the nodes alone that pass what holds under every scheduler.
+        Raises NoValidHost when it finds too few nodes, fails, or answers with
+        nodes that it was not given; BadRequest as it raises it.
+        """
+        record = decision_record.begun(hosts, spec, count, replace(rules, weighers=()))
+        there = _open(hosts, spec, rules, record)
+        told: Trail = {}
+        try:
+            if not len(there):
+                raise NoValidHost(refusal(spec, count, record))
+            plan = self._asked(there, spec, count, rules)
+            told = plan.trail
+            picks = _checked(self.name, there, plan, count)
+        except NoValidHost as none:
+            raise NoValidHost(str(none), trail=self._trail(record, none.trail or told), found=none.found) from None
+        places = np.searchsorted(hosts.ids, [pick.node_id for pick in picks]).tolist()
+        record.picks = [(place, ([], [], pick.weight)) for place, pick in zip(places, picks, strict=True)]
+        return Plan(picks, self._trail(record, told))
+
+    def _asked(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+        try:
+            plan = self.schedule(hosts, spec, count, rules)
+            return Plan(tuple(plan.picks), plan.trail)
+        except ComputeError:
+            raise
+        except Exception as reason:
+            log.exception("scheduler %s failed", self.name)
+            raise NoValidHost(
+                f"No valid host was found. The scheduler '{self.name}' failed: {type(reason).__name__}."
+            ) from reason
+
+    def _trail(self, record: Record, told: Trail) -> Trail:
+        """Return the record, with what the scheduler told itself where that is a trail too."""
+        own: dict[str, Any] = {**record.trail(), "scheduler": self.name}
+        if not told or not isinstance(told, Mapping):
+            return own
+        stages = told.get("filters")
+        merged: dict[str, Any] = {**told, **own, "filters": [*own["filters"], *(stages or ())]}
+        merged |= {name: told[name] for name in ("weighed", "weighers", "refused") if name in told}
+        try:
+            json.dumps(merged, allow_nan=False)
+        except (TypeError, ValueError):
+            log.warning("the trail of scheduler %s is not JSON and is dropped", self.name)
+            return own
+        return merged
+
+
+def _open(hosts: Hosts, spec: Spec, rules: Rules, record: Record) -> Hosts:
+    """Return the nodes that the request may use under every scheduler."""
+    mask = forced(hosts, spec) & in_question(hosts, spec)
+    record.considered = int(np.count_nonzero(mask))
+    record.refused = None if record.considered else Search.NO_HOSTS
+    for rule in (RESERVATION,) if spec.forced else STANDING:
+        if not mask.any():
+            break
+        before, mask = mask, mask & rule.keep(hosts, spec, rules.options)
+        gone = decision_record.removed(hosts, spec, rules.options, rule, before & ~mask)
+        start, end = int(np.count_nonzero(before)), int(np.count_nonzero(mask))
+        record.filters.append(decision_record.stage(rule, start, end, gone))
+        record.refused = None if end else rule.name
+    return hosts.where(mask)
+
+
+def _checked(name: str, hosts: Hosts, plan: Plan, count: int) -> tuple[Pick, ...]:
+    """Return the picks, with the names of their nodes as they are in the table.
+
+    Raises NoValidHost for another number of picks, nodes that are not in the table and weights that are no numbers.
+    """
+    if len(plan.picks) != count:
+        raise NoValidHost(f"No valid host was found. The scheduler '{name}' chose {len(plan.picks)} nodes for {count}.")
+    places = {int(node_id): place for place, node_id in enumerate(hosts.ids.tolist())}
+    picks = []
+    for pick in plan.picks:
+        place = places.get(pick.node_id)
+        if place is None or not np.isfinite(pick.weight):
+            raise NoValidHost(f"No valid host was found. The scheduler '{name}' chose a node that it may not use.")
+        node, host = str(hosts.names[place]), str(hosts.service_hosts[place])
+        picks.append(replace(pick, node=node, service_host=host, weight=float(pick.weight)))
+    return tuple(picks)

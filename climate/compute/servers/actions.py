@@ -1,0 +1,201 @@
+"""What is asked of servers: written down in one transaction, rung for after its commit."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import Busy, Conflict, NotFound, StaleToken
+from climate.compute.images import images, quota
+from climate.compute.models.server import (
+    ACTIVE,
+    DELETE,
+    SHELVE,
+    SHELVED_OFFLOADED,
+    SNAPSHOT,
+    VERIFY_RESIZE,
+    WISHES,
+    Server,
+    may,
+)
+from climate.compute.network import fixed_ips
+from climate.compute.store.projects import images as image_rows
+from climate.compute.store.servers import servers, tasks
+from climate.connections import reading
+
+By = Mapping[str, str]
+"""Who asks, for the list of actions: project_id, user_id, request_id."""
+
+
+def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
+    """The server; NotFound when there is none or it is another project's.  None: any project's."""
+    with reading(compute.engine) as conn:
+        return _own(servers.get(conn, server_id), server_id, project_id)
+
+
+def ask(
+    compute: Compute,
+    server_id: str,
+    task: str,
+    *,
+    project_id: str | None = None,
+    token: int | None = None,
+    by: By | None = None,
+) -> None:
+    """Write down what is wanted of a server and ring for it.  With a token: nothing to do when it is so already.
+
+    Raises NotFound, StaleToken (a later `token` was here), Conflict, Busy.
+    """
+    left = None
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, project_id)
+        _fence(conn, server_id, token)
+        if token is not None and server.status == WISHES[task].becomes and not server.busy:
+            return
+        check_lock(server, project_id)
+        may(server, task)
+        if task == DELETE and server.node_id is None:
+            left = server.shelved_image
+            drop(conn, compute, server)
+        elif server.task != task:
+            record(conn, compute, server, Asked(task), by)
+    if left is not None:
+        images.forget(compute, left)
+    compute.cast(server.service_host or "", server_id)
+
+
+def fence(compute: Compute, server_id: str, token: int) -> None:
+    """Let nobody with a lower token ask anything of a server any more.  NotFound; StaleToken when a later was here."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, None)
+        _fence(conn, server.id, token)
+
+
+class Asked(NamedTuple):
+    """A task, the image that it fills, and what else it needs to know."""
+
+    task: str
+    image: str | None = None
+    details: Mapping[str, Any] | None = None
+
+
+class Once(NamedTuple):
+    """What is to be done once on an occasion, under a token."""
+
+    token: int
+    occasion: str
+
+
+def snapshot(compute: Compute, server_id: str, name: str, once: Once | None = None) -> str:
+    """Make an image of a server; its id.  With `once` the one of that name and occasion is found again.
+
+    One that is shelved is in an image already: it is to be had by this name too.  One that
+    has not confirmed its new size is imaged as any other.
+    """
+    token, occasion = once or (None, None)
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, None)
+        _fence(conn, server_id, token)
+        made = image_rows.snapshot_of(conn, server_id, name, occasion) if occasion is not None else None
+        if made is None and server.status == SHELVED_OFFLOADED and not server.busy:
+            return images.of_shelved(conn, compute, server, name, occasion).id
+        if made is None:
+            idle(_before_its_resize(server), SNAPSHOT)
+            made = images.begin(conn, server, name, occasion)
+            record(conn, compute, server, Asked(SNAPSHOT, made.id))
+    compute.cast(server.service_host or "", server_id)
+    return made.id
+
+
+def _before_its_resize(server: Server) -> Server:
+    return replace(server, status=server.before or ACTIVE) if server.status == VERIFY_RESIZE else server
+
+
+def create_image(
+    compute: Compute,
+    server_id: str,
+    name: str,
+    metadata: Mapping[str, str],
+    *,
+    project_id: str | None,
+    by: By,
+) -> str:
+    """Make an image of a server with these properties; its id.  Raises NotFound, Conflict, Busy, NoImageRoom."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, project_id)
+        idle(server, SNAPSHOT)
+        quota.check_count(conn, compute.image_limits, server.project_id, lock=False)
+        quota.check_size(conn, compute.image_limits, server.project_id, 1, lock=False)
+        made = images.begin(conn, server, name, metadata=metadata)
+        record(conn, compute, server, Asked(SNAPSHOT, made.id), by)
+    compute.cast(server.service_host or "", server_id)
+    return made.id
+
+
+def shelve(compute: Compute, server_id: str, *, project_id: str | None = None, by: By | None = None) -> None:
+    """Put a server into an image of its name, and take it off its node; its addresses stay its own.
+
+    Raises NotFound, Conflict, Busy.
+    """
+    with compute.engine.begin() as conn:
+        server = locked(conn, server_id, project_id)
+        check_lock(server, project_id)
+        idle(server, SHELVE)
+        image = images.begin(conn, server, f"{server.name}-shelved")
+        record(conn, compute, server, Asked(SHELVE, image.id), by)
+    compute.cast(server.service_host or "", server_id)
+
+
+is_made = images.is_made
+
+
+def locked(conn: Connection, server_id: str, project_id: str | None) -> Server:
+    """The server, with its row locked; NotFound as `get`."""
+    return _own(servers.get(conn, server_id, lock=True), server_id, project_id)
+
+
+def check_lock(server: Server, project_id: str | None) -> None:
+    """Return when whoever asks may change the server: administrators, who ask for no project, always may."""
+    if project_id is not None and server.locked_by is not None:
+        raise Conflict(f"Instance {server.id} is locked")
+
+
+def idle(server: Server, task: str) -> None:
+    """Return when `task` may begin and is not under way already: for what is not the same when it is asked twice."""
+    may(server, task)
+    if server.busy:
+        action = WISHES[task].action
+        raise Busy(f"Cannot '{action}' instance {server.id} while it is in task_state {server.task}")
+
+
+def record(conn: Connection, compute: Compute, server: Server, wanted: Asked, by: By | None = None) -> None:
+    """Write down what is wanted of a server whose row is locked, and give up what it replaces."""
+    now = compute.now(conn)
+    if server.task_image is not None and server.task == SHELVE:
+        images.drop(conn, server.task_image)
+    elif server.task_image is not None:
+        images.give_up(conn, server.task_image, now)
+    tasks.record(conn, server.id, wanted.task, now, wanted.image, wanted.details)
+    if by is not None:
+        tasks.note(conn, server.id, WISHES[wanted.task].action, by, now)
+
+
+def drop(conn: Connection, compute: Compute, server: Server) -> None:
+    """Drop the row of a server that is on no node any more, its addresses and the image that it was shelved in."""
+    fixed_ips.deallocate(conn, server.id, compute.now(conn), compute.tell_network)
+    if server.shelved_image is not None:
+        images.drop(conn, server.shelved_image)
+    tasks.delete(conn, server.id)
+
+
+def _own(server: Server | None, server_id: str, project_id: str | None) -> Server:
+    if server is None or (project_id is not None and server.project_id != project_id):
+        raise NotFound(f"Instance {server_id} could not be found.")
+    return server
+
+
+def _fence(conn: Connection, server_id: str, token: int | None) -> None:
+    if token is not None and not tasks.fence(conn, server_id, token):
+        raise StaleToken

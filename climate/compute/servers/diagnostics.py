@@ -1,0 +1,16 @@
+"""What administrators are told of a server beside its row: the member of a cluster that has it."""
+
+from climate.compute.context import Compute
+from climate.compute.models.server import Server
+from climate.compute.virt import Guest
+from climate.compute.virt.cluster import ClusterDriver
+
+
+def member_of(compute: Compute, server: Server) -> str | None:
+    """Return the member that a server is on.
+
+    None when its node is no cluster, or a cluster of a service whose files this process does not have.
+    """
+    if server.node is None or not isinstance(compute.driver, ClusterDriver):
+        return None
+    return compute.driver.member_of(Guest(server.id, "", server.node))

@@ -1,0 +1,52 @@
+"""Servers as their drivers need to know them."""
+
+from pathlib import Path
+
+from climate.compute.context import Compute
+from climate.compute.images import images
+from climate.compute.models.flavor import Flavor, recorded
+from climate.compute.models.image import ACTIVE, Image
+from climate.compute.models.server import RESIZE, REVERT, UNSHELVE, Server
+from climate.compute.virt import Guest
+
+
+def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest:
+    """The guest of a server as the task under way wants it, made from this image where it has to be made.
+
+    It has no interfaces yet: those are known when they are plugged in.
+    """
+    flavor, shelved = _flavor(server), server.task == UNSHELVE and server.shelved_image is not None
+    ordinary = images.place(compute, server.image_id) if shelved and server.image_id is not None else None
+    return Guest(
+        id=server.id,
+        name=server.name,
+        node=server.node or "",
+        vcpus=flavor.vcpus,
+        ram_mb=flavor.ram_mb,
+        disk_gb=flavor.disk_gb,
+        image=_content(compute, server, image),
+        carried=shelved,
+        again=ordinary,
+        properties={key: str(value) for key, value in image.properties.items()} if image else {},
+    )
+
+
+def _content(compute: Compute, server: Server, image: Image | None) -> Path | None:
+    """The file to begin with; None: there is none.  Of an image that was deleted it is not there any more."""
+    image_id = source(server)
+    if image_id is None or (image is not None and not (image.status == ACTIVE and image.size)):
+        return None
+    return images.place(compute, image_id)
+
+
+def source(server: Server) -> str | None:
+    """The id of the image that a server would be made from now."""
+    return server.shelved_image if server.task == UNSHELVE else server.image_id
+
+
+def _flavor(server: Server) -> Flavor:
+    if server.task == RESIZE:
+        return recorded(server.task_details["flavor"])
+    if server.task == REVERT and server.old_flavor is not None:
+        return server.old_flavor
+    return server.flavor

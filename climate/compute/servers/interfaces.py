@@ -1,0 +1,153 @@
+"""Addresses that a server is given and loses while it is there: its node's compute service connects it anew."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import NotFound
+from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, Server
+from climate.compute.network import fixed_ips as fixed
+from climate.compute.network import floating_ips
+from climate.compute.network.allocation import api_calls
+from climate.compute.network.allocation.allocator import ADD
+from climate.compute.network.allocation.grants import Granted, Wanted
+from climate.compute.network.models import Vif
+from climate.compute.servers import actions
+from climate.compute.servers.actions import Asked, By
+from climate.compute.store.networks import fixed_ips as addresses
+from climate.compute.store.networks import floating_ips as floating_rows
+from climate.compute.store.networks import network_hosts
+from climate.compute.store.projects import quotas
+from climate.compute.store.servers import tasks
+from climate.connections import reading
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who changes which server: of the project, or with None an administrator."""
+
+    server_id: str
+    project_id: str | None
+    by: By
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An interface of a server, as it is shown."""
+
+    id: str
+    mac: str
+    network_id: str
+    subnet_id: str
+    addresses: tuple[str, ...]
+
+
+def port_of(vif: Vif) -> Port:
+    """Return an interface as it is shown."""
+    return Port(vif.id, vif.mac, vif.network.id, vif.network.subnet_id, tuple(map(str, vif.addresses)))
+
+
+def add(compute: Compute, who: Who, network_id: str, address: str | None = None) -> Vif:
+    """Give a server one more address of a network, any or this one; the interface that has it.
+
+    Raises NotFound, Conflict, Busy, BadRequest for a network that is not its
+    project's to use, NoMoreAddresses, QuotaExceeded, NetworkUnavailable.
+    """
+    owner = actions.get(compute, who.server_id, who.project_id).project_id
+    granted = _granted(compute, who, network_id, address)
+
+    def change(conn: Connection, server: Server) -> Vif:
+        if granted is None:
+            fixed.add(conn, server.id, server.project_id, network_id, compute.now(conn), address=address)
+        else:
+            fixed.add_granted(conn, server.id, server.project_id, granted, compute.now(conn))
+        return next(vif for vif in addresses.vifs_of(conn, [server.id]) if vif.network.id == network_id)
+
+    try:
+        return _change(compute, who, change, counted=owner)
+    except BaseException:
+        if granted is not None:
+            api_calls.cancel(compute, [granted.asked])
+        raise
+
+
+def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -> Granted | None:
+    """The address that the host of a network grants; None where addresses are taken from the database."""
+    if compute.network_queue is None:
+        return None
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, who.server_id, who.project_id)
+        actions.check_lock(server, who.project_id)
+        fixed.check_quota(conn, server.project_id, 1)
+        networks = fixed.chosen(conn, compute.network, server.project_id, [network_id])
+        macs = {vif.network.id: vif.mac for vif in addresses.vifs_of(conn, [server.id])}
+        exact = {} if address is None else {network_id: address}
+        wanted = Wanted(server.project_id, (server.id,), networks, exact, macs=macs)
+        prepared = api_calls.prepare(conn, compute, wanted)
+    return api_calls.ask(compute, compute.network_queue, prepared, ADD)[0]
+
+
+def remove(compute: Compute, who: Who, address: str) -> None:
+    """Take one address from a server, with its interface when that has no other.
+
+    Raises NotFound, Conflict while a floating address stands for it, Busy.
+    """
+    _change(compute, who, lambda conn, server: _remove(compute, conn, server.id, address))
+
+
+def _remove(compute: Compute, conn: Connection, server_id: str, address: str) -> None:
+    fixed.remove(conn, server_id, address, compute.now(conn), compute.tell_network)
+
+
+def unplug(compute: Compute, who: Who, vif_id: str) -> None:
+    """Take an interface from a server, with all of its addresses; floating ones stand for none then.
+
+    Raises NotFound, Conflict, Busy.
+    """
+
+    def change(conn: Connection, server: Server) -> None:
+        there = next((vif for vif in addresses.vifs_of(conn, [server.id]) if vif.id == vif_id), None)
+        if there is None:
+            raise NotFound(f"Instance {server.id} has no interface {vif_id}")
+        now = compute.now(conn)
+        # Locked before the floating ones, as everybody does who lets one stand for another.
+        floating_ips.fixed(conn, server.project_id, port_id=vif_id)
+        network_hosts.call(conn, floating_rows.let_go(conn, server.id, now, vif_id))
+        for address in there.addresses:
+            _remove(compute, conn, server.id, str(address))
+
+    _change(compute, who, change)
+
+
+def interfaces(compute: Compute, server_id: str, project_id: str | None = None) -> list[Vif]:
+    """The interfaces of a server, in their order.  NotFound as `asking.get`."""
+    actions.get(compute, server_id, project_id)
+    with reading(compute.engine) as conn:
+        return addresses.vifs_of(conn, [server_id])
+
+
+def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T], *, counted: str | None = None) -> T:
+    """Change the addresses of a server that is at rest, and have it connected anew where it is on a node.
+
+    `counted`: the project whose limits count; they are locked before the server, as by all who count.
+    """
+    with compute.engine.begin() as conn:
+        if counted is not None:
+            quotas.lock_limits(conn, counted)
+        server = actions.locked(conn, who.server_id, who.project_id)
+        actions.check_lock(server, who.project_id)
+        away = server.status == SHELVED_OFFLOADED and not server.busy
+        if not away:
+            actions.idle(server, REWIRE)
+        made = change(conn, server)
+        if away:
+            tasks.note(conn, server.id, "changeAddresses", who.by, compute.now(conn), done=True)
+        else:
+            actions.record(conn, compute, server, Asked(REWIRE), who.by)
+    compute.cast(server.service_host or "", server.id)
+    return made

@@ -1,0 +1,105 @@
+"""What users and administrators change of a server at once, without its driver: words, locks, a state by decree."""
+
+from collections.abc import Callable, Mapping
+
+from climate.compute.context import Compute
+from climate.compute.errors import Conflict, Forbidden
+from climate.compute.images import images
+from climate.compute.migrations import transfer
+from climate.compute.migrations.live_migration import SENT
+from climate.compute.models.server import LIVE_MIGRATE, RESERVED, REVERT, SHELVE, VERIFY_RESIZE, VM_STATES, Server
+from climate.compute.servers import actions
+from climate.compute.servers.actions import By
+from climate.compute.servers.resize import size
+from climate.compute.store.servers import metadata as rows
+from climate.compute.store.servers import resize, tasks
+
+OWNER, ADMIN = "owner", "admin"
+"""Who has locked a server: one of its project, or an administrator of another."""
+
+Changed = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Metadata -> what it is to be."""
+
+
+def describe(
+    compute: Compute, server_id: str, words: Mapping[str, str | None], *, project_id: str | None = None
+) -> Server:
+    """Give a server other words: name, description, access_ipv4, access_ipv6; the server then.  NotFound."""
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, project_id)
+        if words:
+            rows.change(conn, server.id, words, compute.now(conn))
+    return actions.get(compute, server_id, project_id)
+
+
+def set_metadata(
+    compute: Compute, server_id: str, changed: Changed, *, project_id: str | None = None
+) -> Mapping[str, str]:
+    """Change the metadata of a server; what it is then.  NotFound; Conflict when it is locked."""
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, project_id)
+        actions.check_lock(server, project_id)
+        metadata = changed(server.metadata)
+        rows.change(conn, server.id, {"metadata": metadata}, compute.now(conn))
+    return metadata
+
+
+def lock(compute: Compute, server_id: str, reason: str | None, *, project_id: str | None, by: By) -> None:
+    """Let nobody but administrators change a server any more.  NotFound."""
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, project_id)
+        own = server.project_id == by["project_id"]
+        if server.locked_by is not None and own:
+            return
+        now = compute.now(conn)
+        rows.change(conn, server.id, {"locked_by": OWNER if own else ADMIN, "locked_reason": reason}, now)
+        tasks.note(conn, server.id, "lock", by, now, done=True)
+
+
+def unlock(compute: Compute, server_id: str, *, project_id: str | None, by: By) -> None:
+    """Let everybody change a server again who otherwise may.  NotFound; Forbidden when an administrator locked it."""
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, project_id)
+        if server.locked_by == ADMIN and project_id is not None:
+            raise Forbidden(f"Instance {server.id} was locked by an administrator, and only one unlocks it.")
+        now = compute.now(conn)
+        rows.change(conn, server.id, {"locked_by": None, "locked_reason": None}, now)
+        tasks.note(conn, server.id, "unlock", by, now, done=True)
+
+
+def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
+    """Say that a server is ACTIVE or in ERROR, whatever is under way for it; its driver is not asked.
+
+    A resize that was not confirmed is, so that no more room is held than the
+    server has.  Raises NotFound, and Conflict for a server that is on no node or
+    waits for its lease.
+    """
+    left, ring = None, None
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, None)
+        if server.node_id is None or server.status == RESERVED:
+            state = VM_STATES[server.status]
+            raise Conflict(f"Cannot 'os-resetState' instance {server.id} while it is in vm_state {state}")
+        if server.task == LIVE_MIGRATE and SENT in server.task_details:
+            raise Conflict(
+                f"Cannot 'os-resetState' instance {server.id}: it has arrived at host {server.service_host}, "
+                "whose compute service has to be up to take it over"
+            )
+        now = compute.now(conn)
+        if server.task_image is not None and server.task == SHELVE:
+            left = server.task_image
+            images.drop(conn, left)
+        elif server.task_image is not None:
+            images.give_up(conn, server.task_image, now)
+        if server.status == VERIFY_RESIZE and server.task != REVERT:
+            ring = transfer.confirmed(conn, server, now)
+        else:
+            transfer.gave_up(conn, server, now)
+        resize.settle(conn, server.id, size(server.flavor))
+        resize.resized(conn, server.id, server.flavor)
+        rows.decree(conn, server.id, status, now)
+        tasks.note(conn, server.id, "os-resetState", by, now, done=True)
+    if left is not None:
+        images.forget(compute, left)
+    if ring is not None:
+        compute.cast(ring, server_id)

@@ -1,0 +1,69 @@
+"""Making a server anew from an image: the same id, node and addresses, another content."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest
+from climate.compute.models.request import replacement
+from climate.compute.models.server import REBUILD, Server
+from climate.compute.placement import request_data
+from climate.compute.servers import actions
+from climate.compute.servers.actions import Asked, By
+from climate.compute.store.servers import metadata as rows
+
+OF_IMAGES = frozenset({"ImagePropertiesFilter", "AggregateImagePropertiesIsolation", "IsolatedHostsFilter"})
+"""The filters that have a say when a server gets another image: the node stays, so the others have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a server is to be; None: as it is."""
+
+    image_id: str
+    name: str | None = None
+    metadata: Mapping[str, str] | None = None
+    description: str | None = None
+
+
+def rebuild(
+    compute: Compute, server_id: str, wanted: Rebuilt, *, project_id: str | None = None, by: By | None = None
+) -> None:
+    """Ask for a server to be made anew; it runs afterwards, or is shut off, as it was.
+
+    Raises NotFound, Conflict, Busy, BadRequest when the server is too small for the image, or its
+    node is not for it.
+    """
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, project_id)
+        actions.check_lock(server, project_id)
+        actions.idle(server, REBUILD)
+        request_data.check_image(conn, wanted.image_id, server.flavor)
+        if wanted.image_id != server.image_id:
+            _check_node(compute, conn, server, wanted.image_id)
+        changes = {
+            "image_id": wanted.image_id,
+            "name": wanted.name,
+            "metadata": wanted.metadata,
+            "description": wanted.description,
+        }
+        given = {key: value for key, value in changes.items() if value is not None}
+        rows.change(conn, server.id, given, compute.now(conn))
+        actions.record(conn, compute, server, Asked(REBUILD), by)
+    compute.cast(server.service_host or "", server_id)
+
+
+def _check_node(compute: Compute, conn: Connection, server: Server, image_id: str) -> None:
+    """Return when servers of this image may be on the server's node, by the rules that hold for new ones."""
+    hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
+    found = np.flatnonzero(hosts.ids == server.node_id)
+    if not len(found):
+        return
+    node = hosts.row(int(found[0]))
+    spec = request_data.completed(conn, compute.rules, replace(replacement(server, ()), image_id=image_id))
+    for rule in compute.rules.filters:
+        if rule.name in OF_IMAGES and not rule.keep(node, spec, compute.rules.options).all():
+            raise BadRequest(f"Image {image_id} cannot be used where instance {server.id} is: {rule.name} refuses it.")

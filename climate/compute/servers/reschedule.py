@@ -1,0 +1,112 @@
+"""Making a server on another node after it failed on one (cloud.md C.6).
+
+What was tried is remembered by node: another node of the same service may still do it.
+"""
+
+import contextlib
+import logging
+from dataclasses import replace
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Busy, NoValidHost, VirtError
+from climate.compute.models.request import Spec, replacement
+from climate.compute.models.server import ERROR, RESERVE, UNSHELVE, Server
+from climate.compute.placement import claims, decisions, request_data, server_groups
+from climate.compute.placement.claims import Attempt
+from climate.compute.placement.decisions import Decision
+from climate.compute.scheduler import multi
+from climate.compute.scheduler.placement_plan import Pick
+from climate.compute.servers import faults, vif_plugging
+from climate.compute.store.servers import retries, servers, tasks
+
+log = logging.getLogger(__name__)
+
+KINDS = {RESERVE: multi.RESERVE, UNSHELVE: multi.UNSHELVE}
+"""What a server was doing -> the kind of request that its scheduler is chosen by; all else is a boot."""
+
+HOLD_SECONDS = 8.0
+"""The work is kept for so long at least when it was found to be still this worker's."""
+
+
+def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> bool:
+    """Give a server that could not be made to another node; ERROR when there is none or enough were tried.
+
+    Nothing is touched, of the guest or of the row, by a worker that has lost
+    the work.  False when the worker still has it, and something else is wanted.
+    """
+    with compute.engine.begin() as conn:
+        wanted = retries.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS)
+    if wanted != server.task:
+        return wanted is None
+    with contextlib.suppress(VirtError):
+        compute.driver.delete(server.id)
+        vif_plugging.unplug(compute, server)
+    compute = compute.scheduling(KINDS.get(server.task or "", multi.BOOT))
+    spec = replacement(server, (*server.tried, server.node_id or 0))
+    spec = replace(spec, trust=compute.attested(server.flavor))
+    most = compute.rules.options.max_attempts
+    told = faults.readable(server, reason)
+    log.error("Error from last host: %s (node %s): %s", server.service_host, server.node, reason)
+    if not retried(spec, most):
+        return _give_up(compute, server, worker, told, _after(server, reason))
+    if len(spec.tried) >= most:
+        exceeded = f"Exceeded max scheduling attempts {most} for instance {server.id}. Last exception: {told}"
+        return _give_up(compute, server, worker, exceeded, _after(server, reason))
+    try:
+        pick = claims.settle(compute, lambda attempt: _moved(compute, attempt, (server, worker, reason), spec))
+    except (NoValidHost, BadRequest, Busy) as none:
+        refusal = replace(_after(server, reason), trail=getattr(none, "trail", {}))
+        return _give_up(compute, server, worker, f"{none} Last exception: {told}", refusal)
+    if pick is None:
+        return _over(compute, server, worker)
+    compute.cast(pick.service_host, server.id)
+    return True
+
+
+def retried(spec: Spec, most: int) -> bool:
+    """Whether there is another attempt at all: not where exactly one host or one node was named (cloud.md C.6)."""
+    return most > 1 and len(spec.force_hosts) != 1 and len(spec.force_nodes) != 1
+
+
+def _moved(compute: Compute, attempt: Attempt, failed: tuple[Server, str, str], spec: Spec) -> Pick | None:
+    """The new node of a server; None when something else is wanted of it by now."""
+    server, worker, reason = failed
+    conn = attempt.conn
+    # The group first: whoever drops a group locks it before its members.
+    group = server_groups.staying(conn, compute.rules, server.group_id, server.id) if server.group_id else None
+    now = compute.now(conn)
+    locked = servers.get(conn, server.id, lock=True)
+    if locked is None or retries.hold(conn, server.id, worker, now, HOLD_SECONDS) != server.task:
+        return None
+    asked = replace(spec, group=group, build_id=server.build_id, server_ids=(server.id,))
+    also = (server.node_id,) if server.node_id is not None else ()
+    plan = claims.claim(compute, attempt, request_data.completed(conn, compute.rules, asked), 1, 1, also)
+    claims.release(conn, locked)
+    retries.move(conn, server.id, plan.picks[0].node_id, now)
+    decisions.keep(conn, replace(_after(server, reason), made_at=now, trail=plan.trail, lost=attempt.lost))
+    return plan.picks[0]
+
+
+def _give_up(compute: Compute, server: Server, worker: str, message: str, decision: Decision) -> bool:
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        outcome = {
+            "status": ERROR,
+            "fault": {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": message},
+        }
+        finished = tasks.finish(conn, server.id, worker, server.task or "", outcome, now)
+        if finished:
+            decisions.keep(conn, replace(decision, made_at=now, error=message))
+    return finished or _over(compute, server, worker)
+
+
+def _over(compute: Compute, server: Server, worker: str) -> bool:
+    """Whether the worker has nothing to do with the server any more."""
+    with compute.engine.begin() as conn:
+        return retries.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS) is None
+
+
+def _after(server: Server, reason: str) -> Decision:
+    """The decision that a failure asks for, without what it came to."""
+    after = {"node": server.node, "service_host": server.service_host, "reason": reason}
+    return Decision(server.build_id, server.id, server.updated_at, decisions.RETRY, {}, after=after)

@@ -1,0 +1,178 @@
+"""What a compute service finds of its servers against what their rows say: brought together, now and then.
+
+The rows change as Nova's do: a server that died is shut off, one that runs
+though it is shut off is stopped.  A restart of the service is nothing special:
+what runs is found, and goes on.
+"""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import uuid4
+
+import structlog
+
+from climate.compute.context import Compute
+from climate.compute.errors import NetworkError, VirtError
+from climate.compute.migrations import departed_servers, live_migration
+from climate.compute.models.server import (
+    ACTIVE,
+    ERROR,
+    PAUSED,
+    RESERVE,
+    RESERVED,
+    REWIRE,
+    SHUTOFF,
+    STOP,
+    SUSPENDED,
+    VERIFY_RESIZE,
+    WISHES,
+    is_id,
+)
+from climate.compute.servers import vif_plugging
+from climate.compute.store.servers import migrations
+from climate.compute.store.servers import state_audit as rows
+from climate.compute.store.servers.state_audit import Finding, Settled
+from climate.compute.virt import State, Wiring
+from climate.connections import reading
+
+GONE = "The host of this server is gone."
+"""The fault of a server whose node is not reported any more: the host's name is not for everybody."""
+
+MARK = "cloud-id"
+"""The file that says of which cloud the guests in this home are."""
+
+CHANGE, UNPLUGGED = WISHES[REWIRE].action, "an interface of it was not plugged in"
+_CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RESIZE})
+"""Statuses of servers whose interfaces are on their nodes."""
+
+_DIED, _RUNS, _ASLEEP = "it had ended by itself", "it was running", "it was stopped in its tracks from outside"
+_LACKS = "it lacked what it is started with"
+
+# (status, what is found) -> status, task, the action and why.  Whatever is not here is as it should be.
+_OTHERWISE: Mapping[tuple[str, State], tuple[str, str | None, str, str]] = {
+    (ACTIVE, State.DEAD): (SHUTOFF, None, "stop", _DIED),
+    (PAUSED, State.DEAD): (SHUTOFF, None, "stop", _DIED),
+    (SUSPENDED, State.DEAD): (SHUTOFF, None, "stop", _DIED),
+    (ACTIVE, State.PAUSED): (PAUSED, None, "pause", _ASLEEP),
+    (ACTIVE, State.SUSPENDED): (SUSPENDED, None, "suspend", _ASLEEP),
+    (PAUSED, State.RUNNING): (ACTIVE, None, "unpause", _RUNS),
+    (SUSPENDED, State.RUNNING): (ACTIVE, None, "resume", _RUNS),
+    (SHUTOFF, State.RUNNING): (SHUTOFF, STOP, "stop", _RUNS),
+    (SHUTOFF, State.PAUSED): (SHUTOFF, STOP, "stop", _RUNS),
+    (RESERVED, State.DEAD): (RESERVED, RESERVE, "create", _LACKS),
+    (RESERVED, State.RUNNING): (RESERVED, RESERVE, "create", _RUNS),
+    (RESERVED, State.PAUSED): (RESERVED, RESERVE, "create", _RUNS),
+    (RESERVED, State.SUSPENDED): (RESERVED, RESERVE, "create", _RUNS),
+}
+
+_BACK = {State.RUNNING: ACTIVE, State.PAUSED: PAUSED, State.SUSPENDED: SUSPENDED, State.DEAD: SHUTOFF}
+"""What a server is whose node has come back, by what is found of it."""
+
+log = structlog.get_logger(__name__)
+
+
+def put_right(compute: Compute) -> None:
+    """Bring the rows of this service's servers and what its driver finds together; at its start and now and then.
+
+    Guests of no server are cleared away.  Nothing is done while the driver
+    cannot say what there is.
+    """
+    # The rows first: what is settled there had its guest before the driver is asked.
+    with reading(compute.engine) as conn:
+        settled = rows.settled(conn, compute.service_host, GONE)
+    try:
+        names = {spec.name for spec in compute.driver.nodes()}
+        told = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
+        compute.driver.tidy()  # first: a cluster restarts what a failed member has lost, before that is looked at
+        found = compute.driver.states()
+    except VirtError as error:
+        log.error("the servers were not looked at", host=compute.service_host, reason=str(error))
+        return
+    wired = {node for node in told if compute.driver.wiring(node) is not Wiring.NONE}
+    judged = [(server, finding) for server in settled if (finding := _judge(server, told, found))]
+    _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
+    _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
+    departed_servers.clear(compute)
+    live_migration.drop_strays(compute)
+    try:
+        vif_plugging.sweep(compute)
+        _plug_in(compute, settled)
+    except (NetworkError, VirtError) as error:
+        log.error("the interfaces of servers were not looked at", host=compute.service_host, reason=str(error))
+
+
+def _judge(server: Settled, told: Mapping[str, bool], found: Mapping[str, State]) -> Finding | None:
+    """What is to be written of a server; None: it is as it should be.  `told`: node -> whether its guests are known."""
+    state = found.get(server.id, State.DEAD)
+    if state is State.PREPARED and server.status != RESERVED:
+        state = State.DEAD  # no process: whatever has become of the one that it had
+    if server.node not in told:
+        return _finding(server, ERROR, None, "stop", GONE) if server.status in (ACTIVE, PAUSED) else None
+    if not told[server.node]:
+        return None
+    if server.lost:
+        return _finding(server, _BACK[state], None, "start", "its host has come back") if state in _BACK else None
+    if (server.status, state) not in _OTHERWISE:
+        return None
+    return _finding(server, *_OTHERWISE[server.status, state])
+
+
+def _finding(server: Settled, status: str, task: str | None, action: str, message: str) -> Finding:
+    return Finding(server.id, server.seen, status, task, GONE if status == ERROR else None, action, message)
+
+
+def _silenced(finding: Finding) -> Finding:
+    """The finding, with the interfaces of a guest that has ended set down: nobody answers there any more."""
+    return replace(finding, task=REWIRE) if (finding.status, finding.task) == (SHUTOFF, None) else finding
+
+
+def _plug_in(compute: Compute, settled: Sequence[Settled]) -> None:
+    """Have interfaces plugged in that are not there: the host was started again, or somebody has removed them."""
+    lacking = vif_plugging.lacking(compute)
+    found = [server for server in settled if server.id in lacking and server.status in _CONNECTED]
+    _write(compute, [_finding(server, server.status, REWIRE, CHANGE, UNPLUGGED) for server in found])
+
+
+def _write(compute: Compute, found: Sequence[Finding]) -> None:
+    if not found:
+        return
+    by = {"request_id": f"req-{uuid4()}", "user_id": "climate"}
+    with compute.engine.begin() as conn:
+        changed = rows.settle(conn, found, by, compute.now(conn))
+    for finding in found:
+        if finding.id not in changed:
+            continue
+        log.warning("a server was not what it should be", server=finding.id, why=finding.message, status=finding.status)
+        if finding.task is not None:
+            compute.cast(compute.service_host, finding.id)
+
+
+def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
+    # The rows after the guests: a guest is made after its row, so that one without a row is left over.
+    with reading(compute.engine) as conn:
+        known = migrations.whereabouts(conn, found)
+        cloud = rows.cloud(conn)
+    strays = sorted(set(found) - {one.server_id for one in known})
+    # Guests of members that this service has offered to a cluster of another one are for that one to look after.
+    here = compute.service_host
+    away = [one for one in known if one.host != here and here not in one.member_hosts]
+    if cloud is None or not (strays or away):
+        return
+    if not is_ours(compute, cloud):
+        log.error("guests of another cloud are left alone", home=str(compute.home), guests=len(strays), file=MARK)
+        return
+    for server_id in strays:
+        with contextlib.suppress(VirtError):
+            compute.driver.delete(server_id)
+            log.info("what was left of a server is gone", server=server_id)
+    departed_servers.end_strays(compute, away)
+
+
+def is_ours(compute: Compute, cloud: str) -> bool:
+    """Whether the guests of this home are of the cloud in this database, and not of one it was used with before."""
+    mark = compute.home / MARK
+    with contextlib.suppress(FileNotFoundError):
+        return mark.read_text(encoding="ascii").strip() == cloud
+    mark.write_text(f"{cloud}\n", encoding="ascii")
+    return True

@@ -1,0 +1,73 @@
+"""Carrying out what is asked of servers: done by the compute service of the server's node.
+
+No transaction is open while the driver works.  Rings may be lost or doubled:
+what is to be done is read from the row each time, and one worker at a time has it.
+"""
+
+from uuid import uuid4
+
+from climate.compute.clusters import member_orders
+from climate.compute.context import Compute
+from climate.compute.errors import VirtError
+from climate.compute.migrations import departed_servers
+from climate.compute.models.server import Server
+from climate.compute.servers import guests, task_heartbeat, task_results
+from climate.compute.servers import tasks as deeds
+from climate.compute.servers.task import Work
+from climate.compute.servers.task_heartbeat import CLAIM_SECONDS, Check, Lost
+from climate.compute.store.projects import images as image_rows
+from climate.compute.store.servers import servers
+from climate.compute.store.servers import tasks as wishes
+from climate.connections import reading
+
+WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
+"""Work that nobody is at is rung for after so long, and then every so often."""
+
+
+def carry_out(compute: Compute, server_id: str) -> None:
+    """Do what is wanted of a server, unless somebody is at it already; nothing when nothing is wanted.
+
+    A ring carries the server's id and nothing else: which of its nodes the
+    service works on is read from the row (cloud.md F.5).  A ring that went to
+    a service of which the server's node is not does nothing.  An id that is an
+    order of a cluster to this service is carried out as such.
+    """
+    worker = str(uuid4())
+    with compute.engine.begin() as conn:
+        claimed = wishes.claim(conn, server_id, compute.service_host, worker, compute.now(conn), CLAIM_SECONDS)
+    if not claimed:
+        departed_servers.clear(compute, server_id)
+        member_orders.carry_out(compute, server_id)
+        return
+    with task_heartbeat.kept(compute, server_id, worker) as check:
+        done = False
+        while not done:
+            work = _next(compute, server_id, check)
+            done = work is None or _step(work, worker)
+
+
+def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAIN_SECONDS) -> list[tuple[str, str]]:
+    """(service host, id of a server or an order) of work that nobody is at, to be rung for again."""
+    with compute.engine.begin() as conn:
+        return wishes.unfinished(conn, compute.now(conn), wait, again)
+
+
+def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
+    with reading(compute.engine) as conn:
+        server: Server | None = servers.get(conn, server_id)
+        if server is None or server.task is None:
+            return None
+        image_id = guests.source(server)
+        image = image_rows.get(conn, image_id) if image_id else None
+    return Work(compute, server, guests.guest(compute, server, image), check)
+
+
+def _step(work: Work, worker: str) -> bool:
+    """Do what is wanted of a server now; False when something else is wanted by then."""
+    try:
+        deeds.do(work)
+    except VirtError as error:
+        return task_results.failed(work.compute, work.server, worker, str(error))
+    except Lost:
+        return True
+    return task_results.done(work.compute, work.server, worker)

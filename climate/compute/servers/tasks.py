@@ -1,0 +1,164 @@
+"""What each task does with the driver.
+
+Every step is "make it so", and the steps of a task are in an order in which a
+worker that dies between two of them loses nothing: its successor begins anew.
+"""
+
+from collections.abc import Callable, Mapping
+
+from climate.compute.errors import VirtError
+from climate.compute.images import images
+from climate.compute.migrations import live_migration, transfer
+from climate.compute.models.server import (
+    ACTIVE,
+    DELETE,
+    EVACUATE,
+    LIVE_MIGRATE,
+    MIGRATE,
+    PAUSE,
+    REBOOT,
+    REBOOT_HARD,
+    REBUILD,
+    RESERVE,
+    RESERVED,
+    RESIZE,
+    RESUME,
+    REVERT,
+    REWIRE,
+    SHELVE,
+    SHUTOFF,
+    SNAPSHOT,
+    SPAWN,
+    START,
+    STOP,
+    SUSPEND,
+    UNPAUSE,
+    UNSHELVE,
+    VERIFY_RESIZE,
+    WAKE,
+)
+from climate.compute.servers import vif_plugging, volume_attachments
+from climate.compute.servers.task import Work
+from climate.compute.virt import Guest, VirtDriver
+
+Deed = Callable[[Work], None]
+
+
+def do(work: Work) -> None:
+    """Do what is wanted of a server.  Raises VirtError, Lost."""
+    DEEDS[work.server.task or ""](work)
+    if work.server.task in CONNECTING:
+        volume_attachments.settle(work.compute, work.server, done=True)
+
+
+def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
+    def done(work: Work) -> None:
+        act(work.driver, work.guest)
+
+    return done
+
+
+def _run(work: Work) -> None:
+    work.driver.run(work.told())
+
+
+def _reserve(work: Work) -> None:
+    work.driver.prepare(work.told(up=False))
+
+
+def _stop(work: Work) -> None:
+    work.driver.stop(work.guest)
+    work.connected(up=False)
+
+
+def _resume(work: Work) -> None:
+    work.driver.resume(work.connected())
+
+
+def _rewire(work: Work) -> None:
+    server = work.server
+    status = server.before if server.status == VERIFY_RESIZE else server.status
+    guest = work.connected(up=status not in (RESERVED, SHUTOFF))
+    vif_plugging.sweep(work.compute)  # an interface that the server had is nobody's now
+    try:
+        work.driver.rewire(guest)
+    except VirtError:
+        volume_attachments.settle(work.compute, work.server, done=False)
+        raise
+
+
+def _reboot(work: Work) -> None:
+    work.driver.stop(work.guest, kindly=work.server.task == REBOOT)
+    work.check()
+    _run(work)
+
+
+def _snapshot(work: Work) -> None:
+    images.save(work.compute, work.guest, work.server.task_image or "", work.check)
+
+
+def _shelve(work: Work) -> None:
+    compute, image = work.compute, work.server.task_image or ""
+    if not images.is_made(compute, image):
+        work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
+        _snapshot(work)
+        # Written down before the guest goes: from here on the image is all there is of it.
+        if not images.is_made(compute, image):
+            raise VirtError("the image that the server is shelved in is gone")
+    work.clear()
+
+
+def _rebuild(work: Work) -> None:
+    work.check()
+    work.driver.delete(work.server.id)
+    _run(work)
+    if work.server.status == SHUTOFF:
+        work.driver.stop(work.guest, kindly=False)
+        work.connected(up=False)
+
+
+def _resize(work: Work) -> None:
+    """A server that is shut off gets its size when it is started."""
+    if (work.server.status if work.server.task == RESIZE else work.server.before) == ACTIVE:
+        work.driver.stop(work.guest)
+        work.check()
+        _run(work)
+
+
+def _revert(work: Work) -> None:
+    """Back to the old size, or from the destination of a migration; at the source it goes on as it was."""
+    if transfer.leave_again(work):
+        return
+    _resize(work)
+    if work.server.migration_id is not None and work.server.before == SHUTOFF:
+        work.connected(up=False)
+
+
+DEEDS: Mapping[str, Deed] = {
+    SPAWN: _run,
+    RESERVE: _reserve,
+    WAKE: _run,
+    STOP: _stop,
+    START: _run,
+    PAUSE: _verb(lambda driver, guest: driver.pause(guest)),
+    UNPAUSE: _verb(lambda driver, guest: driver.unpause(guest)),
+    SUSPEND: _verb(lambda driver, guest: driver.suspend(guest)),
+    RESUME: _resume,
+    REBOOT: _reboot,
+    REBOOT_HARD: _reboot,
+    SNAPSHOT: _snapshot,
+    SHELVE: _shelve,
+    UNSHELVE: _run,
+    REBUILD: _rebuild,
+    RESIZE: _resize,
+    REVERT: _revert,
+    MIGRATE: transfer.migrate,
+    EVACUATE: transfer.evacuate,
+    LIVE_MIGRATE: live_migration.migrate,
+    REWIRE: _rewire,
+    DELETE: Work.clear,
+}
+"""Task -> what is done."""
+
+CONNECTING = frozenset({SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE, EVACUATE})
+"""Tasks after which a guest has the volumes that it is to have."""

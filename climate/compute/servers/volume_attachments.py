@@ -1,0 +1,151 @@
+"""Volumes that a server is given and loses while it is there: its node's compute service plugs them in and out."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from climate.compute import storage, volumes
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken, VirtError
+from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
+from climate.compute.servers import actions
+from climate.compute.servers.actions import Asked
+from climate.compute.servers.interfaces import Who
+from climate.compute.store.networks import lent_floating_ips
+from climate.compute.store.projects import volumes as rows
+from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
+from climate.compute.store.servers import tasks
+from climate.compute.virt.volumes import Attached
+from climate.connections import reading
+
+MOST = 10
+"""Volumes of one server: a virtual machine has so many slots for them."""
+
+
+def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
+    """Give a volume to a server of the same project; return the volume.
+
+    Raises NotFound, Conflict for a volume that a server has already, Busy.
+    """
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, who.server_id, who.project_id)
+        actions.check_lock(server, who.project_id)
+        found = rows.get(conn, volumes.uuid(volume_id), lock=True)
+        volume = volumes.checked(found, volume_id, server.project_id)
+        if volume.server_id is not None:
+            raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id} already")
+        if volume.status != AVAILABLE:
+            raise Conflict(f"Volume {volume.id} is {volume.status}: only one that is available can be attached")
+        away = _is_away(server)
+        taken = {one.device for one in rows.of_server(conn, server.id)}
+        free = [device for device in range(1, MOST + 1) if device not in taken]
+        if not free:
+            raise Conflict(f"Instance {server.id} has {MOST} volumes, which is the most: detach one first")
+        rows.give(conn, volume.id, server.id, free[0])
+        _tell(conn, compute, server, who, away=away)
+        given = rows.get(conn, volume.id)
+    compute.cast(server.service_host or "", server.id)
+    return given or volume
+
+
+def detach(compute: Compute, who: Who, volume_id: str) -> None:
+    """Take a volume from a server.  Raises NotFound where the server does not have it, Conflict, Busy."""
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, who.server_id, who.project_id)
+        actions.check_lock(server, who.project_id)
+        volume = rows.get(conn, volumes.uuid(volume_id), lock=True)
+        if volume is None or volume.server_id != server.id:
+            raise NotFound(f"Instance {server.id} has no volume {volume_id}")
+        if volume.wish == DETACH and server.busy:
+            raise Busy(f"Volume {volume.id} is being detached")
+        away = _is_away(server)
+        rows.take(conn, volume.id)
+        _tell(conn, compute, server, who, away=away)
+    compute.cast(server.service_host or "", server.id)
+
+
+def _is_away(server: Server) -> bool:
+    """Whether a server has no guest that needs to be told; Conflict or Busy where it has one that cannot be."""
+    if server.status == SHELVED_OFFLOADED and not server.busy:
+        return True
+    actions.idle(server, REWIRE)
+    return False
+
+
+def _tell(conn: Connection, compute: Compute, server: Server, who: Who, *, away: bool) -> None:
+    """Have the guest told of its volumes; of one that is away they are as they are said to be at once."""
+    if away:
+        rows.settle(conn, server.id, done=True)
+        tasks.note(conn, server.id, WISHES[REWIRE].action, who.by, compute.now(conn), done=True)
+    else:
+        actions.record(conn, compute, server, Asked(REWIRE), who.by)
+
+
+def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
+    """Delete the volumes of a reservation, or with `keep` leave them to their project.
+
+    Those that servers have are taken from them first: Busy until that is done.  Raises StaleToken, VirtError.
+    """
+    with compute.engine.begin() as conn:
+        if not lent_floating_ips.fence(conn, pool, token):
+            raise StaleToken
+        if keep:
+            rows.keep(conn, pool)
+        there = [volume for volume in rows.of_pools(conn, [pool], lock=True) if not volume.kept]
+        for volume in (one for one in there if one.server_id is None):
+            rows.deleting(conn, volume.id)
+    volumes.remove(compute, [volume for volume in there if volume.server_id is None])
+    attached = {volume.id: volume.server_id for volume in there if volume.server_id is not None}
+    for volume_id, server_id in attached.items():
+        with suppress(Conflict, NotFound):  # it is at something else, or gone by now: looked at again
+            by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
+            detach(compute, Who(server_id, None, by), volume_id)
+    if attached:
+        raise Busy(f"volumes of reservation {pool} are attached still, to {', '.join(sorted(attached.values()))}")
+
+
+def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:
+    """The volumes of a server, in the order of their devices.  NotFound as `asking.get`."""
+    actions.get(compute, server_id, project_id)
+    with reading(compute.engine) as conn:
+        return rows.of_server(conn, server_id)
+
+
+def of_servers(compute: Compute, server_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """The ids of the volumes of these servers, by the servers' ids; those that have any."""
+    with reading(compute.engine) as conn:
+        return rows.ids_of_servers(conn, server_ids)
+
+
+def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
+    """The volumes that a guest is to have.  VirtError for one whose backend is not here."""
+    with reading(compute.engine) as conn:
+        found = rows.of_server(conn, server.id)
+    driver = volumes.directory(compute)
+    try:
+        return tuple(
+            Attached(one.id, one.device or 0, driver.home(one.backend, one.id)) for one in found if one.wish != DETACH
+        )
+    except BadRequest as error:
+        raise VirtError(str(error)) from None
+
+
+def release(compute: Compute, server_id: str) -> None:
+    """Unmount here what a server has, as it goes elsewhere or is there already; VirtError while it is in use."""
+    with reading(compute.engine) as conn:
+        found = rows.of_server(conn, server_id)
+    for one in found:
+        with suppress(BadRequest):
+            storage.release(volumes.directory(compute).home(one.backend, one.id))
+
+
+def settle(compute: Compute, server: Server, *, done: bool) -> None:
+    """Record that a guest has its volumes, and no others; `done` False: that they could not be changed."""
+    with compute.engine.begin() as conn:
+        gone = [one for one in rows.of_server(conn, server.id) if done and one.wish == DETACH]
+        rows.settle(conn, server.id, done=done)
+    for one in gone:
+        with suppress(BadRequest, VirtError):  # a process may still use it: it is unmounted with the deletion
+            storage.release(volumes.directory(compute).home(one.backend, one.id))

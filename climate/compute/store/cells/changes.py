@@ -1,0 +1,194 @@
+"""Changes of a cell's own servers: noted by triggers, taken by whoever reports them, each report with a version."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from climate.compute.models.server import Server
+from climate.compute.store.servers.servers import COLUMNS, FROM, server_of
+
+CHANGES = "changes"
+"""Payload that the triggers send on the channel of cells."""
+
+Version = Mapping[str, Any]
+"""The version, command and refusal of the next report of a server."""
+
+_COMPARED = (
+    "status, task, flavor, fault, launched_at, node_id, key_name, zone, before, name, metadata, description, "
+    "access_ipv4, access_ipv6, locked_by, locked_reason, image_id"
+)
+
+
+def _row(prefix: str) -> str:
+    return ", ".join(f"{prefix}.{column}" for column in _COMPARED.split(", "))
+
+
+TRIGGERS: Mapping[str, str] = {
+    "compute_cell_server_written": f"""AFTER UPDATE ON compute_servers FOR EACH ROW
+        WHEN ((({_row("OLD")})) IS DISTINCT FROM ({_row("NEW")}))
+        EXECUTE FUNCTION compute_cell_server_changed()""",
+    "compute_cell_server_made": """AFTER INSERT OR DELETE ON compute_servers FOR EACH ROW
+        EXECUTE FUNCTION compute_cell_server_changed()""",
+    "compute_cell_vif": """AFTER INSERT OR UPDATE OR DELETE ON compute_vifs FOR EACH ROW
+        EXECUTE FUNCTION compute_cell_address_changed()""",
+    "compute_cell_address": """AFTER UPDATE ON compute_addresses FOR EACH ROW
+        WHEN ((OLD.vif_id, OLD.server_id) IS DISTINCT FROM (NEW.vif_id, NEW.server_id))
+        EXECUTE FUNCTION compute_cell_address_changed()""",
+    "compute_cell_floating": """AFTER UPDATE ON compute_floating_addresses FOR EACH ROW
+        WHEN ((OLD.fixed_network_id, OLD.fixed_address) IS DISTINCT FROM (NEW.fixed_network_id, NEW.fixed_address))
+        EXECUTE FUNCTION compute_cell_floating_changed()""",
+}
+
+_THERE = text("SELECT count(*) FROM pg_trigger WHERE tgname = ANY(CAST(:names AS text[]))")
+
+_ALL = text("INSERT INTO compute_cell_changes (server_id) SELECT id FROM compute_servers")
+
+_GONE_ALL = text("""
+    INSERT INTO compute_cell_changes (server_id)
+    SELECT v.server_id FROM compute_cell_versions v
+    WHERE NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = v.server_id)
+""")
+
+_NOTE = text("""
+    WITH noted AS (
+        INSERT INTO compute_cell_changes (server_id) SELECT id FROM unnest(CAST(:ids AS uuid[])) AS s(id))
+    SELECT pg_notify('climate_cells', 'changes')
+""")
+
+# Later by the clock also when the table was lost: whoever knows an older version believes the next report.
+_VERSION = """
+    INSERT INTO compute_cell_versions AS v (server_id, version)
+    SELECT server_id, floor(extract(epoch FROM clock_timestamp()) * 1000000) FROM {source} ORDER BY server_id
+    ON CONFLICT (server_id) DO UPDATE SET version = greatest(v.version + 1, excluded.version)
+    RETURNING server_id, version, command, refusal
+"""
+
+_VERSIONS = text(_VERSION.format(source="unnest(CAST(:ids AS uuid[])) AS s(server_id)"))
+
+_TAKE = text(f"""
+    WITH taken AS (
+        DELETE FROM compute_cell_changes WHERE id IN (
+            SELECT id FROM compute_cell_changes ORDER BY id LIMIT :most FOR UPDATE SKIP LOCKED)
+        RETURNING server_id, changed_at),
+    changed AS (
+        SELECT server_id, min(changed_at) AS changed_at FROM taken GROUP BY server_id),
+    versions AS (
+        {_VERSION.format(source="changed")})
+    SELECT server_id, c.changed_at, v.version, v.command, v.refusal
+    FROM versions v JOIN changed c USING (server_id) ORDER BY server_id
+""")
+
+_SERVERS = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = ANY(CAST(:ids AS uuid[])) ORDER BY s.id")
+
+_GONE = text("UPDATE compute_cell_versions SET gone_at = :now WHERE server_id = ANY(CAST(:ids AS uuid[]))")
+
+_RECENT = text("""
+    SELECT id::text FROM compute_servers
+    WHERE (:everything OR updated_at >= :since) AND (CAST(:project_id AS text) IS NULL OR project_id = :project_id)
+    UNION SELECT server_id::text FROM compute_cell_versions
+    WHERE CAST(:deleted AS boolean) AND gone_at IS NOT NULL AND (:everything OR gone_at >= :since)
+    ORDER BY 1
+""")
+
+_FORGET = text("DELETE FROM compute_cell_versions WHERE gone_at < :before")
+
+_LOCK = text("SELECT command FROM compute_cell_versions WHERE server_id = CAST(:id AS uuid) FOR UPDATE")
+
+_ENSURE = text(
+    "INSERT INTO compute_cell_versions (server_id) VALUES (CAST(:id AS uuid)) ON CONFLICT (server_id) DO NOTHING"
+)
+
+_ACTED = text("""
+    UPDATE compute_cell_versions SET command = :command, refusal = :refusal WHERE server_id = CAST(:id AS uuid)
+""")
+
+_WAITING = text("""
+    SELECT count(*) AS waiting, coalesce(extract(epoch FROM :now - min(changed_at)), 0) AS oldest
+    FROM compute_cell_changes
+""")
+
+
+def is_tracked(conn: Connection) -> bool:
+    """Return whether triggers note the changes of servers in this database."""
+    return bool(conn.execute(_THERE, {"names": list(TRIGGERS)}).scalar_one() == len(TRIGGERS))
+
+
+def track(conn: Connection) -> None:
+    """Note changes of servers from now on, all servers that there are, and those that are remembered as gone."""
+    for name, what in TRIGGERS.items():
+        conn.execute(text(f"CREATE OR REPLACE TRIGGER {name} {what}"))
+    conn.execute(_ALL)
+    conn.execute(_GONE_ALL)
+
+
+def untrack(conn: Connection) -> None:
+    """Note changes no more, and forget those that were noted."""
+    for name, what in TRIGGERS.items():
+        table = what.split(" ON ")[1].split()[0]
+        conn.execute(text(f"DROP TRIGGER IF EXISTS {name} ON {table}"))
+    conn.execute(text("DELETE FROM compute_cell_changes"))
+
+
+def note(conn: Connection, ids: Sequence[str]) -> None:
+    """Have these servers reported."""
+    conn.execute(_NOTE, {"ids": list(ids)})
+
+
+def take(conn: Connection, most: int) -> tuple[dict[str, datetime], dict[str, Version]]:
+    """Take up to `most` noted changes away: id of each server -> time of its first change in UTC; `next_versions`."""
+    rows = conn.execute(_TAKE, {"most": most}).all()
+    return {str(row.server_id): row.changed_at for row in rows}, {str(row.server_id): _version(row) for row in rows}
+
+
+def next_versions(conn: Connection, ids: Sequence[str]) -> dict[str, Version]:
+    """Id -> version, command, refusal for the next report of each server; the rows stay locked.
+
+    What is read of the servers afterwards is at least as new as every report of a lower version.
+    """
+    return {str(row.server_id): _version(row) for row in conn.execute(_VERSIONS, {"ids": sorted(ids)})}
+
+
+def _version(row: Any) -> Version:
+    return {"version": row.version, "command": row.command, "refusal": row.refusal}
+
+
+def read(conn: Connection, ids: Sequence[str]) -> list[Server]:
+    """Those of these servers that there are."""
+    return [server_of(row) for row in conn.execute(_SERVERS, {"ids": list(ids)}).mappings()]
+
+
+def gone(conn: Connection, ids: Sequence[str], now: datetime) -> None:
+    """Remember that these servers are gone."""
+    conn.execute(_GONE, {"ids": list(ids), "now": now})
+
+
+def recent(
+    conn: Connection, since: datetime | None, *, project_id: str | None = None, deleted: bool = True
+) -> list[str]:
+    """Ids of servers that have changed since then (None: all), of a project if named, with those that are gone."""
+    given = {"since": since, "everything": since is None, "project_id": project_id, "deleted": deleted}
+    return list(conn.execute(_RECENT, given).scalars())
+
+
+def forget(conn: Connection, before: datetime) -> int:
+    """Forget servers that were gone before then; how many."""
+    return conn.execute(_FORGET, {"before": before}).rowcount
+
+
+def last_command(conn: Connection, server_id: str) -> int:
+    """The number of the last command for a server; locked, so that one is carried out at a time."""
+    conn.execute(_ENSURE, {"id": server_id})
+    return int(conn.execute(_LOCK, {"id": server_id}).scalar_one())
+
+
+def acted(conn: Connection, server_id: str, command: int, refusal: str | None) -> None:
+    """Remember a command that was carried out, or why it was refused."""
+    conn.execute(_ACTED, {"id": server_id, "command": command, "refusal": refusal})
+
+
+def waiting(conn: Connection, now: datetime) -> tuple[int, float]:
+    """Return the number of changes that wait to be reported, and the age of the oldest in seconds."""
+    row = conn.execute(_WAITING, {"now": now}).one()
+    return int(row.waiting), float(row.oldest)

@@ -1,0 +1,158 @@
+"""Messages of cells that the process which stores them hands on itself, without another look into the database.
+
+Their commits need not wait for the disk: a neighbour keeps a message until it
+is confirmed, and `flush` comes before that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from climate.compute.store.cells.messages import INBOX, MOST_UNCONFIRMED, OUTBOX, Arrived, Sent, notify
+
+# One statement for all that comes of messages at once.  A message that this process sends counts as sent; one that it
+# must not send yet is due.  What comes of a message that was here before is left out: `new` is one that was not.
+_STORE = text("""
+    WITH arrived AS (
+        INSERT INTO compute_cell_inbox (sender, delivery, kind, body, attempts, due_at, received_at)
+        SELECT a.sender, a.delivery, a.kind, a.body, a.attempts,
+               CAST(:now AS timestamptz) + make_interval(secs => a.seconds), CAST(:now AS timestamptz)
+        FROM unnest(CAST(:senders AS text[]), CAST(:arrivals AS uuid[]), CAST(:arrival_kinds AS text[]),
+                    CAST(:arrival_bodies AS text[]), CAST(:attempts AS int[]), CAST(:seconds AS float[]))
+             AS a(sender, delivery, kind, body, attempts, seconds)
+        ON CONFLICT (sender, delivery) DO NOTHING
+        RETURNING sender, delivery),
+    done AS (
+        UPDATE compute_cell_inbox SET due_at = NULL, body = ''
+        WHERE sender = :done_sender AND delivery = CAST(:done_delivery AS uuid)
+        RETURNING sender, delivery),
+    new AS (
+        SELECT sender, delivery FROM arrived UNION ALL SELECT sender, delivery FROM done
+        UNION ALL VALUES ('', CAST('00000000-0000-0000-0000-000000000000' AS uuid))),
+    sent AS (
+        INSERT INTO compute_cell_outbox (cell, kind, body, delivery, tries, due_at)
+        SELECT g.cell, g.kind, g.body, g.delivery, least(1, o.open),
+               CAST(:now AS timestamptz) + make_interval(secs => 30 * o.open)
+        FROM unnest(CAST(:cells AS text[]), CAST(:kinds AS text[]), CAST(:bodies AS text[]),
+                    CAST(:deliveries AS uuid[]), CAST(:taken AS boolean[]), CAST(:of_senders AS text[]),
+                    CAST(:of_deliveries AS uuid[])) AS g(cell, kind, body, delivery, taken, of_sender, of_delivery)
+        JOIN new ON new.sender = g.of_sender AND new.delivery = g.of_delivery
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN g.taken AND (SELECT count(*) FROM (
+                SELECT FROM compute_cell_outbox f WHERE f.cell = g.cell AND f.tries > 0 LIMIT :most) l) < :most
+                THEN 1 ELSE 0 END AS open) o
+        RETURNING id, delivery, kind, body, cell, tries)
+    SELECT 'arrived' AS what, CAST(NULL AS bigint) AS id, delivery::text, NULL AS kind, NULL AS body, sender AS cell,
+           0 AS tries FROM arrived
+    UNION ALL SELECT 'sent', id, delivery::text, kind, body, cell, tries FROM sent
+""")
+
+# A transaction that has written nothing waits for nothing.
+_FLUSH = text("SELECT pg_logical_emit_message(true, 'climate', '')")
+
+_DUE_KINDS = text("""
+    SELECT k.kind FROM unnest(CAST(:kinds AS text[])) AS k(kind)
+    WHERE EXISTS (SELECT FROM compute_cell_inbox i WHERE i.kind = k.kind AND i.due_at <= :now)
+""")
+
+
+Key = tuple[str, str]
+"""(sender, delivery) of a message."""
+
+OF_ITSELF: Key = ("", "00000000-0000-0000-0000-000000000000")
+"""The cause of a message that no other one has caused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message that is to be sent to a neighbour because of another one."""
+
+    cell: str
+    kind: str
+    body: str
+    delivery: str
+    """Its id on the way to the neighbour."""
+    because: Key
+    taken: bool = False
+    """True: this process sends it as soon as it is stored."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """The outcome of `store`."""
+
+    new: set[Key] = field(default_factory=set)
+    """Messages that were not here before."""
+    mine: dict[str, list[Sent]] = field(default_factory=dict)
+    """By neighbour, the messages that this process has to send."""
+
+
+def store(
+    conn: Connection,
+    arrivals: Sequence[Arrived],
+    outgoing: Sequence[Outgoing],
+    now: datetime,
+    done: Arrived | None = None,
+) -> Kept:
+    """Store messages that have arrived and those that come of them; of `done` no more than the id is kept.
+
+    Of `outgoing` those wait that are not taken, or are for a neighbour that has many to confirm.
+    """
+    values = {**_arrived(arrivals), **_going(outgoing), "now": now, "most": MOST_UNCONFIRMED}
+    values["done_sender"], values["done_delivery"] = (done.sender, done.delivery) if done is not None else (None, None)
+    kept, waiting = Kept(), set()
+    for row in conn.execute(_STORE, values):
+        if row.what == "arrived":
+            kept.new.add((row.cell, row.delivery))
+        elif row.tries:
+            kept.mine.setdefault(row.cell, []).append(Sent(row.id, row.delivery, row.kind, row.body))
+        else:
+            waiting.add(row.cell)
+    due = {one.kind for one in arrivals if one.waits == 0 and (one.sender, one.delivery) in kept.new}
+    for kind in sorted(due):
+        notify(conn, f"{INBOX} {kind}")
+    for cell in sorted(waiting):
+        notify(conn, f"{OUTBOX} {cell}")
+    return kept
+
+
+def _arrived(arrivals: Sequence[Arrived]) -> dict[str, object]:
+    """Return the columns of messages that have arrived."""
+    return {
+        "senders": [one.sender for one in arrivals],
+        "arrivals": [one.delivery for one in arrivals],
+        "arrival_kinds": [one.kind for one in arrivals],
+        "arrival_bodies": [one.body if one.waits is not None else "" for one in arrivals],
+        "attempts": [one.attempts for one in arrivals],
+        "seconds": [one.waits for one in arrivals],
+    }
+
+
+def _going(outgoing: Sequence[Outgoing]) -> dict[str, object]:
+    """Return the columns of messages that are to be sent."""
+    return {
+        "cells": [one.cell for one in outgoing],
+        "kinds": [one.kind for one in outgoing],
+        "bodies": [one.body for one in outgoing],
+        "deliveries": [one.delivery for one in outgoing],
+        "taken": [one.taken for one in outgoing],
+        "of_senders": [one.because[0] for one in outgoing],
+        "of_deliveries": [one.because[1] for one in outgoing],
+    }
+
+
+def unsynced(conn: Connection) -> None:
+    """Let this transaction be committed without waiting for the disk."""
+    conn.exec_driver_sql("SET LOCAL synchronous_commit TO off")
+
+
+def flush(conn: Connection) -> None:
+    """Have the commit of this transaction wait for the disk, and so for all that were committed before it."""
+    conn.execute(_FLUSH)
+
+
+def due_kinds(conn: Connection, kinds: Sequence[str], now: datetime) -> list[str]:
+    """Return those types of messages of which one is due to be processed."""
+    return list(conn.execute(_DUE_KINDS, {"kinds": list(kinds), "now": now}).scalars())

@@ -1,0 +1,301 @@
+"""The servers of all cells, in the database of the top cell."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, text
+
+from climate.compute.cells import paths
+from climate.compute.models.flavor import recorded
+from climate.compute.models.server import Address, Room, Server
+from climate.compute.store.servers.metadata import change_in
+
+UNHEARD_SECONDS = 600.0
+"""A command that its cell has not heard after so long is shown no more: it waits for a broker, or is lost."""
+
+COLUMNS = """
+    s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.zone,
+    s.access_ipv4, s.access_ipv6, s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name,
+    s.fault, s.description, s.locked_by, s.locked_reason, s.before, s.vcpus, s.ram_mb, s.addresses, s.cell, s.place,
+    s.commands
+"""
+
+FROM = "FROM compute_cell_servers s"
+
+_GET = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid) AND s.deleted_at IS NULL")
+
+_GET_LOCKED = text(f"{_GET.text} FOR NO KEY UPDATE OF s")
+
+# Name, words, lock, metadata and image are the top cell's: a report of a server that is here leaves them as they are.
+_REPORT = text("""
+    WITH r AS (
+        SELECT DISTINCT ON (id) * FROM jsonb_to_recordset(CAST(:servers AS jsonb)) AS r(
+            id uuid, version bigint, command bigint, refusal text, name text, project_id text, user_id text,
+            status text, task text, flavor jsonb, vcpus int, ram_mb int, image_id uuid, metadata jsonb, zone text,
+            build_id text, launch_index int, key_name text, description text, access_ipv4 text, access_ipv6 text,
+            locked_by text, locked_reason text, before text, place text, addresses jsonb, fault jsonb,
+            created_at timestamptz, updated_at timestamptz, launched_at timestamptz, changed_at timestamptz)
+        ORDER BY id, version DESC),
+    stored AS (
+        INSERT INTO compute_cell_servers AS s (
+            id, cell, version, name, project_id, user_id, status, task, flavor, vcpus, ram_mb, image_id, metadata, zone,
+            build_id, launch_index, key_name, description, access_ipv4, access_ipv6, locked_by, locked_reason, before,
+            place, addresses, fault, commands, created_at, updated_at, launched_at, changed_at,
+            reported_at)
+        SELECT id, :cell, version, name, project_id, user_id, status, task, flavor, vcpus, ram_mb, image_id, metadata,
+               zone, build_id, launch_index, key_name, description, access_ipv4, access_ipv6, locked_by, locked_reason,
+               before, place, addresses, fault, command, created_at, updated_at, launched_at, changed_at,
+               CAST(:now AS timestamptz)
+        FROM r ORDER BY id
+        ON CONFLICT (id) DO UPDATE
+        SET cell = excluded.cell, version = excluded.version, status = excluded.status,
+            task = CASE WHEN s.commands > excluded.commands AND s.commanded_at > :unheard THEN s.task
+                        ELSE excluded.task END,
+            flavor = excluded.flavor, vcpus = excluded.vcpus, ram_mb = excluded.ram_mb, zone = excluded.zone,
+            key_name = excluded.key_name, before = excluded.before, place = excluded.place,
+            addresses = excluded.addresses, fault = excluded.fault,
+            commands = greatest(s.commands, excluded.commands), updated_at = excluded.updated_at,
+            launched_at = excluded.launched_at, changed_at = excluded.changed_at, reported_at = excluded.reported_at
+        WHERE s.version < excluded.version AND s.deleted_at IS NULL AND coalesce(s.cell, excluded.cell) = excluded.cell
+        RETURNING id, task),
+    finished AS (
+        UPDATE compute_actions a SET finished_at = :now,
+               message = CASE WHEN r.fault IS NOT NULL OR r.refusal <> '' THEN 'Error' END
+        FROM r JOIN stored ON stored.id = r.id AND stored.task IS NULL
+        WHERE a.server_id = r.id AND a.finished_at IS NULL)
+    SELECT id::text FROM stored
+""")
+
+_FINISHED = text("""
+    UPDATE compute_actions SET finished_at = :now, message = r.message
+    FROM jsonb_to_recordset(CAST(:servers AS jsonb)) AS r(id uuid, message text)
+    WHERE server_id = r.id AND finished_at IS NULL
+""")
+
+_OTHERS = text("""
+    SELECT id::text, cell, unclaimed, deleted_at IS NOT NULL AS deleted FROM compute_cell_servers
+    WHERE id = ANY(CAST(:ids AS uuid[])) AND (unclaimed OR cell <> :cell)
+""")
+
+_DESTROY = text("""
+    INSERT INTO compute_cell_servers AS s (
+        id, cell, name, project_id, user_id, status, vcpus, ram_mb, build_id, launch_index, deleted_at)
+    SELECT id, :cell, '', '', '', 'DELETED', 0, 0, '', 0, :now FROM unnest(CAST(:ids AS uuid[])) AS r(id) ORDER BY id
+    ON CONFLICT (id) DO UPDATE
+    SET status = 'DELETED', task = NULL, addresses = '[]', metadata = '{}', fault = NULL,
+        deleted_at = excluded.deleted_at
+    WHERE s.deleted_at IS NULL AND coalesce(s.cell, :cell) = :cell
+    RETURNING id::text
+""")
+
+_ABANDON = text("""
+    UPDATE compute_cell_servers
+    SET status = 'DELETED', task = NULL, addresses = '[]', metadata = '{}', fault = NULL, deleted_at = :now,
+        unclaimed = true
+    WHERE id = CAST(:id AS uuid) AND deleted_at IS NULL
+""")
+
+_FORGET_ACTIONS = text("DELETE FROM compute_actions WHERE server_id = ANY(CAST(:ids AS uuid[]))")
+
+_CLAIMED = text("UPDATE compute_cell_servers SET unclaimed = false WHERE id = ANY(CAST(:ids AS uuid[]))")
+
+_BEGIN = text("""
+    INSERT INTO compute_cell_servers (
+        id, name, project_id, user_id, status, task, flavor, vcpus, ram_mb, image_id, metadata, zone, build_id,
+        launch_index, key_name, description, access_ipv4, access_ipv6, created_at, updated_at)
+    SELECT s.id, s.name, :project_id, :user_id, 'BUILD', 'scheduling', CAST(:flavor AS jsonb), :vcpus, :ram_mb,
+           CAST(:image_id AS uuid), CAST(:metadata AS jsonb), :zone, :build_id, s.launch_index, :key_name, :description,
+           :access_ipv4, :access_ipv6, :now, :now
+    FROM unnest(CAST(:ids AS uuid[]), CAST(:names AS text[]), CAST(:places AS int[])) AS s(id, name, launch_index)
+    ON CONFLICT (id) DO NOTHING
+""")
+
+# A cell that has reported the server knows better.
+_FAIL = text("""
+    UPDATE compute_cell_servers
+    SET status = 'ERROR', task = NULL, fault = CAST(:fault AS jsonb), updated_at = :now
+    WHERE id = ANY(CAST(:ids AS uuid[])) AND cell IS NULL AND deleted_at IS NULL
+    RETURNING id::text
+""")
+
+_COMMAND = text("""
+    UPDATE compute_cell_servers
+    SET commands = commands + 1, commanded_at = :now, task = coalesce(:task, task), updated_at = :now
+    WHERE id = CAST(:id AS uuid) RETURNING commands
+""")
+
+_CHANGE = change_in("compute_cell_servers")
+
+_USED = text("""
+    SELECT count(*) AS instances, coalesce(sum(vcpus), 0) AS cores, coalesce(sum(ram_mb), 0) AS ram_mb
+    FROM compute_cell_servers WHERE project_id = :project_id AND deleted_at IS NULL
+""")
+
+_FORGET = text("DELETE FROM compute_cell_servers WHERE deleted_at < :before")
+
+_COUNTS = text("""
+    SELECT coalesce(cell, '') AS cell, status, count(*) AS servers FROM compute_cell_servers
+    WHERE deleted_at IS NULL GROUP BY 1, 2
+""")
+
+_AGES = text("""
+    SELECT cell, percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM reported_at - changed_at)) AS age
+    FROM compute_cell_servers WHERE reported_at > :since AND cell IS NOT NULL GROUP BY cell
+""")
+
+_PLACED = text("""
+    SELECT cell, place, id::text, name FROM compute_cell_servers
+    WHERE deleted_at IS NULL AND cell IS NOT NULL AND place IS NOT NULL ORDER BY created_at, id
+""")
+
+_BELOW = text("""
+    SELECT count(*) FROM compute_cell_servers
+    WHERE deleted_at IS NULL AND (cell = :path OR starts_with(cell, :path || '!'))
+""")
+
+_CELLS = text("SELECT id::text, cell FROM compute_cell_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
+
+
+def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | None:
+    """The server, with its row locked if asked for; None when there is none or it is deleted."""
+    row = conn.execute(_GET_LOCKED if lock else _GET, {"id": server_id}).mappings().one_or_none()
+    return server_of(row) if row else None
+
+
+def cells_of(conn: Connection, ids: Sequence[str]) -> dict[str, str | None]:
+    """Id of each of these servers -> the path to its cell; None: no cell has reported it."""
+    return {row.id: row.cell for row in conn.execute(_CELLS, {"ids": list(ids)})}
+
+
+def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
+    """Store what a cell reports of its servers; the ids of those that this changed.
+
+    Of a server only the report with the highest version counts, and none once it is deleted
+    or when another cell has it.
+    """
+    given = json.dumps(list(servers))
+    unheard = now - timedelta(seconds=UNHEARD_SECONDS)
+    return set(conn.execute(_REPORT, {"servers": given, "cell": cell, "unheard": unheard, "now": now}).scalars())
+
+
+def not_stored(conn: Connection, cell: str, ids: Sequence[str]) -> list[RowMapping]:
+    """Return those of these servers that another cell has, or that were deleted before a cell reported them."""
+    return list(conn.execute(_OTHERS, {"cell": cell, "ids": list(ids)}).mappings())
+
+
+def destroy(conn: Connection, cell: str, ids: Sequence[str], now: datetime) -> set[str]:
+    """Leave tombstones of servers that a cell reports as gone; the ids of those that this changed."""
+    destroyed = set(conn.execute(_DESTROY, {"cell": cell, "ids": sorted(ids), "now": now}).scalars())
+    if destroyed:
+        conn.execute(_FORGET_ACTIONS, {"ids": sorted(destroyed)})
+    return destroyed
+
+
+def abandon(conn: Connection, server_id: str, now: datetime) -> None:
+    """Leave a tombstone of a server that no cell has reported; one that does is told to delete it."""
+    conn.execute(_ABANDON, {"id": server_id, "now": now})
+    conn.execute(_FORGET_ACTIONS, {"ids": [server_id]})
+
+
+def claimed(conn: Connection, ids: Sequence[str]) -> None:
+    """The cells of these servers were told to delete them."""
+    conn.execute(_CLAIMED, {"ids": list(ids)})
+
+
+def begin(conn: Connection, servers: Sequence[Server]) -> None:
+    """Store servers that are being scheduled; they differ in id, name and launch_index."""
+    first = servers[0]
+    given = {
+        "ids": [server.id for server in servers],
+        "names": [server.name for server in servers],
+        "places": [server.launch_index for server in servers],
+        "project_id": first.project_id,
+        "user_id": first.user_id,
+        "flavor": json.dumps(asdict(first.flavor)),
+        "vcpus": first.flavor.vcpus,
+        "ram_mb": first.flavor.ram_mb,
+        "image_id": first.image_id,
+        "metadata": json.dumps(dict(first.metadata)),
+        "zone": first.zone,
+        "build_id": first.build_id,
+        "key_name": first.key_name,
+        "description": first.description,
+        "access_ipv4": first.access[0],
+        "access_ipv6": first.access[1],
+        "now": first.created_at,
+    }
+    conn.execute(_BEGIN, given)
+
+
+def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, Any], now: datetime) -> set[str]:
+    """Put servers that no cell has reported into ERROR with a fault; the ids of those that this changed."""
+    failed = set(conn.execute(_FAIL, {"ids": list(ids), "fault": json.dumps(dict(fault)), "now": now}).scalars())
+    if failed:
+        finished = [{"id": server_id, "message": "Error"} for server_id in sorted(failed)]
+        conn.execute(_FINISHED, {"servers": json.dumps(finished), "now": now})
+    return failed
+
+
+def command(conn: Connection, server_id: str, task: str | None, now: datetime) -> int:
+    """The number of the next command for a server; `task`: shown until the cell has carried it out."""
+    return int(conn.execute(_COMMAND, {"id": server_id, "task": task, "now": now}).scalar_one())
+
+
+def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
+    """Change what the top cell keeps of a server: name, description, metadata, image_id, access, lock."""
+    conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
+
+
+def used(conn: Connection, project_id: str) -> Mapping[str, int]:
+    """The instances, cores and ram_mb of a project in all cells."""
+    row = conn.execute(_USED, {"project_id": project_id}).mappings().one()
+    return {key: int(value) for key, value in row.items()}
+
+
+def forget(conn: Connection, before: datetime) -> int:
+    """Drop the tombstones of servers that were deleted before then; how many."""
+    return conn.execute(_FORGET, {"before": before}).rowcount
+
+
+def counts(conn: Connection) -> list[tuple[str, str, int]]:
+    """(path of the cell, status, servers); an empty path: no cell has reported them."""
+    return [(row.cell, row.status, row.servers) for row in conn.execute(_COUNTS)]
+
+
+def count_below(conn: Connection, path: str) -> int:
+    """Return the number of servers that a cell and those below it have."""
+    return int(conn.execute(_BELOW, {"path": path}).scalar_one())
+
+
+def by_place(conn: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """(path of the cell, digest of the node) -> (id, name) of the servers there."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in conn.execute(_PLACED):
+        found.setdefault((row.cell, row.place), []).append((row.id, row.name))
+    return found
+
+
+def ages(conn: Connection, since: datetime) -> dict[str, float]:
+    """Path of a cell -> seconds within which 99 of 100 of its changes were known here, of those stored since then."""
+    return {row.cell: float(row.age) for row in conn.execute(_AGES, {"since": since})}
+
+
+def server_of(row: RowMapping) -> Server:
+    """The server in a row of COLUMNS; its node is `<path of the cell>@<digest of the node>`."""
+    values = dict(row)
+    cell, place = values.pop("cell"), values.pop("place")
+    values.pop("commands")
+    values["flavor"] = recorded(values["flavor"])
+    values["addresses"] = tuple(Address(**address) for address in values["addresses"])
+    values["access"] = (values.pop("access_ipv4"), values.pop("access_ipv6"))
+    values["held"] = Room(values.pop("vcpus"), values.pop("ram_mb"))
+    values["hints"] = {}
+    values["service_host"] = cell
+    values["node"] = paths.with_item(cell, place) if cell and place else None
+    # Not a node of this database: it only tells that there is one.
+    values["node_id"] = 0 if place else None
+    values["node_zone"] = values["zone"] if place else None
+    return Server(**values)

@@ -1,0 +1,304 @@
+"""Fixed addresses and the interfaces that have them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from ipaddress import IPv4Address
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from climate.compute.network.driver import Entry
+from climate.compute.network.models import Vif
+from climate.compute.store.networks.networks import columns, network_of
+
+# One that has the MAC of another's gets none: the caller tries again with other MACs.
+_VIFS = text("""
+    INSERT INTO compute_vifs (id, mac, network_id, server_id, place)
+    SELECT v.id, v.mac, v.network_id, v.server_id, v.place
+    FROM unnest(CAST(:ids AS uuid[]), CAST(:macs AS text[]), CAST(:networks AS uuid[]), CAST(:servers AS uuid[]),
+                CAST(:places AS int[])) AS v(id, mac, network_id, server_id, place)
+    ON CONFLICT (mac) DO NOTHING
+    RETURNING server_id::text, network_id::text
+""")
+
+_TAKE = text("""
+    UPDATE compute_addresses a
+    SET server_id = w.server_id, vif_id = w.vif_id, mac = w.mac, leased = false, changed_at = :now
+    FROM (SELECT f.address, v.server_id, v.id AS vif_id, v.mac
+          FROM (SELECT address, row_number() OVER (ORDER BY address) AS place
+                FROM (SELECT address FROM compute_addresses
+                      WHERE network_id = CAST(:network_id AS uuid) AND server_id IS NULL AND NOT reserved
+                      ORDER BY address LIMIT :count FOR NO KEY UPDATE SKIP LOCKED) AS free) AS f
+          JOIN (SELECT s.place, i.id, i.mac, i.server_id
+                FROM unnest(CAST(:server_ids AS uuid[])) WITH ORDINALITY AS s(server_id, place)
+                JOIN compute_vifs i ON i.server_id = s.server_id AND i.network_id = CAST(:network_id AS uuid)) AS v
+          USING (place)) AS w
+    WHERE a.network_id = CAST(:network_id AS uuid) AND a.address = w.address
+    RETURNING host(a.address)
+""")
+
+_TAKE_THIS = text("""
+    UPDATE compute_addresses a
+    SET server_id = v.server_id, vif_id = v.id, mac = v.mac, leased = false, changed_at = :now
+    FROM compute_vifs v
+    WHERE a.network_id = CAST(:network_id AS uuid) AND a.address = CAST(:address AS inet) AND a.server_id IS NULL
+      AND (:reserved OR NOT a.reserved) AND v.server_id = CAST(:server_id AS uuid) AND v.network_id = a.network_id
+    RETURNING host(a.address)
+""")
+
+# What is leased stays its server's, even if that is gone, until the lease is over (cloud.md D.6).
+_GIVE_UP = text("""
+    WITH given AS (
+        UPDATE compute_addresses a
+        SET vif_id = NULL, changed_at = :now,
+            server_id = CASE WHEN n.manager = 'flat' THEN NULL ELSE a.server_id END,
+            leased = a.leased AND n.manager <> 'flat'
+        FROM compute_networks n
+        WHERE n.id = a.network_id AND a.server_id = CAST(:server_id AS uuid) AND a.vif_id IS NOT NULL
+          AND (CAST(:address AS text) IS NULL OR host(a.address) = :address)
+        RETURNING host(a.address) AS address, n.id::text AS network_id, n.host, n.manager),
+    gone AS (
+        DELETE FROM compute_vifs v
+        WHERE v.server_id = CAST(:server_id AS uuid)
+          AND NOT EXISTS (SELECT FROM compute_addresses o
+                          WHERE o.vif_id = v.id AND (CAST(:address AS text) IS NOT NULL
+                                                     AND host(o.address) <> :address)))
+    SELECT address, network_id, host, manager FROM given
+""")
+
+_LEASED = text("""
+    UPDATE compute_addresses SET leased = true, changed_at = :now
+    WHERE network_id = CAST(:network_id AS uuid) AND address = CAST(:address AS inet) AND server_id IS NOT NULL
+      AND mac = :mac
+    RETURNING vif_id IS NOT NULL AS allocated
+""")
+
+_RELEASED = text("""
+    UPDATE compute_addresses a
+    SET leased = false, changed_at = :now,
+        server_id = CASE WHEN a.vif_id IS NULL AND a.grant_id IS NULL THEN NULL ELSE a.server_id END
+    FROM (SELECT network_id, address, leased FROM compute_addresses
+          WHERE network_id = CAST(:network_id AS uuid) AND address = CAST(:address AS inet) FOR NO KEY UPDATE) AS b
+    WHERE a.network_id = b.network_id AND a.address = b.address AND a.server_id IS NOT NULL
+      AND a.mac = :mac
+    RETURNING b.leased
+""")
+
+_TIMED_OUT = text("""
+    UPDATE compute_addresses a SET server_id = NULL, grant_id = NULL, leased = false, changed_at = :now
+    FROM compute_networks n
+    WHERE n.id = a.network_id AND n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL
+      AND CASE WHEN a.grant_id IS NOT NULL
+               THEN a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :held)
+               ELSE a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds) OR n.manager = 'flat' END
+    RETURNING host(a.address)
+""")
+
+_FREE = text("""
+    UPDATE compute_addresses SET server_id = NULL, changed_at = :now
+    WHERE network_id = CAST(:network_id AS uuid) AND address = ANY(CAST(:addresses AS inet[]))
+      AND vif_id IS NULL AND NOT leased AND changed_at <= :seen AND grant_id IS NULL
+""")
+
+_WAITING = text("""
+    SELECT a.network_id::text, host(a.address) AS address, a.mac, a.leased, a.changed_at
+    FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
+    WHERE n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL AND a.grant_id IS NULL
+    ORDER BY a.changed_at LIMIT 500
+""")
+
+_ENTRIES = text("""
+    SELECT a.network_id::text, v.mac, host(a.address) AS address, s.name, v.id::text AS vif_id, v.place = 0 AS first,
+           CAST(extract(epoch FROM a.changed_at) AS bigint) AS since, s.id::text AS server_id
+    FROM compute_addresses a
+    JOIN compute_networks n ON n.id = a.network_id
+    JOIN compute_vifs v ON v.id = a.vif_id
+    JOIN compute_servers s ON s.id = v.server_id
+    WHERE n.host = :host AND n.manager <> 'flat'
+    ORDER BY a.network_id, s.created_at, s.id, v.place, v.id, a.leased DESC, a.address
+""")
+
+_OF_SERVERS = text(f"""
+    SELECT v.id::text AS vif_id, v.mac, v.place, v.server_id::text AS server_id, s.project_id AS of_project,
+           (SELECT array_agg(host(a.address) ORDER BY a.address) FROM compute_addresses a WHERE a.vif_id = v.id) AS all,
+           {columns()}
+    FROM compute_vifs v JOIN compute_networks n ON n.id = v.network_id JOIN compute_servers s ON s.id = v.server_id
+    WHERE v.server_id = ANY(CAST(:ids AS uuid[])) ORDER BY v.server_id, v.place
+""")
+
+_ON_SERVICE = text("""
+    SELECT v.id::text AS vif_id, s.id::text AS server_id, n.name AS node
+    FROM compute_vifs v JOIN compute_servers s ON s.id = v.server_id
+    JOIN compute_nodes n ON n.id = s.node_id WHERE n.service_host = :host
+""")
+
+# By the index of their ids, however many interfaces there are.
+_BEGINNING = text("""
+    SELECT v.id::text, n.name
+    FROM unnest(CAST(:heads AS text[])) AS h(head)
+    JOIN compute_vifs v ON v.id BETWEEN CAST(h.head || '-0000-0000-0000-000000000000' AS uuid)
+                                    AND CAST(h.head || '-ffff-ffff-ffff-ffffffffffff' AS uuid)
+    JOIN compute_servers s ON s.id = v.server_id LEFT JOIN compute_nodes n ON n.id = s.node_id
+""")
+
+_PORTS = text("""
+    SELECT v.id::text AS port_id, v.network_id::text, w.subnet_id::text, v.mac, v.server_id::text, s.project_id,
+           s.status,
+           (SELECT coalesce(array_agg(host(a.address) ORDER BY a.address), '{}')
+            FROM compute_addresses a WHERE a.vif_id = v.id) AS addresses
+    FROM compute_vifs v
+    JOIN compute_networks w ON w.id = v.network_id
+    JOIN compute_servers s ON s.id = v.server_id
+    WHERE (CAST(:port_id AS uuid) IS NULL OR v.id = CAST(:port_id AS uuid))
+      AND (CAST(:server_id AS uuid) IS NULL OR v.server_id = CAST(:server_id AS uuid))
+      AND (CAST(:project_id AS text) IS NULL OR s.project_id = :project_id)
+    ORDER BY v.server_id, v.place
+""")
+
+_USED = text("""
+    SELECT count(*) FROM compute_addresses a JOIN compute_vifs v ON v.id = a.vif_id
+    JOIN compute_servers s ON s.id = v.server_id WHERE s.project_id = :project_id
+""")
+
+
+class NewVif(NamedTuple):
+    id: str
+    mac: str
+    network_id: str
+    server_id: str
+    place: int
+
+
+class GivenUp(NamedTuple):
+    """An address that is not allocated any more."""
+
+    address: str
+    network_id: str
+    host: str | None
+    manager: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An address of a server that does not need it any more; free when its lease is over."""
+
+    network_id: str
+    address: IPv4Address
+    mac: str
+    leased: bool
+    changed_at: datetime
+
+
+def make_vifs(conn: Connection, vifs: Sequence[NewVif]) -> set[tuple[str, str]]:
+    """Make interfaces: (server, network) of those whose MAC nobody has."""
+    ids, macs, networks, servers, places = (list(column) for column in zip(*vifs, strict=True))
+    given = {"ids": ids, "macs": macs, "networks": networks, "servers": servers, "places": places}
+    return {(server_id, network_id) for server_id, network_id in conn.execute(_VIFS, given)}
+
+
+def take(conn: Connection, network_id: str, server_ids: Sequence[str], now: datetime) -> list[str]:
+    """Give the interface that each server has in a network a free address of it; those that there were."""
+    given = {"network_id": network_id, "server_ids": list(server_ids), "count": len(server_ids), "now": now}
+    return list(conn.execute(_TAKE, given).scalars())
+
+
+def take_this(
+    conn: Connection, network_id: str, server_id: str, address: str, now: datetime, *, reserved: bool = False
+) -> bool:
+    """Give a server's interface this very address; False when it is somebody's, or reserved and that is not asked."""
+    given = {"network_id": network_id, "server_id": server_id, "address": address, "now": now, "reserved": reserved}
+    return conn.execute(_TAKE_THIS, given).first() is not None
+
+
+def give_up(conn: Connection, server_id: str, now: datetime, address: str | None = None) -> list[GivenUp]:
+    """Take a server's addresses, or this one, and interfaces without any, from it; what was given up."""
+    given = {"server_id": server_id, "now": now, "address": address}
+    return [GivenUp(*row) for row in conn.execute(_GIVE_UP, given)]
+
+
+def leased(conn: Connection, network_id: str, address: str, mac: str, now: datetime) -> bool | None:
+    """Remember that a DHCP client holds it: whether it is allocated; None when it is nobody's, or another MAC's."""
+    given = {"network_id": network_id, "address": address, "mac": mac, "now": now}
+    row = conn.execute(_LEASED, given).one_or_none()
+    return None if row is None else bool(row.allocated)
+
+
+def released(conn: Connection, network_id: str, address: str, mac: str, now: datetime) -> bool | None:
+    """Remember that no client holds it any more: whether one did; None when it is nobody's, or another MAC's."""
+    given = {"network_id": network_id, "address": address, "mac": mac, "now": now}
+    row = conn.execute(_RELEASED, given).one_or_none()
+    return None if row is None else bool(row.leased)
+
+
+def time_out(conn: Connection, host: str, now: datetime, seconds: float, held: float) -> list[str]:
+    """Free what has waited for longer than `seconds` in the networks of a host, or was held for longer than `held`."""
+    return list(conn.execute(_TIMED_OUT, {"host": host, "now": now, "seconds": seconds, "held": held}).scalars())
+
+
+def free(conn: Connection, network_id: str, addresses: Sequence[str], now: datetime, seen: datetime) -> None:
+    """Free those that wait and are not leased, unless something has happened to them after `seen`."""
+    conn.execute(_FREE, {"network_id": network_id, "addresses": list(addresses), "now": now, "seen": seen})
+
+
+def waiting(conn: Connection, host: str) -> list[Waiting]:
+    """The addresses in a host's networks that wait for their leases' end."""
+    return [
+        Waiting(row.network_id, IPv4Address(row.address), row.mac or "", row.leased, row.changed_at)
+        for row in conn.execute(_WAITING, {"host": host})
+    ]
+
+
+def entries(conn: Connection, host: str) -> dict[str, list[tuple[str, str, Entry]]]:
+    """What DHCP hands out in the networks of a host: network -> (server's id, its name, entry without a host name).
+
+    A client is told of one address for each interface: of several, the one that it has leased, else the first.
+    """
+    found: dict[str, list[tuple[str, str, Entry]]] = {}
+    told: set[str] = set()
+    for row in conn.execute(_ENTRIES, {"host": host}):
+        if row.vif_id in told:
+            continue
+        told.add(row.vif_id)
+        entry = Entry(row.mac, IPv4Address(row.address), "", row.vif_id, row.first, row.since)
+        found.setdefault(row.network_id, []).append((row.server_id, row.name, entry))
+    return found
+
+
+def vifs_of(conn: Connection, server_ids: Sequence[str]) -> list[Vif]:
+    """The interfaces of servers, in their order."""
+    rows = conn.execute(_OF_SERVERS, {"ids": list(server_ids)}).mappings()
+    return [
+        Vif(
+            id=row["vif_id"],
+            mac=row["mac"],
+            place=row["place"],
+            server_id=row["server_id"],
+            project_id=row["of_project"],
+            network=network_of(row),
+            addresses=tuple(IPv4Address(address) for address in row["all"] or ()),
+        )
+        for row in rows
+    ]
+
+
+def vifs_on(conn: Connection, service_host: str) -> list[tuple[str, str, str]]:
+    """The interfaces of all servers on a service's nodes: (id, its server's id, its node's name)."""
+    return [(vif, server, node) for vif, server, node in conn.execute(_ON_SERVICE, {"host": service_host})]
+
+
+def vifs_beginning(conn: Connection, heads: Sequence[str]) -> list[tuple[str, str | None]]:
+    """The interfaces whose ids begin with these eight digits: (id, the name of its server's node if it is on one)."""
+    digits = [head for head in heads if len(head) == 8 and set(head) <= set("0123456789abcdef")]
+    return [(vif, node) for vif, node in conn.execute(_BEGINNING, {"heads": digits})]
+
+
+def ports(conn: Connection, wanted: Mapping[str, str | None]) -> list[dict[str, Any]]:
+    """Interfaces of servers, by `port_id`, `server_id` and `project_id` when these are given."""
+    given = {key: wanted.get(key) for key in ("port_id", "server_id", "project_id")}
+    return [dict(row) for row in conn.execute(_PORTS, given).mappings()]
+
+
+def used(conn: Connection, project_id: str) -> int:
+    """How many fixed addresses the servers of a project have."""
+    return int(conn.execute(_USED, {"project_id": project_id}).scalar_one())

@@ -1,0 +1,108 @@
+"""Network services: their beats, and what they are called for."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from climate.compute.models.node import Liveness
+
+_BEAT = text("""
+    INSERT INTO compute_network_hosts (host, beat_at) VALUES (:host, :now)
+    ON CONFLICT (host) DO UPDATE SET beat_at = excluded.beat_at
+""")
+
+_LISTED = text("""
+    SELECT h.host, h.beat_at, h.beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
+           (SELECT count(*) FROM compute_networks n WHERE n.host = h.host) AS networks
+    FROM compute_network_hosts h ORDER BY h.host
+""")
+
+_LIVENESS = text("""
+    SELECT count(*) AS known, max(beat_at) AS last, min(beat_at) AS longest,
+           count(*) FILTER (WHERE beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down)) AS up
+    FROM compute_network_hosts
+""")
+
+_LOADS = text("""
+    WITH up AS (SELECT h.host, (SELECT count(*) FROM compute_networks n WHERE n.host = h.host) AS networks
+                FROM compute_network_hosts h
+                WHERE h.beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down) OR h.host = :host)
+    SELECT coalesce(max(networks) FILTER (WHERE host = :host), 0) AS own, coalesce(min(networks), 0) AS fewest FROM up
+""")
+
+_TO_BEAT = text("""
+    WITH due AS (UPDATE compute_network_hosts SET looked_at = :now
+                 WHERE looked_at IS NULL OR looked_at < CAST(:now AS timestamptz) - make_interval(secs => :look)
+                 RETURNING host)
+    SELECT host, host IN (SELECT host FROM due) AS thorough,
+           beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down) AS up
+    FROM compute_network_hosts ORDER BY host
+""")
+
+_CALL = text("INSERT INTO compute_network_calls (host) SELECT unnest(CAST(:hosts AS text[]))")
+
+_CALLS = text("SELECT id FROM compute_network_calls WHERE host = :host ORDER BY id LIMIT 10000")
+
+_ANSWER = text("DELETE FROM compute_network_calls WHERE id = ANY(CAST(:ids AS bigint[]))")
+
+# Hosts that are down are rung for their beats, which is often enough: nobody takes their messages away.
+_RING = text("""
+    WITH due AS (SELECT c.id FROM compute_network_calls c JOIN compute_network_hosts h ON h.host = c.host
+                 WHERE (c.rung_at IS NULL OR c.rung_at < CAST(:now AS timestamptz) - make_interval(secs => :again))
+                   AND h.beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down)
+                 ORDER BY c.id LIMIT 1000 FOR NO KEY UPDATE OF c SKIP LOCKED),
+    rung AS (UPDATE compute_network_calls c SET rung_at = :now FROM due WHERE c.id = due.id RETURNING c.host)
+    SELECT DISTINCT host FROM rung
+""")
+
+
+def beat(conn: Connection, host: str, now: datetime) -> None:
+    """Show that a network service is alive."""
+    conn.execute(_BEAT, {"host": host, "now": now})
+
+
+def listed(conn: Connection, now: datetime, down_seconds: float) -> list[dict[str, object]]:
+    """The network services there are: host, beat_at, up, networks."""
+    return [dict(row) for row in conn.execute(_LISTED, {"now": now, "down": down_seconds}).mappings()]
+
+
+def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
+    """Return how many network services were heard of lately."""
+    return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
+
+
+def loads(conn: Connection, host: str, now: datetime, down_seconds: float) -> tuple[int, int]:
+    """Return how many networks this host has, and the fewest that a living one has.
+
+    It needs no lock: a claim that is not committed yet makes others look emptier, never this host.
+    """
+    row = conn.execute(_LOADS, {"host": host, "now": now, "down": down_seconds}).one()
+    return row.own, row.fewest
+
+
+def to_beat(conn: Connection, now: datetime, look: float, down: float) -> list[tuple[str, bool, bool]]:
+    """The network services there are: whether each is to look at all of its host, every `look` seconds, and is up."""
+    given = {"now": now, "look": look, "down": down}
+    return [(row.host, row.thorough, row.up) for row in conn.execute(_TO_BEAT, given)]
+
+
+def call(conn: Connection, hosts: Collection[str]) -> None:
+    """Have these hosts look at their networks."""
+    if hosts:
+        conn.execute(_CALL, {"hosts": sorted(hosts)})
+
+
+def calls(conn: Connection, host: str) -> list[int]:
+    """What a host is called for."""
+    return list(conn.execute(_CALLS, {"host": host}).scalars())
+
+
+def answer(conn: Connection, calls: Sequence[int]) -> None:
+    """Take away calls that have been heeded; later ones stay."""
+    conn.execute(_ANSWER, {"ids": list(calls)})
+
+
+def to_ring(conn: Connection, now: datetime, again: float, down: float) -> Sequence[str]:
+    """Hosts that are called for, each at most every so many seconds, and were heard of in the last `down` seconds."""
+    return list(conn.execute(_RING, {"now": now, "again": again, "down": down}).scalars())

@@ -1,0 +1,253 @@
+"""Networks: made, found, claimed, given to projects."""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, text
+
+from climate.advisory_locks import Subject
+from climate.compute.network.models import FLAT, FLAT_DHCP, Draft, Network
+
+_COLUMNS = """
+    n.id::text, n.subnet_id::text, n.label, n.manager, n.cidr::text, n.cidr_v6::text, host(n.gateway) AS gateway,
+    host(n.gateway_v6) AS gateway_v6, host(n.dhcp_start) AS dhcp_start, n.dns::text[] AS dns, n.bridge,
+    n.bridge_interface, n.vlan, host(n.vpn_private_address) AS vpn_private_address,
+    host(n.vpn_public_address) AS vpn_public_address, n.vpn_public_port, n.injected, n.project_id, n.host, n.created_at
+"""
+
+_LIST = text(f"""
+    SELECT {_COLUMNS} FROM compute_networks n
+    WHERE (CAST(:ids AS text[]) IS NULL OR n.id::text = ANY(CAST(:ids AS text[])))
+      AND (CAST(:project_id AS text) IS NULL OR n.project_id IS NULL AND n.vlan IS NULL OR n.project_id = :project_id)
+    ORDER BY n.created_at, n.vlan, n.cidr
+""")
+
+# Locked like this, a network changes hands in no transaction beside that of a server that gets an interface in it.
+_SHARED = text(f"""
+    SELECT {_COLUMNS} FROM compute_networks n
+    WHERE n.host IS NOT NULL AND n.project_id IS NULL AND n.manager IN ('{FLAT}', '{FLAT_DHCP}')
+    ORDER BY n.created_at, n.cidr
+    FOR SHARE
+""")
+
+_OF_PROJECT = text(f"""
+    SELECT {_COLUMNS} FROM compute_networks n
+    WHERE n.host IS NOT NULL AND n.project_id = :project_id ORDER BY n.vlan, n.cidr FOR SHARE
+""")
+
+_HAS_ANY = text("SELECT FROM compute_networks WHERE project_id = :project_id LIMIT 1")
+
+# The project's turn first: of two boots at once the second one finds what the first was given.
+_QUEUE = text(Subject.PROJECT_NETWORK.lock("project_id"))
+
+_GIVE = text(f"""
+    UPDATE compute_networks n SET project_id = :project_id
+    WHERE n.id = (SELECT id FROM compute_networks
+                  WHERE project_id IS NULL AND host IS NOT NULL AND manager = 'vlan'
+                  ORDER BY vlan LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING {_COLUMNS}
+""")
+
+_LOCK = text("SELECT FROM compute_networks WHERE id::text = :id FOR UPDATE")
+
+_KEEP = text("SELECT FROM compute_networks WHERE id::text = ANY(CAST(:ids AS text[])) ORDER BY id FOR SHARE")
+
+_TAKEN = text("SELECT cidr::text FROM compute_networks")
+
+_ALONE = text("LOCK TABLE compute_networks IN SHARE ROW EXCLUSIVE MODE")
+
+_MAKE = text("""
+    INSERT INTO compute_networks (id, label, manager, cidr, cidr_v6, gateway, gateway_v6, dhcp_start, dns, bridge,
+                                  bridge_interface, vlan, vpn_private_address, vpn_public_port, project_id)
+    VALUES (coalesce(CAST(:id AS uuid), gen_random_uuid()), :label, :manager, CAST(:cidr AS cidr),
+            CAST(:cidr_v6 AS cidr), CAST(:gateway AS inet),
+            CAST(:gateway_v6 AS inet), CAST(:dhcp_start AS inet), CAST(:dns AS inet[]), :bridge, :bridge_interface,
+            :vlan, CAST(:vpn_private_address AS inet), :vpn_public_port, :project_id)
+    RETURNING id::text
+""")
+
+_FILL = text("""
+    INSERT INTO compute_addresses (network_id, address, reserved)
+    SELECT CAST(:network_id AS uuid), e.address, e.address = ANY(CAST(:reserved AS inet[]))
+    FROM (SELECT CAST(:first AS inet) + i AS address FROM generate_series(0, CAST(:count AS int) - 1) AS i) AS e
+""")
+
+# Each claim brings its host's address: a network whose port there leads to another one keeps what it has.
+_CHANGE = text("""
+    UPDATE compute_networks n
+    SET injected = coalesce(r.injected, n.injected), gateway_v6 = coalesce(r.gateway_v6, n.gateway_v6),
+        vpn_public_address = CASE WHEN EXISTS (SELECT FROM compute_networks o
+                                               WHERE o.id <> n.id AND o.vpn_public_address = r.vpn_public_address
+                                                 AND o.vpn_public_port = n.vpn_public_port)
+                                  THEN n.vpn_public_address
+                                  ELSE coalesce(r.vpn_public_address, n.vpn_public_address) END
+    FROM jsonb_to_record(CAST(:changes AS jsonb)) AS r(injected boolean, gateway_v6 inet, vpn_public_address inet)
+    WHERE n.id = CAST(:id AS uuid)
+""")
+
+# Both hosts are called: the new one to serve it whatever becomes of this beat, the old one not to when it comes back.
+# The hosts that are heard of are looked up anew for a row that another host has claimed while this one waited for it:
+# what was joined to it before would not be.
+_CLAIM = text(f"""
+    WITH free AS (SELECT w.id, w.host FROM compute_networks w
+                  WHERE w.host IS NULL
+                     OR w.host <> :host
+                        AND NOT EXISTS (SELECT FROM compute_network_hosts h
+                                        WHERE h.host = w.host AND h.beat_at >=
+                                              CAST(:now AS timestamptz) - make_interval(secs => :down))
+                  ORDER BY w.created_at, w.vlan, w.cidr LIMIT 1 FOR NO KEY UPDATE OF w SKIP LOCKED),
+    called AS (INSERT INTO compute_network_calls (host)
+               SELECT c.host FROM free, unnest(ARRAY[free.host, :host]) AS c(host) WHERE c.host IS NOT NULL)
+    UPDATE compute_networks n SET host = :host FROM free WHERE n.id = free.id
+    RETURNING {_COLUMNS}
+""")
+
+_UNCLAIMED = text("SELECT EXISTS (SELECT FROM compute_networks WHERE host IS NULL)")
+
+_OWN = text(f"SELECT {_COLUMNS} FROM compute_networks n WHERE n.host = :host ORDER BY n.created_at, n.vlan, n.cidr")
+
+_ASSOCIATE = text("""
+    UPDATE compute_networks SET project_id = :project_id, host = CASE WHEN :unhost THEN NULL ELSE host END
+    WHERE id = CAST(:id AS uuid)
+""")
+
+_IN_USE = text("SELECT count(*) FROM compute_addresses WHERE network_id = CAST(:id AS uuid) AND server_id IS NOT NULL")
+
+_DELETE = text("DELETE FROM compute_networks WHERE id = CAST(:id AS uuid)")
+
+
+def listed(conn: Connection, project_id: str | None = None) -> list[Network]:
+    """All networks, oldest first; with a project those that are shared and its own."""
+    return _many(conn, _LIST, {"ids": None, "project_id": project_id})
+
+
+def found(conn: Connection, ids: Sequence[str], project_id: str | None = None) -> dict[str, Network]:
+    """Those of these networks that there are and that the project may use."""
+    return {network.id: network for network in _many(conn, _LIST, {"ids": list(ids), "project_id": project_id})}
+
+
+def shared(conn: Connection) -> list[Network]:
+    """The flat networks that are everybody's and have a host, kept as they are."""
+    return _many(conn, _SHARED, {})
+
+
+def of_project(conn: Connection, project_id: str) -> list[Network]:
+    """The networks that a project has alone, and that have a host, kept as they are."""
+    return _many(conn, _OF_PROJECT, {"project_id": project_id})
+
+
+def has_any(conn: Connection, project_id: str) -> bool:
+    """Whether a project has a network alone, be it served or not."""
+    return conn.execute(_HAS_ANY, {"project_id": project_id}).first() is not None
+
+
+def lock(conn: Connection, network_id: str) -> None:
+    """Lock a network against everybody who gets interfaces in it."""
+    conn.execute(_LOCK, {"id": network_id})
+
+
+def keep(conn: Connection, ids: Sequence[str]) -> None:
+    """Keep networks as they are, for those who get interfaces in them."""
+    conn.execute(_KEEP, {"ids": list(ids)})
+
+
+def give(conn: Connection, project_id: str, *, more: bool = False) -> Network | None:
+    """Give a project the lowest VLAN that has a host and no project; None when there is none.
+
+    One that has got a network meanwhile keeps to that, unless it is to have `more`.
+    """
+    conn.execute(_QUEUE, {"project_id": project_id})
+    own = [] if more else of_project(conn, project_id)
+    row = None if own else conn.execute(_GIVE, {"project_id": project_id}).mappings().one_or_none()
+    return own[0] if own else network_of(row) if row else None
+
+
+def taken(conn: Connection) -> list[str]:
+    """The ranges of all networks; nobody makes another one until the end of the transaction."""
+    conn.execute(_ALONE)
+    return list(conn.execute(_TAKEN).scalars())
+
+
+def make(conn: Connection, draft: Draft) -> str:
+    """Make a network and its pool of addresses; its id."""
+    given = {
+        "id": draft.network_id,
+        "label": draft.label,
+        "manager": draft.manager,
+        "cidr": str(draft.cidr),
+        "cidr_v6": _text(draft.cidr_v6),
+        "gateway": str(draft.gateway),
+        "gateway_v6": _text(draft.gateway_v6),
+        "dhcp_start": str(draft.dhcp_start),
+        "dns": [str(server) for server in draft.dns],
+        "bridge": draft.bridge,
+        "bridge_interface": draft.bridge_interface,
+        "vlan": draft.vlan,
+        "vpn_private_address": _text(draft.vpn_private_address),
+        "vpn_public_port": draft.vpn_public_port,
+        "project_id": draft.project_id,
+    }
+    made = str(conn.execute(_MAKE, given).scalar_one())
+    pool = {"first": str(draft.cidr[0]), "count": draft.cidr.num_addresses}
+    conn.execute(_FILL, {"network_id": made, "reserved": [str(one) for one in draft.reserved], **pool})
+    return made
+
+
+def change(conn: Connection, network_id: str, changes: str) -> None:
+    """Change what a JSON object names: injected, gateway_v6, vpn_public_address."""
+    conn.execute(_CHANGE, {"id": network_id, "changes": changes})
+
+
+def claim(conn: Connection, host: str, now: object, down_seconds: float) -> Network | None:
+    """Claim the first network that has no host, or one that is down; None when there is none or others claim it."""
+    given = {"host": host, "now": now, "down": down_seconds}
+    row = conn.execute(_CLAIM, given).mappings().one_or_none()
+    return network_of(row) if row else None
+
+
+def unclaimed(conn: Connection) -> bool:
+    """Return whether there is a network without a host."""
+    return bool(conn.execute(_UNCLAIMED).scalar_one())
+
+
+def own(conn: Connection, host: str) -> list[Network]:
+    """The networks that a host serves."""
+    return _many(conn, _OWN, {"host": host})
+
+
+def associate(conn: Connection, network_id: str, project_id: str | None, *, unhost: bool = False) -> None:
+    """Say whose a network is; `unhost`: it is to be claimed anew."""
+    conn.execute(_ASSOCIATE, {"id": network_id, "project_id": project_id, "unhost": unhost})
+
+
+def in_use(conn: Connection, network_id: str) -> int:
+    """How many of its addresses are somebody's, or will be free only when a lease is over."""
+    return int(conn.execute(_IN_USE, {"id": network_id}).scalar_one())
+
+
+def delete(conn: Connection, network_id: str) -> None:
+    """Drop a network and its addresses."""
+    conn.execute(_DELETE, {"id": network_id})
+
+
+def network_of(row: RowMapping) -> Network:
+    """The network of a row's columns."""
+    given = {name: row[name] for name in Network.__slots__}
+    addresses = ("gateway", "gateway_v6", "dhcp_start", "vpn_private_address", "vpn_public_address")
+    given |= {name: ip_address(given[name]) for name in addresses if given[name] is not None}
+    given |= {name: ip_network(given[name]) for name in ("cidr", "cidr_v6") if given[name] is not None}
+    return Network(**given | {"dns": tuple(ip_address(server.partition("/")[0]) for server in given["dns"])})
+
+
+def columns() -> str:
+    """The columns of `n`, a row of networks, as `network_of` reads them."""
+    return _COLUMNS
+
+
+def _many(conn: Connection, query: Any, given: Mapping[str, Any]) -> list[Network]:
+    return [network_of(row) for row in conn.execute(query, given).mappings()]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

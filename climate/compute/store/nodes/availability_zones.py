@@ -1,0 +1,38 @@
+"""How the availability zone of a node is asked for: what its aggregates say, else what it names itself."""
+
+from sqlalchemy import Connection, text
+
+from climate.compute.models.aggregate import ZONE
+
+ZONE_OF_NODE = f"""coalesce((SELECT min(za.metadata ->> '{ZONE}') FROM compute_aggregate_nodes zm
+                     JOIN compute_aggregates za ON za.id = zm.aggregate_id WHERE zm.node_id = n.id), n.zone)"""
+"""Where the row of the node is called `n`.  NULL: the default zone."""
+
+# Asked with every request that names a zone: the zone of each node in turn would be 20 ms at 10,000 nodes.
+_EXISTS = text(f"""
+    SELECT EXISTS (SELECT FROM compute_aggregates a
+                   JOIN compute_aggregate_nodes m ON m.aggregate_id = a.id
+                   JOIN compute_nodes n ON n.id = m.node_id
+                   JOIN compute_services v ON v.host = n.service_host
+                   WHERE a.metadata ->> '{ZONE}' = :zone AND n.present AND v.enabled)
+        OR EXISTS (SELECT FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
+                   WHERE coalesce(n.zone, :default) = :zone AND n.present AND v.enabled
+                     AND NOT EXISTS (SELECT FROM compute_aggregate_nodes m
+                                     JOIN compute_aggregates a ON a.id = m.aggregate_id
+                                     WHERE m.node_id = n.id AND a.metadata ->> '{ZONE}' IS NOT NULL))
+""")
+
+_HAS_NODE = text("""
+    SELECT EXISTS (SELECT FROM compute_nodes
+                   WHERE present AND service_host = coalesce(:host, service_host) AND name = coalesce(:node, name))
+""")
+
+
+def exists(conn: Connection, zone: str, default: str) -> bool:
+    """Whether a node of an enabled service is in an availability zone; `default`: the zone of those that name none."""
+    return bool(conn.execute(_EXISTS, {"zone": zone, "default": default}).scalar_one())
+
+
+def has_node(conn: Connection, host: str | None, node: str | None) -> bool:
+    """Whether there is a node of that name, or of that service host, or both.  None: any."""
+    return bool(conn.execute(_HAS_NODE, {"host": host, "node": node}).scalar_one())

@@ -1,0 +1,130 @@
+"""Members of clusters behind other compute services: what they offer, and what is asked of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from climate.compute.clusters.cluster_spec import MemberSpec
+
+_REPORT = text("""
+    INSERT INTO compute_cluster_members
+        (service_host, name, cluster, driver, machine, vcpus, memory_mb, local_gb, seen_at)
+    SELECT :host, r.name, r.cluster, r.driver, :machine, r.vcpus, r.memory_mb, r.local_gb, :now
+    FROM jsonb_to_recordset(CAST(:offers AS jsonb))
+         AS r(name text, cluster text, driver text, vcpus int, memory_mb int, local_gb int)
+    ON CONFLICT (service_host, name) DO UPDATE
+    SET cluster = excluded.cluster, driver = excluded.driver, machine = excluded.machine, vcpus = excluded.vcpus,
+        memory_mb = excluded.memory_mb, local_gb = excluded.local_gb, seen_at = excluded.seen_at
+""")
+
+# Both must be fresh: a service that lives and does not offer the member any more has taken it back.
+_OFFERED = text("""
+    SELECT m.name, m.driver, m.machine, m.vcpus, m.memory_mb, m.local_gb,
+           NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)
+           AND m.seen_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up
+    FROM compute_cluster_members m JOIN compute_services v ON v.host = m.service_host
+    WHERE m.service_host = :host AND m.name = :name AND m.cluster = :cluster
+""")
+
+_ASK = text("""
+    INSERT INTO compute_member_orders (service_host, verb, said, asked_at, until)
+    VALUES (:host, :verb, CAST(:said AS jsonb), :now, CAST(:now AS timestamptz) + make_interval(secs => :seconds))
+    RETURNING id::text
+""")
+
+_LOOK = text("""
+    SELECT begun_at IS NOT NULL AS begun, done_at IS NOT NULL AS done, answer, error
+    FROM compute_member_orders WHERE id = CAST(:id AS uuid)
+""")
+
+_WITHDRAW = text("DELETE FROM compute_member_orders WHERE id = CAST(:id AS uuid) AND begun_at IS NULL RETURNING id")
+
+_DROP = text("""
+    DELETE FROM compute_member_orders
+    WHERE id = CAST(:id AS uuid) OR until < CAST(:now AS timestamptz) - make_interval(days => 1)
+""")
+
+_BEGIN = text("""
+    UPDATE compute_member_orders SET begun_at = :now
+    WHERE id = CAST(:id AS uuid) AND service_host = :host AND begun_at IS NULL AND until > :now
+    RETURNING verb, said
+""")
+
+_FINISH = text("""
+    UPDATE compute_member_orders SET done_at = :now, answer = CAST(:answer AS jsonb), error = :error
+    WHERE id = CAST(:id AS uuid)
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A member as its service offers it."""
+
+    spec: MemberSpec
+    machine: str
+    """Equal for two services that can end each other's processes."""
+    up: bool
+    """Its service was heard of lately, and offers it still."""
+
+
+def report(conn: Connection, host: str, machine: str, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
+    """Write down what a service offers: (cluster, member)."""
+    rows = [
+        {
+            "cluster": cluster,
+            "name": one.name,
+            "driver": one.driver,
+            "vcpus": one.vcpus,
+            "memory_mb": one.memory_mb,
+            "local_gb": one.local_gb,
+        }
+        for cluster, one in offers
+    ]
+    conn.execute(_REPORT, {"host": host, "machine": machine, "offers": json.dumps(rows), "now": now})
+
+
+def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime, down: float) -> Offered | None:
+    """Return what a service offers to a cluster under a name; None when it never offered it."""
+    given = {"host": host, "name": name, "cluster": cluster, "now": now, "down": down}
+    row = conn.execute(_OFFERED, given).one_or_none()
+    if row is None:
+        return None
+    spec = MemberSpec(row.name, row.driver, row.vcpus, row.memory_mb, row.local_gb, host)
+    return Offered(spec, row.machine, row.up)
+
+
+def ask(conn: Connection, host: str, verb: str, said: Mapping[str, Any], now: datetime, seconds: float) -> str:
+    """Write down an order for a service, which may begin it for so many seconds; its id."""
+    given = {"host": host, "verb": verb, "said": json.dumps(said), "now": now, "seconds": seconds}
+    return str(conn.execute(_ASK, given).scalar_one())
+
+
+def look(conn: Connection, order_id: str) -> tuple[bool, bool, Any, str | None]:
+    """Return of an order: begun, done, the answer, and why it failed."""
+    row = conn.execute(_LOOK, {"id": order_id}).one()
+    return row.begun, row.done, row.answer, row.error
+
+
+def withdraw(conn: Connection, order_id: str) -> bool:
+    """Take back an order that nobody has begun; False when somebody has."""
+    return conn.execute(_WITHDRAW, {"id": order_id}).first() is not None
+
+
+def drop(conn: Connection, order_id: str, now: datetime) -> None:
+    """Forget an order whose answer was read, and those that nobody has asked after for a day."""
+    conn.execute(_DROP, {"id": order_id, "now": now})
+
+
+def begin(conn: Connection, order_id: str, host: str, now: datetime) -> tuple[str, Mapping[str, Any]] | None:
+    """Take up an order for a service: (verb, what was said); None when there is none to begin."""
+    row = conn.execute(_BEGIN, {"id": order_id, "host": host, "now": now}).first()
+    return None if row is None else (row.verb, row.said)
+
+
+def finish(conn: Connection, order_id: str, answer: Any, error: str | None, now: datetime) -> None:
+    """Answer an order."""
+    conn.execute(_FINISH, {"id": order_id, "answer": json.dumps(answer), "error": error, "now": now})

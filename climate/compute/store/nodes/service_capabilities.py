@@ -1,0 +1,79 @@
+"""Capabilities that services report: one row for each service of a host, replaced by each report."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, select, text
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.compute.store.tables.zones import service_capabilities as table
+from climate.compute.zones.capabilities import ServiceReport
+
+_UNLESS_SAME = """
+    ON CONFLICT (host, service) DO UPDATE
+    SET capabilities = excluded.capabilities, enabled = excluded.enabled, reported_at = excluded.reported_at
+    WHERE (c.capabilities, c.enabled) IS DISTINCT FROM (excluded.capabilities, excluded.enabled)
+       OR c.reported_at <= CAST(:now AS timestamptz) - make_interval(secs => :period)
+"""
+
+_REPORT_NODES = text(f"""
+    INSERT INTO compute_service_capabilities AS c (host, service, capabilities, enabled, reported_at)
+    SELECT n.service_host || '/' || n.name, 'compute', jsonb_build_object(
+               'vcpus', n.vcpus,
+               'vcpus_used', n.used_vcpus,
+               'host_memory_total', n.memory_mb * CAST(1048576 AS bigint),
+               'host_memory_overhead', n.reserved_ram_mb * 1048576,
+               'host_memory_free', greatest(n.memory_mb - n.used_ram_mb, 0) * 1048576,
+               'host_memory_free_computed', greatest(n.memory_mb - n.reserved_ram_mb - n.used_ram_mb, 0) * 1048576,
+               'disk_total', n.local_gb * CAST(1073741824 AS bigint),
+               'disk_used', n.used_disk_mb * 1048576,
+               'disk_available', greatest(least(n.local_gb * CAST(1024 AS bigint) - n.used_disk_mb,
+                                                n.disk_least_gb * CAST(1024 AS bigint)), 0) * 1048576),
+           v.enabled AND NOT v.forced_down AND n.maintenance IS NULL, :now
+    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
+    WHERE n.service_host = :host AND n.present
+    ORDER BY n.name
+    {_UNLESS_SAME}
+""")
+
+_REPORT_NETWORKS = text(f"""
+    INSERT INTO compute_service_capabilities AS c (host, service, capabilities, enabled, reported_at)
+    SELECT :host, 'network', jsonb_build_object(
+               'networks', count(DISTINCT n.id),
+               'fixed_ips', count(*) FILTER (WHERE NOT a.reserved),
+               'fixed_ips_free', count(*) FILTER (WHERE NOT a.reserved AND a.server_id IS NULL)),
+           true, :now
+    FROM compute_networks n JOIN compute_addresses a ON a.network_id = n.id WHERE n.host = :host
+    {_UNLESS_SAME}
+""")
+
+
+def report(conn: Connection, host: str, service: str, found: Mapping[str, float], now: datetime) -> None:
+    """Replace the last report of a service."""
+    values = {"capabilities": dict(found), "reported_at": now}
+    made = insert(table).values(host=host, service=service, **values)
+    conn.execute(made.on_conflict_do_update(index_elements=["host", "service"], set_=values))
+
+
+def listed(conn: Connection) -> list[ServiceReport]:
+    """The last reports of all services."""
+    columns = (table.c.host, table.c.service, table.c.reported_at, table.c.capabilities, table.c.enabled)
+    return [ServiceReport(*row) for row in conn.execute(select(*columns).order_by(table.c.host, table.c.service))]
+
+
+def forget(conn: Connection, before: datetime) -> None:
+    """Drop reports that are older."""
+    conn.execute(delete(table).where(table.c.reported_at < before))
+
+
+def report_nodes(conn: Connection, service_host: str, now: datetime, period: float) -> None:
+    """Report each node of a compute service, with memory and disk in bytes.
+
+    A report that says the same as the last one is written once in `period` seconds.
+    """
+    conn.execute(_REPORT_NODES, {"host": service_host, "now": now, "period": period})
+
+
+def report_networks(conn: Connection, host: str, now: datetime, period: float) -> None:
+    """Report the networks of a network service and their addresses, as `report_nodes` does."""
+    conn.execute(_REPORT_NETWORKS, {"host": host, "now": now, "period": period})

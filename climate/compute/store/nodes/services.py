@@ -1,0 +1,191 @@
+"""Compute services and the nodes that they report."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
+from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
+
+_BEAT = text("""
+    INSERT INTO compute_services (host, beat_at) VALUES (:host, :now)
+    ON CONFLICT (host) DO UPDATE SET beat_at = greatest(compute_services.beat_at, excluded.beat_at)
+""")
+
+_FREEPOOL = text("INSERT INTO compute_aggregates (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
+
+_TYPES = {
+    "vcpus": "int",
+    "memory_mb": "int",
+    "local_gb": "int",
+    "cpu_info": "text",
+    "hypervisor_type": "text",
+    "hypervisor_version": "int",
+    "zone": "text",
+    "driver": "text",
+    "host_ip": "text",
+    "ram_ratio": "float",
+    "cpu_ratio": "float",
+    "disk_ratio": "float",
+    "reserved_ram_mb": "bigint",
+    "reserved_disk_mb": "bigint",
+    "disk_least_gb": "int",
+    "supported": "jsonb",
+    "stats": "jsonb",
+    "metrics": "jsonb",
+}
+"""What is reported of a node besides its name, and how its column is typed."""
+
+
+def _each(form: str) -> str:
+    return ", ".join(form.format(column) for column in _TYPES)
+
+
+# Only what is new or different is written, or as much as locked: the scheduler looks at what was.
+_REPORT = text(f"""
+    INSERT INTO compute_nodes (service_host, name, {_each("{}")})
+    SELECT :host, r.name, {_each("r.{}")}
+    FROM jsonb_to_recordset(CAST(:nodes AS jsonb))
+         AS r(name text, {", ".join(f"{column} {kind}" for column, kind in _TYPES.items())})
+    LEFT JOIN compute_nodes n ON n.service_host = :host AND n.name = r.name
+    WHERE n.id IS NULL OR (n.present, {_each("n.{}")}) IS DISTINCT FROM (true, {_each("r.{}")})
+    ORDER BY r.name
+    ON CONFLICT (name, service_host) DO UPDATE SET present = true, {_each("{0} = excluded.{0}")}
+""")
+
+# A node that is still lent, or that servers are on, stays as absent: nothing new is put there.
+_ABSENT = text("""
+    UPDATE compute_nodes SET present = false
+    WHERE service_host = :host AND present AND NOT name = ANY(CAST(:names AS text[]))
+""")
+
+_ORPHANS = text("""
+    DELETE FROM compute_nodes n
+    WHERE service_host = :host AND NOT present AND pool IS NULL
+      AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.node_id = n.id)
+      AND NOT EXISTS (SELECT FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
+                      WHERE m.held_node_id = n.id)
+    RETURNING id
+""")
+
+_LIST = text(f"""
+    SELECT v.id, v.uuid::text, v.host, v.enabled, v.disabled_reason, v.forced_down, v.beat_at,
+           NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
+           (SELECT CASE WHEN count(DISTINCT coalesce(z.zone, '')) = 1 THEN min(z.zone) END
+            FROM (SELECT {ZONE_OF_NODE} AS zone FROM compute_nodes n
+                  WHERE n.service_host = v.host AND n.present) z) AS zone
+    FROM compute_services v
+    WHERE CAST(:host AS text) IS NULL OR v.host = :host
+    ORDER BY v.id
+""")
+
+_LIVENESS = text("""
+    SELECT count(*) AS known, max(beat_at) AS last, min(beat_at) AS longest,
+           count(*) FILTER (WHERE beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)) AS up
+    FROM compute_services WHERE enabled AND NOT forced_down
+""")
+
+_SET = text("""
+    UPDATE compute_services
+    SET enabled = coalesce(CAST(:enabled AS boolean), enabled),
+        disabled_reason = CASE WHEN CAST(:enabled AS boolean) IS NULL THEN disabled_reason
+                               ELSE CAST(:reason AS text) END,
+        forced_down = coalesce(CAST(:forced_down AS boolean), forced_down)
+    WHERE id = :id
+""")
+
+_HELD = text("""
+    SELECT (SELECT count(*) FROM compute_servers s LEFT JOIN compute_migrations m ON m.id = s.migration_id
+            JOIN compute_nodes n ON n.id IN (s.node_id, m.held_node_id)
+            WHERE n.service_host = :host) AS servers,
+           (SELECT count(*) FROM compute_nodes WHERE service_host = :host AND pool IS NOT NULL) AS pooled
+""")
+
+_LOCK = text("SELECT host FROM compute_services WHERE id = :id FOR UPDATE")
+
+_LOCK_NODES = text("SELECT id FROM compute_nodes WHERE service_host = :host ORDER BY name, id FOR UPDATE")
+
+_DROP_NODES = text("DELETE FROM compute_nodes WHERE service_host = :host")
+
+_DROP = text("DELETE FROM compute_services WHERE host = :host")
+
+_ABANDONED = text("""
+    SELECT s.id::text FROM compute_servers s
+    JOIN compute_nodes n ON n.id = s.node_id JOIN compute_services v ON v.host = n.service_host
+    WHERE s.task = 'deleting' AND (s.worker_until IS NULL OR s.worker_until < :now)
+      AND (v.forced_down OR v.beat_at <= CAST(:now AS timestamptz) - make_interval(secs => :down))
+    ORDER BY s.id LIMIT 500
+""")
+
+_MAINTAIN = text("UPDATE compute_nodes SET maintenance = CAST(:reason AS text) WHERE id = ANY(CAST(:ids AS int[]))")
+
+
+def beat(conn: Connection, host: str, now: datetime) -> None:
+    """Say that the service is alive; its first beat makes its row, and the pool for leases."""
+    conn.execute(_BEAT, {"host": host, "now": now})
+    conn.execute(_FREEPOOL, {"name": FREEPOOL})
+
+
+def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: NodeDefaults) -> list[int]:
+    """Bring the service's node rows up to what its driver reports; the ids of those that have gone (cloud.md F.4)."""
+    rows = [_row(spec, defaults) for spec in specs]
+    conn.execute(_REPORT, {"host": host, "nodes": json.dumps(rows)})
+    conn.execute(_ABSENT, {"host": host, "names": [spec.name for spec in specs]})
+    return list(conn.execute(_ORPHANS, {"host": host}).scalars())
+
+
+def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
+    """Return how many compute services were heard of lately, of those that should be at work."""
+    return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
+
+
+def listed(conn: Connection, now: datetime, down: float, host: str | None = None) -> list[Service]:
+    """All compute services, or that of one host name; who was not heard of for `down` seconds is down."""
+    rows = conn.execute(_LIST, {"now": now, "down": down, "host": host})
+    return [Service(**row) for row in rows.mappings()]
+
+
+def change(
+    conn: Connection, service_id: int, *, enabled: bool | None, reason: str | None, forced_down: bool | None
+) -> None:
+    """Enable or disable a service, with the reason; say that it is down, whatever is heard of it.  None: as it was."""
+    given = {"id": service_id, "enabled": enabled, "reason": reason, "forced_down": forced_down}
+    conn.execute(_SET, given)
+
+
+def lock(conn: Connection, service_id: int) -> str | None:
+    """Lock a service's row, so that it is not heard of meanwhile; its host, None when there is none."""
+    host: str | None = conn.execute(_LOCK, {"id": service_id}).scalar()
+    return host
+
+
+def held(conn: Connection, host: str) -> tuple[int, int]:
+    """(servers, nodes in pools) of a service, whose nodes are locked from here on."""
+    conn.execute(_LOCK_NODES, {"host": host})
+    row = conn.execute(_HELD, {"host": host}).one()
+    return row.servers, row.pooled
+
+
+def delete(conn: Connection, host: str) -> None:
+    """Forget a service and its nodes."""
+    conn.execute(_DROP_NODES, {"host": host})
+    conn.execute(_DROP, {"host": host})
+
+
+def abandoned(conn: Connection, now: datetime, down: float) -> list[str]:
+    """Servers that are to be deleted, that nobody is at, and whose service was not heard of for `down` seconds."""
+    return list(conn.execute(_ABANDONED, {"now": now, "down": down}).scalars())
+
+
+def maintain(conn: Connection, ids: Sequence[int], reason: str | None) -> None:
+    """Put nodes into maintenance for a reason, or back to work."""
+    conn.execute(_MAINTAIN, {"ids": list(ids), "reason": reason})
+
+
+def _row(spec: NodeSpec, defaults: NodeDefaults) -> dict[str, Any]:
+    said = {column: getattr(spec, column) for column in ("name", *_TYPES)}
+    return said | {one.name: getattr(defaults, one.name) for one in fields(defaults) if said[one.name] is None}

@@ -1,0 +1,286 @@
+"""Images: a registry of names, and of snapshots."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, RowMapping, TextClause, text
+
+from climate.compute.models.image import Content, Image
+
+_COLUMNS = """id::text, name, project_id, status, visibility, disk_format, container_format, size, sha512, properties,
+              server_id::text, created_at, updated_at, min_disk_gb, min_ram_mb, protected, hidden, tags"""
+
+# The id is written down for good first: whatever an id once stood for, no other content ever comes under it.
+_INSERT = text(f"""
+    WITH fresh AS (
+        INSERT INTO compute_image_ids (id) VALUES (CAST(:id AS uuid)) ON CONFLICT DO NOTHING RETURNING id)
+    INSERT INTO compute_images (id, name, project_id, status, visibility, disk_format, container_format, size, sha512,
+                                properties, server_id, min_disk_gb, min_ram_mb, protected, hidden, tags)
+    SELECT id, :name, :project_id, :status, :visibility, :disk_format, :container_format, CAST(:size AS bigint),
+           :sha512, CAST(:properties AS jsonb), CAST(:server_id AS uuid), CAST(:min_disk_gb AS integer),
+           CAST(:min_ram_mb AS integer), CAST(:protected AS boolean), CAST(:hidden AS boolean),
+           CAST(:tags AS text[])
+    FROM fresh
+    ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
+""")
+
+_GET = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid)")
+
+_GET_LOCKED = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE")
+
+_NAMED = text(f"""
+    SELECT {_COLUMNS} FROM compute_images WHERE name = :name AND status = 'active' AND NOT hidden ORDER BY id LIMIT 1000
+""")
+
+_KNOWN = text("SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))")
+
+# A RESERVED server that has to be made on another node is made from the content once more.
+_NEEDED = text("""
+    SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))
+    UNION
+    SELECT image_id::text FROM compute_servers
+    WHERE status = 'RESERVED' AND image_id::text = ANY(CAST(:ids AS text[]))
+    UNION
+    SELECT 'migration-' || m.uuid FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
+    WHERE 'migration-' || m.uuid = ANY(CAST(:ids AS text[]))
+""")
+
+_PIN = text("SELECT 1 FROM compute_images WHERE id = CAST(:id AS uuid) FOR KEY SHARE")
+
+SORTS = {
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+    "name": "name",
+    "status": "status",
+    "size": "coalesce(size, -1)",
+    "disk_format": "coalesce(disk_format, '')",
+    "container_format": "coalesce(container_format, '')",
+    "id": "id",
+}
+"""What images may be ordered by, and how."""
+
+
+def _one_of(column: str, key: str) -> str:
+    return f"(CAST(:{key} AS text[]) IS NULL OR {column} = ANY(CAST(:{key} AS text[])))"
+
+
+_WANTED = f"""
+    (CAST(:project_id AS text) IS NULL OR project_id = :project_id OR visibility = ANY(CAST(:open AS text[])))
+    AND hidden = :hidden
+    AND {_one_of("id::text", "ids")} AND {_one_of("name", "names")} AND {_one_of("status", "statuses")}
+    AND {_one_of("visibility", "visibilities")} AND {_one_of("disk_format", "disk_formats")}
+    AND {_one_of("container_format", "container_formats")} AND {_one_of("project_id", "owners")}
+    AND (CAST(:protected AS boolean) IS NULL OR protected = :protected)
+    AND (CAST(:size_min AS bigint) IS NULL OR size >= :size_min)
+    AND (CAST(:size_max AS bigint) IS NULL OR size <= :size_max)
+    AND tags @> CAST(:tags AS text[]) AND properties @> CAST(:properties AS jsonb)
+"""
+
+
+def _list(sort: str, direction: str) -> TextClause:
+    after, key = "<" if direction == "desc" else ">", SORTS[sort]
+    return text(f"""
+        SELECT {_COLUMNS} FROM compute_images i
+        WHERE {_WANTED}
+          AND (CAST(:marker AS text) IS NULL OR ({key}, created_at, id) {after}
+                  (SELECT {key}, created_at, id FROM compute_images m WHERE m.id = CAST(:marker AS uuid)))
+        ORDER BY {key} {direction}, created_at {direction}, id {direction} LIMIT :limit
+    """)
+
+
+_LISTS = {(sort, direction): _list(sort, direction) for sort in SORTS for direction in ("asc", "desc")}
+
+_SNAPSHOT_OF = text(f"""
+    SELECT {_COLUMNS} FROM compute_images
+    WHERE server_id = CAST(:server_id AS uuid) AND name = :name AND properties ->> 'occasion' = :occasion
+      AND status <> 'killed'
+""")
+
+_SETTLE = text("""
+    UPDATE compute_images SET status = :status, size = :size, sha512 = :sha512,
+        disk_format = coalesce(:disk_format, disk_format), updated_at = :now
+    WHERE id = CAST(:id AS uuid) AND status IN ('queued', 'saving')
+    RETURNING id
+""")
+
+_MOVE = text("""
+    UPDATE compute_images SET status = :after, updated_at = :now
+    WHERE id = CAST(:id AS uuid) AND status = :before
+    RETURNING id
+""")
+
+# A snapshot that is under way has its server to see it through.
+_SAVING = text("""
+    SELECT id::text FROM compute_images i
+    WHERE status = 'saving' AND updated_at < :before
+      AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.task_image = i.id)
+""")
+
+_USED = text("""
+    SELECT count(*), coalesce(sum(size), 0)::bigint, count(*) FILTER (WHERE status = 'saving')
+    FROM compute_images WHERE project_id = :project_id AND status <> 'killed'
+""")
+
+_EDIT = text("""
+    UPDATE compute_images
+    SET name = :name, visibility = :visibility, properties = CAST(:properties AS jsonb), disk_format = :disk_format,
+        container_format = :container_format, min_disk_gb = :min_disk_gb, min_ram_mb = :min_ram_mb,
+        protected = :protected, hidden = :hidden, tags = CAST(:tags AS text[]), updated_at = :now
+    WHERE id = CAST(:id AS uuid)
+""")
+
+# One that is being shelved has it as `task_image` until its guest is gone.
+_SHELVED_IN = text("""
+    SELECT id::text FROM compute_servers
+    WHERE shelved_image = CAST(:id AS uuid) OR (task_image = CAST(:id AS uuid) AND task = 'shelving')
+    LIMIT 1
+""")
+
+_DELETE = text("DELETE FROM compute_images WHERE id = CAST(:id AS uuid) RETURNING id")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageQuery:
+    """Which images are wanted, in which order.  None: any.  Sizes in bytes."""
+
+    project_id: str | None
+    """Who asks: his own are seen, and those that are `open` to everybody; None: all are."""
+    open: Sequence[str] = ("public",)
+    hidden: bool = False
+    ids: Sequence[str] | None = None
+    names: Sequence[str] | None = None
+    statuses: Sequence[str] | None = None
+    visibilities: Sequence[str] | None = None
+    disk_formats: Sequence[str] | None = None
+    container_formats: Sequence[str] | None = None
+    owners: Sequence[str] | None = None
+    protected: bool | None = None
+    size_min: int | None = None
+    size_max: int | None = None
+    tags: Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    sort: str = "created_at"
+    direction: str = "desc"
+    marker: str | None = None
+    limit: int = 1000
+
+
+class Used(NamedTuple):
+    """What a project has of images."""
+
+    images: int
+    size: int
+    """Bytes of those that are filled."""
+    saving: int
+    """How many are being filled."""
+
+
+def used(conn: Connection, project_id: str) -> Used:
+    """What a project has of images; those that were given up are not counted."""
+    return Used(*conn.execute(_USED, {"project_id": project_id}).one())
+
+
+def insert(conn: Connection, image: Image) -> Image | None:
+    """Write an image down; None when this snapshot exists already, or there was ever an image of this id."""
+    return _image(conn.execute(_INSERT, _row(image)).mappings().one_or_none())
+
+
+def get(conn: Connection, image_id: str, *, lock: bool = False) -> Image | None:
+    """The image, or None; a text that is no UUID is nobody's id."""
+    if not _is_uuid(image_id):
+        return None
+    return _image(conn.execute(_GET_LOCKED if lock else _GET, {"id": image_id}).mappings().one_or_none())
+
+
+def named(conn: Connection, name: str) -> list[Image]:
+    """Active images of a name, of whatever project; hidden ones are left out."""
+    rows = conn.execute(_NAMED, {"name": name}).mappings()
+    return [image for row in rows if (image := _image(row)) is not None]
+
+
+def known(conn: Connection, ids: Sequence[str]) -> set[str]:
+    """Those of these texts that are ids of images."""
+    return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
+
+
+def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
+    """Those of these texts that are ids of images, of deleted ones of RESERVED servers, or files of migrations.
+
+    The disk of a server that is migrated is in such a file.
+    """
+    return set(conn.execute(_NEEDED, {"ids": list(ids)}).scalars())
+
+
+def pin(conn: Connection, image_id: str) -> bool:
+    """Keep an image from being deleted until the transaction ends; False when there is none."""
+    return conn.execute(_PIN, {"id": image_id}).first() is not None
+
+
+def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:
+    """The image of that name made from that server on that occasion, or None."""
+    given = {"server_id": server_id, "name": name, "occasion": occasion}
+    return _image(conn.execute(_SNAPSHOT_OF, given).mappings().one_or_none())
+
+
+def listed(conn: Connection, query: ImageQuery) -> list[Image]:
+    """The images that are wanted."""
+    given = asdict(query) | {"properties": json.dumps(dict(query.properties)), "tags": list(query.tags)}
+    given["open"] = list(query.open)
+    rows = conn.execute(_LISTS[given.pop("sort"), given.pop("direction")], given).mappings()
+    return [Image(**{**row, "tags": tuple(row["tags"])}) for row in rows]
+
+
+def move(conn: Connection, image_id: str, before: str, after: str, now: datetime) -> bool:
+    """Change the status of an image from one to another; False when it has a different one, or is gone."""
+    given = {"id": image_id, "before": before, "after": after, "now": now}
+    return conn.execute(_MOVE, given).first() is not None
+
+
+def saving(conn: Connection, before: datetime) -> set[str]:
+    """The ids of images whose upload began before that moment, and has neither ended nor broken off."""
+    return set(conn.execute(_SAVING, {"before": before}).scalars())
+
+
+def settle(conn: Connection, image_id: str, status: str, now: datetime, content: Content | None = None) -> bool:
+    """Record what became of the content (None: there is none), once; False when that is settled, or the image gone.
+
+    The row stays locked until the transaction ends.
+    """
+    known = content._asdict() if content else {"size": None, "sha512": None, "disk_format": None}
+    return conn.execute(_SETTLE, {"id": image_id, "status": status, "now": now, **known}).first() is not None
+
+
+def edit(conn: Connection, image: Image, now: datetime) -> None:
+    """Write down what may be changed of an image."""
+    conn.execute(_EDIT, _row(image) | {"now": now})
+
+
+def delete(conn: Connection, image_id: str) -> bool:
+    """Drop an image; False when there is none."""
+    return conn.execute(_DELETE, {"id": image_id}).first() is not None
+
+
+def shelved_in(conn: Connection, image_id: str) -> str | None:
+    """The server that is shelved in this image, or about to be; None: there is none."""
+    found: str | None = conn.execute(_SHELVED_IN, {"id": image_id}).scalar_one_or_none()
+    return found
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _row(image: Image) -> dict[str, Any]:
+    row = asdict(image) | {"properties": json.dumps(dict(image.properties)), "tags": list(image.tags)}
+    return {key: value for key, value in row.items() if key not in ("created_at", "updated_at")}
+
+
+def _image(row: RowMapping | None) -> Image | None:
+    return Image(**{**row, "tags": tuple(row["tags"])}) if row else None

@@ -1,0 +1,139 @@
+"""Room that is granted to projects: slots for servers of one flavor on nodes of the reservation pool."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from climate.compute.store.nodes.nodes import Held
+
+# The nodes that have slots, or are to have some: whoever claims a slot holds the lock of its node.
+_LOCK = text("""
+    SELECT id, name, pool, fence, outside FROM compute_nodes
+    WHERE name = ANY(CAST(:names AS text[])) OR id IN (SELECT node_id FROM compute_grant_slots WHERE pool = :pool)
+    ORDER BY name, id FOR NO KEY UPDATE
+""")
+
+# No row comes back when a later claim has been at it.
+_WRITE = text("""
+    INSERT INTO compute_grants AS g (pool, project_id, group_id, fence)
+    VALUES (:pool, :project_id, CAST(:group_id AS uuid), :token)
+    ON CONFLICT (pool) DO UPDATE
+    SET project_id = excluded.project_id, group_id = excluded.group_id, fence = excluded.fence, closed = false,
+        revoked = false, updated_at = clock_timestamp()
+    WHERE g.fence <= excluded.fence
+    RETURNING pool
+""")
+
+_SLOTS = text("""
+    WITH wanted AS (SELECT * FROM unnest(CAST(:ids AS int[]), CAST(:slots AS int[])) AS w(node_id, slots)),
+    gone AS (
+        DELETE FROM compute_grant_slots WHERE pool = :pool AND NOT node_id = ANY(CAST(:ids AS int[])))
+    INSERT INTO compute_grant_slots (pool, node_id, slots) SELECT :pool, node_id, slots FROM wanted
+    ON CONFLICT (pool, node_id) DO UPDATE SET slots = excluded.slots
+""")
+
+_CLOSE = text("""
+    UPDATE compute_grants SET closed = true, fence = :token, updated_at = clock_timestamp()
+    WHERE pool = :pool AND fence <= :token RETURNING pool
+""")
+
+# The row stays for good: a worker may be late by any time, and is told so by its token.
+_REVOKE = text("""
+    WITH gone AS (DELETE FROM compute_grant_slots WHERE pool = :pool)
+    INSERT INTO compute_grants AS g (pool, project_id, fence, closed, revoked) VALUES (:pool, '', :token, true, true)
+    ON CONFLICT (pool) DO UPDATE
+    SET fence = excluded.fence, closed = true, revoked = true, group_id = NULL, updated_at = clock_timestamp()
+    WHERE g.fence <= excluded.fence
+    RETURNING pool
+""")
+
+_SERVERS = text("SELECT count(*) FROM compute_servers WHERE granted = :pool")
+
+_GET = text("""
+    SELECT pool, project_id, group_id::text, closed, revoked, fence FROM compute_grants
+    WHERE pool = ANY(CAST(:pools AS text[]))
+""")
+
+_WITH_GROUP = text("SELECT pool FROM compute_grants WHERE group_id = CAST(:group_id AS uuid) AND NOT revoked")
+
+_USE = text("""
+    SELECT g.project_id, g.closed, s.node_id, s.slots,
+           (SELECT count(*) FROM compute_servers v WHERE v.granted = g.pool AND v.node_id = s.node_id) AS used
+    FROM compute_grants g LEFT JOIN compute_grant_slots s ON s.pool = g.pool
+    WHERE g.pool = :pool
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Room that is granted, or was."""
+
+    pool: str
+    project_id: str
+    group_id: str | None
+    closed: bool
+    revoked: bool
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a grant has room for, and how much of that is used."""
+
+    project_id: str
+    closed: bool
+    slots: Mapping[int, tuple[int, int]]
+    """Node -> (how many servers it has room for, how many there are)"""
+
+
+def lock(conn: Connection, pool: str, names: Sequence[str] = ()) -> list[Held]:
+    """Lock the nodes with slots of a grant, and those of these names, in name order."""
+    return [Held(*row) for row in conn.execute(_LOCK, {"pool": pool, "names": list(names)})]
+
+
+def write(conn: Connection, pool: str, project_id: str, group_id: str | None, token: int) -> bool:
+    """Make a grant, or open it again; False when a later claim has been at it."""
+    given = {"pool": pool, "project_id": project_id, "group_id": group_id, "token": token}
+    return conn.execute(_WRITE, given).first() is not None
+
+
+def put(conn: Connection, pool: str, slots: Mapping[int, int]) -> None:
+    """These are the slots of a grant, by node; the nodes must be locked, and those that lose theirs."""
+    conn.execute(_SLOTS, {"pool": pool, "ids": list(slots), "slots": list(slots.values())})
+
+
+def close(conn: Connection, pool: str, token: int) -> bool:
+    """Close a grant whose nodes are locked; False when there is none, or a later claim has been at it."""
+    return conn.execute(_CLOSE, {"pool": pool, "token": token}).first() is not None
+
+
+def revoke(conn: Connection, pool: str, token: int) -> bool:
+    """Drop a grant and remember its token, also of one that never was; False when a later claim has been at it."""
+    return conn.execute(_REVOKE, {"pool": pool, "token": token}).first() is not None
+
+
+def servers(conn: Connection, pool: str) -> int:
+    """How many servers use a grant, on a node or not."""
+    count: int = conn.execute(_SERVERS, {"pool": pool}).scalar_one()
+    return count
+
+
+def get(conn: Connection, pools: Sequence[str]) -> list[Grant]:
+    """Those of these pools that are granted, or were."""
+    return [Grant(**row) for row in conn.execute(_GET, {"pools": list(pools)}).mappings()]
+
+
+def with_group(conn: Connection, group_id: str) -> str | None:
+    """The grant that a server group was made for, or None."""
+    found: str | None = conn.execute(_WITH_GROUP, {"group_id": group_id}).scalar()
+    return found
+
+
+def use(conn: Connection, pool: str) -> Use | None:
+    """What is used of a grant; None where there never was one."""
+    found = conn.execute(_USE, {"pool": pool}).all()
+    if not found:
+        return None
+    slots = {row.node_id: (row.slots, row.used) for row in found if row.node_id is not None}
+    return Use(found[0].project_id, found[0].closed, slots)

@@ -1,0 +1,76 @@
+"""Pools of reservations: promised and empty at first, then lent."""
+
+import json
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, text
+
+from climate.compute.errors import Busy
+from climate.compute.models.node import OWNER, PROMISED, WANTED
+
+FENCE = 1
+"""Below every token: the first claim on the pool is above it.  Above zero the pool is ours, and no API changes it."""
+
+MOST_TRIES = 3
+
+# In one statement: whoever lends the pool meanwhile has its row locked, and then it is not promised any more.
+_PROMISE = text(f"""
+    WITH made AS (
+        INSERT INTO compute_aggregates AS a (name, metadata, fence) VALUES (:pool, CAST(:metadata AS jsonb), {FENCE})
+        ON CONFLICT (name) DO UPDATE SET metadata = excluded.metadata, updated_at = clock_timestamp()
+        WHERE a.metadata ? '{PROMISED}' AND a.metadata <> excluded.metadata
+        RETURNING id)
+    SELECT id FROM made UNION ALL SELECT id FROM compute_aggregates WHERE name = :pool LIMIT 1
+""")
+
+INSERT = f"""
+    INSERT INTO compute_aggregates (name, metadata, fence)
+    SELECT key, value, {FENCE} FROM jsonb_each(CAST(:promised_pools AS jsonb))
+    ON CONFLICT (name) DO NOTHING RETURNING name, id
+"""
+"""Makes pools, for another's statement to have as a part."""
+
+_FORGET = text(f"""
+    DELETE FROM compute_aggregates a WHERE name = :pool AND metadata ? '{PROMISED}'
+""")
+
+_LISTED = text(f"""
+    SELECT id, name, metadata FROM compute_aggregates
+    WHERE kind = 'pool' AND fence > 0 AND (metadata ? '{PROMISED}' OR metadata ? '{OWNER}')
+""")
+
+
+def promise(conn: Connection, pool: str, wanted: Mapping[str, str]) -> int:
+    """Write a promised pool down, or what is wanted of it anew; the id of its aggregate."""
+    metadata = _metadata(wanted)
+    for _ in range(MOST_TRIES):
+        found: int | None = conn.execute(_PROMISE, {"pool": pool, "metadata": json.dumps(metadata)}).scalar()
+        if found is not None:
+            return found
+        # Another connection wrote the same just now: only a further statement sees its row.
+    raise Busy(f"Aggregate {pool} is being changed; try again shortly")
+
+
+def inserted(wanted: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the parameters of INSERT for these pools."""
+    return {"promised_pools": json.dumps({pool: _metadata(wish) for pool, wish in wanted.items()})}
+
+
+def forget(conn: Connection, pool: str) -> None:
+    """Drop a pool that is only promised."""
+    conn.execute(_FORGET, {"pool": pool})
+
+
+def listed(conn: Connection) -> dict[str, tuple[int, Mapping[str, str] | None]]:
+    """All pools of reservations by name: the id, and what is wanted of one that is only promised."""
+    return {row.name: (row.id, _wanted(row.metadata)) for row in conn.execute(_LISTED)}
+
+
+def _metadata(wanted: Mapping[str, str]) -> dict[str, str]:
+    return {PROMISED: "true", **{f"{WANTED}{key}": value for key, value in wanted.items()}}
+
+
+def _wanted(metadata: Mapping[str, str]) -> Mapping[str, str] | None:
+    if PROMISED not in metadata:
+        return None
+    return {key.removeprefix(WANTED): value for key, value in metadata.items() if key.startswith(WANTED)}

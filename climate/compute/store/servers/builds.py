@@ -1,0 +1,92 @@
+"""Builds: the servers of one request, written down together."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Connection, text
+
+from climate.compute.models.server import Server
+
+# What the servers of a build have in common is sent once, and they are one statement however many they are.
+_SERVERS = text("""
+    INSERT INTO compute_servers (id, name, node_id, launch_index, project_id, user_id, status, task, task_at, flavor,
+                                 vcpus, ram_mb, disk_mb, image_id, metadata, hints, zone, key_name, user_data, build_id,
+                                 fault, description, group_id, granted, destination, access_ipv4, access_ipv6,
+                                 config_drive, created_at, updated_at)
+    SELECT s.id, s.name, s.node_id, s.launch_index, :project_id, :user_id, :status, :task, :now, CAST(:flavor AS jsonb),
+           :vcpus, :ram_mb, :disk_mb, CAST(:image_id AS uuid), CAST(:metadata AS jsonb), CAST(:hints AS jsonb), :zone,
+           :key_name, :user_data, :build_id, CAST(:fault AS jsonb), :description, CAST(:group_id AS uuid),
+           :granted, :destination, :access_ipv4, :access_ipv6, :config_drive, :now, :now
+    FROM unnest(CAST(:ids AS uuid[]), CAST(:names AS text[]), CAST(:nodes AS int[]), CAST(:places AS int[]))
+         AS s(id, name, node_id, launch_index)
+""")
+
+_ACTIONS = text("""
+    INSERT INTO compute_actions (server_id, project_id, action, request_id, user_id, started_at)
+    SELECT id, :project_id, 'create', :request_id, :user_id, :now FROM unnest(CAST(:ids AS uuid[])) AS s(id)
+""")
+
+_NODES_OF = text("""
+    SELECT node_id FROM compute_servers
+    WHERE id = ANY(CAST(:ids AS uuid[])) AND project_id = :project_id AND node_id IS NOT NULL
+""")
+
+_NODES_WITHOUT = text("""
+    SELECT DISTINCT node_id FROM compute_servers WHERE node_id IS NOT NULL AND flavor ->> 'id' <> :flavor
+""")
+
+
+def insert(conn: Connection, servers: Sequence[Server], user_data: str | None, request_id: str) -> None:
+    """Write the servers of one request down, and that they were asked for.
+
+    They differ in id, name, launch_index and node; the rest is taken from the first.
+    """
+    common = {"user_data": user_data, "request_id": request_id, **_common(servers[0])}
+    each = {
+        "ids": [server.id for server in servers],
+        "names": [server.name for server in servers],
+        "nodes": [server.node_id for server in servers],
+        "places": [server.launch_index for server in servers],
+    }
+    conn.execute(_SERVERS, {**common, **each})
+    conn.execute(_ACTIONS, {**common, **each})
+
+
+def nodes_of(conn: Connection, server_ids: Sequence[str], project_id: str) -> frozenset[int]:
+    """The nodes of those of these servers that the project has."""
+    return frozenset(conn.execute(_NODES_OF, {"ids": list(server_ids), "project_id": project_id}).scalars())
+
+
+def nodes_of_other_flavors(conn: Connection, flavor_id: str) -> frozenset[int]:
+    """The nodes with a server of another flavor; looks at all servers."""
+    return frozenset(conn.execute(_NODES_WITHOUT, {"flavor": flavor_id}).scalars())
+
+
+def _common(server: Server) -> Mapping[str, object]:
+    flavor = server.flavor
+    return {
+        "project_id": server.project_id,
+        "user_id": server.user_id,
+        "status": server.status,
+        "task": server.task,
+        "now": server.created_at,
+        "flavor": json.dumps(asdict(flavor)),
+        "vcpus": flavor.vcpus,
+        "ram_mb": flavor.ram_mb,
+        "disk_mb": flavor.disk_mb,
+        "image_id": server.image_id,
+        "metadata": json.dumps(dict(server.metadata)),
+        "hints": json.dumps(dict(server.hints)),
+        "zone": server.zone,
+        "key_name": server.key_name,
+        "build_id": server.build_id,
+        "fault": json.dumps(server.fault) if server.fault else None,
+        "description": server.description,
+        "group_id": server.group_id,
+        "granted": flavor.reservation,
+        "destination": server.destination,
+        "access_ipv4": server.access[0],
+        "access_ipv6": server.access[1],
+        "config_drive": server.config_drive,
+    }

@@ -1,0 +1,53 @@
+"""How far a live migration is, in the details of the server's task: what both services tell each other there."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from climate.compute.models.server import LIVE_MIGRATE
+
+_NOTE = text("""
+    UPDATE compute_servers SET task_details = task_details || CAST(:details AS jsonb)
+    WHERE id = CAST(:id AS uuid) AND task = :task
+""")
+
+_DETAILS = text("SELECT task_details FROM compute_servers WHERE id = CAST(:id AS uuid) AND task = :task")
+
+_DRIVER = text("SELECT driver FROM compute_nodes WHERE id = :id")
+
+_UNDER_WAY = text("""
+    SELECT id::text FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[])) AND task = :task
+""")
+
+_STATUS = text("UPDATE compute_migrations SET status = :status, updated_at = :now WHERE id = :id")
+
+
+def note(conn: Connection, server_id: str, details: Mapping[str, Any]) -> None:
+    """Add to the details of a live migration; nothing when something else is wanted of the server by now."""
+    conn.execute(_NOTE, {"id": server_id, "task": LIVE_MIGRATE, "details": json.dumps(dict(details))})
+
+
+def details(conn: Connection, server_id: str) -> Mapping[str, Any] | None:
+    """The details of a live migration; None when something else is wanted of the server by now."""
+    found: Mapping[str, Any] | None = conn.execute(
+        _DETAILS, {"id": server_id, "task": LIVE_MIGRATE}
+    ).scalar_one_or_none()
+    return found
+
+
+def driver_of(conn: Connection, node_id: int) -> str:
+    """The driver of a node; empty while its service has not reported it."""
+    return str(conn.execute(_DRIVER, {"id": node_id}).scalar_one_or_none() or "")
+
+
+def under_way(conn: Connection, ids: list[str]) -> set[str]:
+    """Those of these servers that are in a live migration."""
+    return set(conn.execute(_UNDER_WAY, {"ids": ids, "task": LIVE_MIGRATE}).scalars())
+
+
+def cancelled(conn: Connection, migration_id: int, status: str, now: datetime) -> None:
+    """Say that a live migration has ended as it was ordered to, not by an error."""
+    conn.execute(_STATUS, {"id": migration_id, "status": status, "now": now})

@@ -1,0 +1,51 @@
+"""What is changed on the row of a server and done at once: its name and words, its lock, its state by decree."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, TextClause, text
+
+from climate.compute.store.servers.tasks import FAILED
+
+
+def change_in(table: str) -> TextClause:
+    """Return the statement that changes words of a server in a table; a key that is not there leaves its column."""
+    return text(f"""
+    UPDATE {table} s
+    SET name = CASE WHEN c.new ? 'name' THEN c.new ->> 'name' ELSE s.name END,
+        description = CASE WHEN c.new ? 'description' THEN c.new ->> 'description' ELSE s.description END,
+        metadata = CASE WHEN c.new ? 'metadata' THEN c.new -> 'metadata' ELSE s.metadata END,
+        image_id = CASE WHEN c.new ? 'image_id' THEN CAST(c.new ->> 'image_id' AS uuid) ELSE s.image_id END,
+        access_ipv4 = CASE WHEN c.new ? 'access_ipv4' THEN c.new ->> 'access_ipv4' ELSE s.access_ipv4 END,
+        access_ipv6 = CASE WHEN c.new ? 'access_ipv6' THEN c.new ->> 'access_ipv6' ELSE s.access_ipv6 END,
+        locked_by = CASE WHEN c.new ? 'locked_by' THEN c.new ->> 'locked_by' ELSE s.locked_by END,
+        locked_reason = CASE WHEN c.new ? 'locked_reason' THEN c.new ->> 'locked_reason' ELSE s.locked_reason END,
+        updated_at = :now
+    FROM (SELECT CAST(:changes AS jsonb) AS new) AS c
+    WHERE s.id = CAST(:id AS uuid)
+""")
+
+
+_CHANGE = change_in("compute_servers")
+
+_DECREE = text("""
+    WITH told AS (
+        UPDATE compute_actions SET finished_at = :now, message = :failed
+        WHERE server_id = CAST(:id AS uuid) AND finished_at IS NULL)
+    UPDATE compute_servers
+    SET status = :status, task = NULL, task_image = NULL, task_details = '{}', worker = NULL, worker_until = NULL,
+        fault = CASE WHEN :status = 'ERROR' THEN fault END, updated_at = :now
+    WHERE id = CAST(:id AS uuid)
+""")
+
+
+def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
+    """Change what of a server is named: name, description, metadata, image_id, access_ipv4, locked_by, …"""
+    conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
+
+
+def decree(conn: Connection, server_id: str, status: str, now: datetime) -> None:
+    """Say what a server is, and that nothing is under way for it."""
+    conn.execute(_DECREE, {"id": server_id, "status": status, "failed": FAILED, "now": now})

@@ -1,0 +1,331 @@
+"""Migrations as rows: begun, moved along, ended.
+
+Whatever changes here changes with the row of the server, which the caller has locked.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, text
+
+from climate.advisory_locks import Subject
+from climate.compute.models.migration import ERROR, Migration
+from climate.compute.models.server import Room
+from climate.compute.store.nodes import free_resources as rooms
+
+_COLUMNS = """
+    m.id, m.uuid::text, m.server_id::text, m.project_id, m.user_id, m.type, m.status, m.source_host, m.source_node,
+    m.dest_host, m.dest_node, m.dest_ip, m.source_node_id, m.dest_node_id, m.old_flavor, m.new_flavor, m.held_node_id,
+    m.vcpus, m.ram_mb, m.disk_mb, m.error, m.progress, m.created_at, m.updated_at
+"""
+
+_BEGIN = text(f"""
+    WITH made AS (
+        INSERT INTO compute_migrations AS m (
+            server_id, project_id, user_id, type, status, source_host, source_node, dest_host, dest_node, dest_ip,
+            source_node_id, dest_node_id, old_flavor, new_flavor, held_node_id, vcpus, ram_mb, disk_mb, created_at,
+            updated_at)
+        SELECT s.id, :project_id, :user_id, :type, :status, f.service_host, f.name, t.service_host, t.name, t.host_ip,
+               f.id, t.id, s.flavor ->> 'id', s.flavor ->> 'id', :held, s.vcpus, s.ram_mb, s.disk_mb, :now, :now
+        FROM compute_servers s JOIN compute_nodes f ON f.id = s.node_id JOIN compute_nodes t ON t.id = :dest
+        WHERE s.id = CAST(:server_id AS uuid)
+        RETURNING {_COLUMNS}),
+    marked AS (
+        UPDATE compute_servers s SET migration_id = made.id, before = coalesce(CAST(:before AS text), s.before)
+        FROM made WHERE s.id = CAST(:server_id AS uuid))
+    SELECT * FROM made
+""")
+
+_GET = f"SELECT {_COLUMNS} FROM compute_migrations m WHERE m.id = :id"
+
+_SET = text("""
+    UPDATE compute_migrations
+    SET status = CASE WHEN status = 'error' THEN status ELSE :status END, error = coalesce(CAST(:error AS text), error),
+        updated_at = :now
+    WHERE id = :id
+""")
+
+_PROGRESS = text("""
+    UPDATE compute_migrations SET progress = progress || CAST(:progress AS jsonb), updated_at = :now WHERE id = :id
+""")
+
+# Both rows at once: what is taken of the two nodes stays the same.
+_SWAP = text("""
+    WITH moved AS (
+        UPDATE compute_servers
+        SET node_id = :to, worker = NULL, worker_until = NULL, rung_at = NULL, updated_at = :now,
+            task_at = CASE WHEN task IS NULL THEN task_at ELSE :now END
+        WHERE id = CAST(:server_id AS uuid))
+    UPDATE compute_migrations SET held_node_id = :held, updated_at = :now WHERE id = :id
+""")
+
+_LET_GO = text("UPDATE compute_servers SET migration_id = NULL, before = NULL WHERE id = CAST(:server_id AS uuid)")
+
+_FREE = text("""
+    UPDATE compute_migrations m SET held_node_id = NULL, updated_at = :now
+    FROM (SELECT id, held_node_id FROM compute_migrations WHERE id = :id FOR NO KEY UPDATE) was
+    WHERE m.id = was.id AND was.held_node_id IS NOT NULL
+    RETURNING was.held_node_id, m.vcpus, m.ram_mb, m.disk_mb
+""")
+
+# A server that is under way, or waits to be confirmed, has its way back there: then its migration is not over.
+_HELD_BY = text(f"""
+    SELECT {_COLUMNS}, s.id IS NULL AS over,
+           coalesce(s.task = ANY(:tasks) AND s.node_id = m.dest_node_id, false) AS away
+    FROM compute_migrations m
+    JOIN compute_nodes n ON n.id = m.held_node_id LEFT JOIN compute_servers s ON s.migration_id = m.id
+    WHERE n.service_host = :host AND (CAST(:server_id AS uuid) IS NULL OR m.server_id = CAST(:server_id AS uuid))
+    ORDER BY m.id
+""")
+
+_STRANDED = text(f"""
+    SELECT {_COLUMNS} FROM compute_migrations m
+    JOIN compute_nodes h ON h.id = m.held_node_id
+    JOIN compute_servers s ON s.migration_id = m.id
+    JOIN compute_nodes n ON n.id = s.node_id JOIN compute_services v ON v.host = n.service_host
+    WHERE h.service_host = :host AND s.task = :task AND s.node_id = m.dest_node_id
+      AND (s.worker_until IS NULL OR s.worker_until < :now)
+      AND (v.forced_down OR v.beat_at <= CAST(:now AS timestamptz) - make_interval(secs => :down))
+    ORDER BY m.id
+""")
+
+_HERE = text("""
+    SELECT s.id::text AS server_id, n.service_host AS host, n.name AS node, h.service_host AS held_host, m.type AS type,
+           h.name AS held_node,
+           ARRAY(SELECT c.service_host FROM compute_cluster_members c WHERE c.cluster = n.name) AS member_hosts
+    FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id
+    LEFT JOIN compute_migrations m ON m.id = s.migration_id
+    LEFT JOIN compute_nodes h ON h.id = m.held_node_id
+    WHERE s.id = ANY(CAST(:ids AS uuid[]))
+""")
+
+_UNCONFIRMED = text("""
+    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
+    WHERE n.service_host = :host AND s.status = 'VERIFY_RESIZE' AND s.task IS NULL
+      AND s.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
+    ORDER BY s.id LIMIT 100
+""")
+
+# One server of a node at a time, so that what is moved is down for no longer than it takes.
+_LEAVING = text("""
+    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
+    WHERE n.service_host = :host AND n.pool = ANY(CAST(:pools AS text[])) AND n.present
+      AND s.status IN ('ACTIVE', 'SHUTOFF') AND s.task IS NULL
+      AND NOT EXISTS (SELECT FROM compute_servers o JOIN compute_migrations m ON m.id = o.migration_id
+                      WHERE m.source_node_id = n.id)
+    ORDER BY n.id, s.created_at, s.id LIMIT 100
+""")
+
+_LOCK_MOVES = text(Subject.SERVER_MOVES.lock("node"))
+
+_LEFT_BY_ANOTHER = text("""
+    SELECT EXISTS (SELECT FROM compute_servers o JOIN compute_migrations m ON m.id = o.migration_id
+                   WHERE m.source_node_id = :node AND o.id <> CAST(:server_id AS uuid) AND o.task IS NOT NULL)
+""")
+
+_MOVED_BY = text("""
+    SELECT s.id::text FROM compute_servers s JOIN compute_migrations m ON m.id = s.migration_id
+    WHERE m.source_host = :host AND m.user_id = :user_id AND s.status = 'VERIFY_RESIZE' AND s.task IS NULL
+    ORDER BY s.id LIMIT 100
+""")
+
+_FORGET = text("""
+    DELETE FROM compute_migrations m
+    WHERE m.held_node_id IS NULL AND m.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
+      AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = m.server_id)
+""")
+
+_OTHER_DRIVERS = text("""
+    SELECT n.id FROM compute_nodes n JOIN compute_nodes own ON own.id = :id
+    WHERE n.driver <> own.driver OR (n.driver = 'cluster' AND n.service_host = own.service_host AND n.id <> own.id)
+""")
+
+CONDITIONS: Mapping[str, str] = {
+    "id": "m.id = :id",
+    "uuid": "m.uuid = CAST(:uuid AS uuid)",
+    "server_id": "m.server_id = CAST(:server_id AS uuid)",
+    "status": "m.status = :status",
+    "type": "m.type = :type",
+    "statuses": "m.status = ANY(:statuses)",
+    "host": "(m.source_host = :host OR m.dest_host = :host)",
+    "source_host": "m.source_host = :source_host",
+    "changed_since": "m.updated_at >= :changed_since",
+    "changed_before": "m.updated_at <= :changed_before",
+    "before": """(m.created_at, m.id) < (SELECT created_at, id FROM compute_migrations
+                                         WHERE uuid = CAST(:before AS uuid))""",
+}
+"""What lists may ask for; `before`: those after the one with this UUID in a list that begins with the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """A server's node and the node that its migration holds, with the hosts of their services; None: there is none."""
+
+    server_id: str
+    host: str | None
+    node: str | None
+    held_host: str | None
+    held_node: str | None
+    type: str | None
+    member_hosts: Sequence[str] = ()
+    """The services that ever offered a member to its node, where that is a cluster: its guest may be with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A migration that holds room on a node."""
+
+    over: bool
+    """Its server does not come back to that node: what is left there is of no use."""
+    away: bool
+    """Its server is on its way to the other node, and has not arrived."""
+    migration: Migration
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A migration to be written down; `by` is whoever asks (project_id, user_id), `held` a node."""
+
+    type: str
+    status: str
+    dest: int
+    held: int
+    by: Mapping[str, str]
+    before: str | None = None
+    """Status of the server that it goes back to; None: it keeps what it has there."""
+
+
+def begin(conn: Connection, server_id: str, start: Start, now: datetime) -> Migration:
+    """Write down a migration from the node that a server is on, whose room on `held` is taken already."""
+    given = {
+        "server_id": server_id,
+        "project_id": start.by.get("project_id", ""),
+        "user_id": start.by.get("user_id", ""),
+        "type": start.type,
+        "status": start.status,
+        "dest": start.dest,
+        "held": start.held,
+        "before": start.before,
+        "now": now,
+    }
+    return _migration(conn.execute(_BEGIN, given).mappings().one())
+
+
+def get(conn: Connection, migration_id: int, *, lock: bool = False) -> Migration | None:
+    """The migration, with its row locked if asked for; None when there is none."""
+    found = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
+    row = found.mappings().one_or_none()
+    return _migration(row) if row else None
+
+
+def set_status(conn: Connection, migration_id: int, status: str, now: datetime, error: str | None = None) -> None:
+    """Say how far a migration is; one in error stays so."""
+    conn.execute(_SET, {"id": migration_id, "status": status, "error": error, "now": now})
+
+
+def set_progress(conn: Connection, migration_id: int, progress: Mapping[str, int], now: datetime) -> None:
+    """Say how much of a live migration is done; see `Migration.progress`."""
+    conn.execute(_PROGRESS, {"id": migration_id, "progress": json.dumps(dict(progress)), "now": now})
+
+
+def swap(conn: Connection, migration: Migration, to: int, held: int, now: datetime) -> None:
+    """Put the server of a migration onto the other of its nodes, and hold its room on the one that it leaves.
+
+    The work on the server is free for that node's service.
+    """
+    given = {"id": migration.id, "server_id": migration.server_id, "to": to, "held": held, "now": now}
+    conn.execute(_SWAP, given)
+
+
+def free(conn: Connection, migration_id: int, now: datetime) -> bool:
+    """Give back the room that is held for a migration; False where none is."""
+    row = conn.execute(_FREE, {"id": migration_id, "now": now}).first()
+    if row is not None:
+        rooms.release(conn, row.held_node_id, Room(row.vcpus, row.ram_mb, row.disk_mb))
+    return row is not None
+
+
+def let_go(conn: Connection, server_id: str) -> None:
+    """A server is under way no more."""
+    conn.execute(_LET_GO, {"server_id": server_id})
+
+
+def fail(conn: Connection, migration_id: int, reason: str, now: datetime) -> None:
+    """Say that a migration has failed, and why."""
+    set_status(conn, migration_id, ERROR, now, reason)
+
+
+def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | None = None) -> list[Held]:
+    """Migrations that hold room on the nodes of this service; `server_id` None: of all servers.
+
+    `tasks`: what a server is at that is on its way and has not arrived.
+    """
+    found = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
+    return [
+        Held(row["over"], row["away"], _migration({k: row[k] for k in row if k not in ("over", "away")}))
+        for row in found
+    ]
+
+
+def stranded(conn: Connection, host: str, task: str, now: datetime, down: float) -> list[Migration]:
+    """Migrations from the nodes of this service whose destinations were not heard of for `down` seconds."""
+    given = {"host": host, "task": task, "now": now, "down": down}
+    return [_migration(row) for row in conn.execute(_STRANDED, given).mappings()]
+
+
+def whereabouts(conn: Connection, ids: Sequence[str]) -> list[Whereabouts]:
+    """Where these servers are, those of them that there are."""
+    return [Whereabouts(**row) for row in conn.execute(_HERE, {"ids": list(ids)}).mappings()]
+
+
+def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:
+    """Servers of a service that have waited for so long to be confirmed."""
+    return list(conn.execute(_UNCONFIRMED, {"host": host, "now": now, "seconds": seconds}).scalars())
+
+
+def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
+    """Servers of a service that could leave nodes in these pools, from which no other one is under way."""
+    return list(conn.execute(_LEAVING, {"host": host, "pools": sorted(pools)}).scalars())
+
+
+def is_left_by_another(conn: Connection, node_id: int, server_id: str) -> bool:
+    """Whether another server is on its way from a node.  Whoever asks this next waits until this transaction ends."""
+    conn.execute(_LOCK_MOVES, {"node": str(node_id)})
+    return bool(conn.scalar(_LEFT_BY_ANOTHER, {"node": node_id, "server_id": server_id}))
+
+
+def moved_by(conn: Connection, host: str, user_id: str) -> list[str]:
+    """Servers that this user had moved away from a service, and that wait to be confirmed."""
+    return list(conn.execute(_MOVED_BY, {"host": host, "user_id": user_id}).scalars())
+
+
+def forget(conn: Connection, now: datetime, seconds: float) -> None:
+    """Drop the migrations of servers that are gone, when nothing has happened to them for so long."""
+    conn.execute(_FORGET, {"now": now, "seconds": seconds})
+
+
+def of_other_drivers(conn: Connection, node_id: int) -> list[int]:
+    """The nodes whose driver is another than this one's: what is on a disk of one is of no use to the other."""
+    return list(conn.execute(_OTHER_DRIVERS, {"id": node_id}).scalars())
+
+
+def listed(conn: Connection, wanted: Mapping[str, Any], limit: int) -> list[Migration]:
+    """Migrations that fit all of `wanted` (names of CONDITIONS), the newest first."""
+    where = " AND ".join(CONDITIONS[name] for name in wanted) or "true"
+    query = text(
+        f"SELECT {_COLUMNS} FROM compute_migrations m WHERE {where} ORDER BY m.created_at DESC, m.id DESC LIMIT :limit"
+    )
+    return [_migration(row) for row in conn.execute(query, {**wanted, "limit": limit}).mappings()]
+
+
+def _held(row: dict[str, Any]) -> Held:
+    return Held(row.pop("over"), row.pop("away"), _migration(row))
+
+
+def _migration(row: RowMapping | dict[str, Any]) -> Migration:
+    values = dict(row)
+    held = Room(**{name: values.pop(name) for name in asdict(Room())})
+    return Migration(**values, held=held)

@@ -1,0 +1,170 @@
+"""Servers: writing them down and reading them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, RowMapping, TextualSelect, column, text
+
+from climate.compute.models.flavor import recorded
+from climate.compute.models.server import Address, Room, Server
+from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
+
+COLUMNS = f"""
+    s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.hints,
+    s.zone, s.destination, s.access_ipv4, s.access_ipv6,
+    s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name, s.fault,
+    s.task_image::text, s.tried, s.description, s.group_id::text, s.locked_by, s.locked_reason, s.old_flavor, s.before,
+    s.shelved_image::text, s.task_details, s.config_drive, s.vcpus, s.ram_mb, s.disk_mb, s.node_id,
+    s.migration_id,
+    n.name AS node, n.service_host, {ZONE_OF_NODE} AS node_zone,
+    (SELECT json_agg(json_build_object('address', host(a.address), 'mac', v.mac, 'network_id', v.network_id,
+                                       'label', w.label, 'floating', host(f.address)) ORDER BY v.place, a.address)
+     FROM compute_vifs v JOIN compute_addresses a ON a.vif_id = v.id JOIN compute_networks w ON w.id = v.network_id
+     LEFT JOIN compute_floating_addresses f ON f.fixed_network_id = a.network_id AND f.fixed_address = a.address
+     WHERE v.server_id = s.id) AS addresses
+"""
+
+_NAMES = (
+    *[
+        "id",
+        "name",
+        "project_id",
+        "user_id",
+        "status",
+        "task",
+        "flavor",
+        "image_id",
+        "metadata",
+        "hints",
+        "zone",
+        "destination",
+    ],
+    *[
+        "access_ipv4",
+        "access_ipv6",
+        "build_id",
+        "launch_index",
+        "created_at",
+        "updated_at",
+        "launched_at",
+        "key_name",
+        "fault",
+    ],
+    *["task_image", "tried", "description", "group_id", "locked_by", "locked_reason", "old_flavor", "before"],
+    *[
+        "shelved_image",
+        "task_details",
+        "config_drive",
+        "vcpus",
+        "ram_mb",
+        "disk_mb",
+        "node_id",
+        "migration_id",
+        "node",
+        "service_host",
+        "node_zone",
+        "addresses",
+    ],
+)
+"""The names of COLUMNS, in their order."""
+
+FROM = "FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id"
+
+
+def _known_columns(statement: str) -> TextualSelect:
+    """A statement of COLUMNS, of whose result no description has to be made each time."""
+    return text(statement).columns(*(column(name) for name in _NAMES))
+
+
+_GET = _known_columns(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid)")
+
+_GET_LOCKED = _known_columns(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid) FOR NO KEY UPDATE OF s")
+
+_IN_POOL = text(f"SELECT {COLUMNS} {FROM} WHERE n.pool = :pool OR s.granted = :pool ORDER BY s.created_at, s.id")
+
+_ON_NODE = text(f"SELECT {COLUMNS} {FROM} WHERE n.name = :name ORDER BY s.created_at, s.id")
+
+_ON_SERVICE = text(f"SELECT {COLUMNS} {FROM} WHERE n.service_host = :host ORDER BY n.name, s.created_at, s.id")
+
+_SLEEPING = text(f"SELECT {COLUMNS} {FROM} WHERE s.status = 'RESERVED' ORDER BY s.id")
+
+_KNOWN = text("SELECT id::text FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
+
+_USER_DATA = text("""
+    SELECT id::text, user_data FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[])) AND user_data IS NOT NULL
+""")
+
+_STATUS = text("UPDATE compute_servers SET status = :status, updated_at = :now WHERE id = CAST(:id AS uuid)")
+
+# Servers here and in child zones, those that builds have still to place, and orders that a child has not answered.
+_USED = text("""
+    SELECT sum(each) AS instances, coalesce(sum(each * vcpus), 0) AS cores, coalesce(sum(each * ram_mb), 0) AS ram_mb
+    FROM (SELECT count(*) AS each, vcpus, ram_mb FROM compute_servers
+          WHERE project_id = :project_id GROUP BY vcpus, ram_mb
+          UNION ALL
+          SELECT 1, vcpus, ram_mb FROM compute_zone_servers WHERE project_id = :project_id
+          UNION ALL
+          SELECT pending, vcpus, ram_mb FROM compute_zone_builds WHERE project_id = :project_id AND pending > 0
+          UNION ALL
+          SELECT 1, vcpus, ram_mb FROM compute_zone_offers WHERE project_id = :project_id AND server_id IS NULL) AS used
+""")
+
+
+def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | None:
+    """The server, with its row locked if asked for; None when there is none."""
+    row = conn.execute(_GET_LOCKED if lock else _GET, {"id": server_id}).mappings().one_or_none()
+    return server_of(row) if row else None
+
+
+def user_data(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """What these servers were given to begin with, in Base64; those that have any."""
+    rows = conn.execute(_USER_DATA, {"ids": list(ids)})
+    return {row.id: row.user_data for row in rows}
+
+
+def in_pool(conn: Connection, pool: str) -> list[Server]:
+    """The servers on the nodes of a pool; of one that is granted, those that use its room or wait for some."""
+    return [server_of(row) for row in conn.execute(_IN_POOL, {"pool": pool}).mappings()]
+
+
+def on_node(conn: Connection, name: str) -> list[Server]:
+    """The servers on the nodes of a name."""
+    return [server_of(row) for row in conn.execute(_ON_NODE, {"name": name}).mappings()]
+
+
+def on_service(conn: Connection, host: str) -> list[Server]:
+    """The servers on all nodes of a compute service."""
+    return [server_of(row) for row in conn.execute(_ON_SERVICE, {"host": host}).mappings()]
+
+
+def sleeping(conn: Connection) -> list[Server]:
+    """All servers that are RESERVED."""
+    return [server_of(row) for row in conn.execute(_SLEEPING).mappings()]
+
+
+def known(conn: Connection, ids: Sequence[str]) -> set[str]:
+    """Those of `ids` that are servers."""
+    return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
+
+
+def set_status(conn: Connection, server_id: str, status: str, now: datetime) -> None:
+    """Give a server for which nothing is under way another status."""
+    conn.execute(_STATUS, {"id": server_id, "status": status, "now": now})
+
+
+def used(conn: Connection, project_id: str) -> Mapping[str, int]:
+    """What a project's servers use, here and in child zones: instances, cores, ram_mb."""
+    row = conn.execute(_USED, {"project_id": project_id}).mappings().one()
+    return {key: int(value or 0) for key, value in row.items()}
+
+
+def server_of(row: RowMapping) -> Server:
+    """The server in a row of COLUMNS."""
+    values = dict(row)
+    values["flavor"] = recorded(values["flavor"])
+    values["addresses"] = tuple(Address(**address) for address in values["addresses"] or ())
+    values["access"] = (values.pop("access_ipv4"), values.pop("access_ipv6"))
+    values["tried"] = tuple(values["tried"])
+    values["held"] = Room(values.pop("vcpus"), values.pop("ram_mb"), values.pop("disk_mb"))
+    values["old_flavor"] = recorded(values["old_flavor"]) if values["old_flavor"] else None
+    return Server(**values)

@@ -1,0 +1,79 @@
+"""Offers of this zone that parents have used: each is good for one server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, delete, exists, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from climate.advisory_locks import Subject
+from climate.compute.store.tables.servers import servers
+from climate.compute.store.tables.zone_builds import zone_offers
+from climate.compute.store.tables.zones import zone_servers
+
+UNKNOWN_KEPT = timedelta(days=1)
+"""Time after its expiry for which an offer is kept whose child has not answered."""
+
+_ALONE = text(Subject.ZONE_OFFER.lock("name"))
+
+
+@dataclass(frozen=True, slots=True)
+class UsedOffer:
+    """An offer that was used, and what it was used for."""
+
+    item_id: str
+    build_id: str
+    launch_index: int
+    server_id: str | None
+    """None: the child that was asked has not answered yet."""
+
+
+_COLUMNS = (zone_offers.c.item_id, zone_offers.c.build_id, zone_offers.c.launch_index, zone_offers.c.server_id)
+
+
+def find(conn: Connection, project_id: str, build_id: str, launch_index: int) -> UsedOffer | None:
+    """The offer that a server of a build was made with; None when there is none."""
+    mine = (zone_offers.c.project_id == project_id, zone_offers.c.build_id == build_id)
+    row = conn.execute(select(*_COLUMNS).where(*mine, zone_offers.c.launch_index == launch_index)).one_or_none()
+    return UsedOffer(*row) if row else None
+
+
+def lock(conn: Connection, project_id: str, build_id: str, launch_index: int) -> None:
+    """Wait until nobody else makes this server of a build; it stays so until the end of the transaction."""
+    conn.execute(_ALONE, {"name": f"{project_id} {build_id} {launch_index}"})
+
+
+def use(conn: Connection, values: Mapping[str, Any]) -> bool:
+    """Write down that an offer is used; False when it was used before."""
+    made = upsert(zone_offers).values(**values).on_conflict_do_nothing().returning(zone_offers.c.item_id)
+    return conn.execute(made).first() is not None
+
+
+def settle(conn: Connection, item_id: str, server_id: str) -> None:
+    """Write down the server that a child has made of an offer."""
+    conn.execute(update(zone_offers).where(zone_offers.c.item_id == item_id).values(server_id=server_id))
+
+
+def give_back(conn: Connection, item_id: str) -> None:
+    """Let an offer be used again of which nothing was made."""
+    conn.execute(delete(zone_offers).where(zone_offers.c.item_id == item_id, zone_offers.c.server_id.is_(None)))
+
+
+def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[str, Any]]:
+    """The servers that were made here of a build of a parent: launch_index, server_id, owner_project, owner_user."""
+    columns = [zone_offers.c[name] for name in ("launch_index", "server_id", "owner_project", "owner_user")]
+    mine = (zone_offers.c.project_id == project_id, zone_offers.c.build_id == build_id)
+    query = select(*columns).where(*mine, zone_offers.c.server_id.is_not(None))
+    return [dict(row) for row in conn.execute(query.order_by(zone_offers.c.launch_index)).mappings()]
+
+
+def sweep(conn: Connection, now: datetime) -> int:
+    """Forget offers that are over and whose servers are gone; the number of them."""
+    offer = zone_offers.c
+    here = exists().where(servers.c.id == offer.server_id)
+    below = exists().where(zone_servers.c.server_id == offer.server_id)
+    gone = offer.server_id.is_not(None) & ~here & ~below
+    unknown = offer.server_id.is_(None) & (offer.expires_at < now - UNKNOWN_KEPT)
+    return conn.execute(delete(zone_offers).where(offer.expires_at < now, or_(gone, unknown))).rowcount

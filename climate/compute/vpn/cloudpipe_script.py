@@ -1,0 +1,46 @@
+"""The user data of a cloudpipe, made anew at each start: keys are kept sealed, and the revocation list grows."""
+
+from ipaddress import IPv4Address, IPv4Network
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import VirtError
+from climate.compute.models.server import Server
+from climate.compute.store.projects import vpn as rows
+from climate.compute.vpn import authority, openvpn
+from climate.compute.vpn.authority import Pair
+from climate.compute.vpn.openvpn import Clients, Place
+from climate.sealed_secrets import Unreadable, Vault
+
+KEY = "key"
+"""Under which a private key is sealed."""
+
+
+def of_server(compute: Compute, conn: Connection, server: Server) -> bytes | None:
+    """The script of a server; None: it is not a cloudpipe.  VirtError where the keys of its VPN cannot be read."""
+    found = rows.place(conn, server.id)
+    known = None if found is None else rows.authority(conn, found["project_id"])
+    given = None if found is None else clients(conn, found["network_id"])
+    if found is None or known is None or given is None:
+        return None
+    now = compute.now(conn)
+    try:
+        own = pair(compute.vault, known.certificate, known.sealed_key)
+        served = pair(compute.vault, known.server_certificate, known.sealed_server_key)
+    except Unreadable as error:
+        raise VirtError(f"the VPN of project {known.project_id}: {error}") from None
+    revoked = authority.revocations(own, rows.revoked(conn, known.project_id, now), now)
+    place = Place(IPv4Network(found["cidr"]), IPv4Address(found["address"]), found["mac"], given)
+    return openvpn.server_script(place, known.certificate, served, revoked).encode()
+
+
+def pair(vault: Vault, certificate: str, sealed_key: str) -> Pair:
+    """A certificate with its key, opened.  Unreadable where the key of the vault is gone."""
+    return Pair(certificate, str(vault.open(sealed_key)[KEY]))
+
+
+def clients(conn: Connection, network_id: str) -> Clients | None:
+    """The addresses of a network that are kept for clients of its VPN; None: there are none."""
+    found = rows.clients(conn, network_id)
+    return None if found is None else Clients(IPv4Address(found[0]), IPv4Address(found[1]))

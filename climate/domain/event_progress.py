@@ -1,0 +1,86 @@
+"""Shares of an event: its work for the reservations of one resource type, where a lease has several types.
+
+Each share is claimed under its own token and run by a worker of its type.  The
+event is in progress as long as a share is claimed.  A share that falls short is
+put back alone while others are claimed, and else the event with it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from climate.domain import lease_events
+from climate.domain.event_share import OK, Share
+from climate.domain.facts import (
+    EventFailed,
+    EventFinished,
+    EventPutBack,
+    EventSharePutBack,
+    EventShareSettled,
+    EventSkipped,
+    Fact,
+    ReservationChanged,
+)
+from climate.domain.lease import Event, Lease, fold
+from climate.domain.status import SKIPPED, EventKind
+
+UNDIVIDED = frozenset({EventKind.EXPIRE})
+"""Events that ask nothing of any plugin."""
+
+
+def wanted(lease: Lease, event: Event) -> tuple[str, ...]:
+    """Return the resource types for which an event still has to be run apart; none where it is run as a whole."""
+    types = lease.resource_types
+    if len(types) < 2 or event.kind in UNDIVIDED:
+        return ()
+    settled = {share.resource_type for share in event.shares if share.outcome}
+    return tuple(resource_type for resource_type in types if resource_type not in settled)
+
+
+def under(event: Event, token: int) -> Share | None:
+    """Return the share that was claimed under a token; None where the whole event was."""
+    return next((share for share in event.shares if share.token == token), None)
+
+
+def alone(lease: Lease, event_id: UUID, share: Share) -> Lease:
+    """Return the lease as if its event had nothing to do but this share: the tries of others do not count."""
+    events = (replace(e, attempts=share.attempts + 1) if e.id == event_id else e for e in lease.events)
+    return replace(lease, events=tuple(events))
+
+
+def of_share(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
+    """Yield for one share the facts of what would have happened to its event as a whole."""
+    for fact in happened:
+        match fact:
+            case EventFinished(event_id, at, _):
+                yield EventShareSettled(event_id, at, share.resource_type, OK)
+            case EventSkipped(event_id, at, outcome, reason) | EventFailed(event_id, at, outcome, reason):
+                yield EventShareSettled(event_id, at, share.resource_type, outcome, reason)
+            case EventPutBack(event_id, at, run_at, reason, spent):
+                yield EventSharePutBack(event_id, at, share.resource_type, run_at, reason, spent)
+            case ReservationChanged():
+                yield fact
+
+
+def together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBack | None) -> tuple[Fact, ...]:
+    """Return the facts about an event of which no share is claimed any more; `back` is the last of them, put back."""
+    event = lease.event(event_id)
+    if back is not None:
+        return (EventPutBack(event_id, now, back.run_at, back.reason, back.spent),)
+    if wanted(lease, event):
+        return (EventPutBack(event_id, now, now, "it is to be run for other reservations still", spent=False),)
+    failed = [share for share in event.shares if share.outcome not in (OK, SKIPPED)]
+    if failed:
+        said = "; ".join(f"{share.resource_type}: {share.reason}" for share in failed)
+        return (lease_events.fail(lease, event_id, now, said, failed[0].outcome or "FAILED"),)
+    skipped = next((share for share in event.shares if share.outcome == SKIPPED), None)
+    if skipped is not None:
+        return (EventSkipped(event_id, now, SKIPPED, skipped.reason or ""),)
+    return lease_events.finish(lease, event_id, now)
+
+
+def settled(lease: Lease, event_id: UUID, happened: list[Fact], now: datetime) -> list[Fact]:
+    """Return the facts of the last share of an event with those about the event as a whole."""
+    back = next((fact for fact in happened if isinstance(fact, EventSharePutBack)), None)
+    return [*happened, *together(fold(happened, lease), event_id, now, back)]

@@ -1,0 +1,285 @@
+"""Where a host is, and the moves that it can make: one table.  Every move is a fact in the host's own journal.
+
+A host is in exactly one pool.  The moves that a lease brings about follow from
+what becomes of the lease (`follow`); all others are somebody's decision, or
+that of the engine's rounds, which look after hosts that recycle, are cleaned,
+are maintained or have failed.  The pools of the cloud follow the books, never
+the other way round.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import reduce
+from uuid import UUID
+
+from climate.domain.errors import IllegalMove
+from climate.domain.facts import (
+    HostDescribed,
+    HostEnrolled,
+    HostFact,
+    HostMoved,
+    HostOpened,
+    HostPowerCleared,
+    HostPowerSet,
+    HostRemoved,
+    HostSwitched,
+    PoolCause,
+)
+from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.status import DONE, EventKind
+
+
+class Pool(StrEnum):
+    MULTI_TENANT = "multi-tenant"  # the ordinary scheduler uses it
+    RESERVATION = "reservation"  # kept for leases; ordinary boots never land there
+    LENT = "lent"  # in the lease pool of one reservation
+    RECYCLING = "recycling"  # its lease is over and servers still run; nobody boots there
+    DRAINING = "draining"  # to be kept for leases; ordinary servers still run and nobody boots there
+    CLEANING = "cleaning"  # after a lease, for the cleaning time and the hook
+    MAINTENANCE = "maintenance"
+    FAILED = "failed"
+
+
+class OnEnd(StrEnum):
+    """What becomes of a host with servers when its lease ends."""
+
+    TERMINATE = "terminate"  # the servers are deleted, the host goes back to the reservation pool
+    RECYCLE = "recycle"  # the host waits for its last server to go
+    RELEASE = "release"  # the host goes to the multi-tenant pool together with its servers
+
+
+class Deadline(StrEnum):
+    """What happens when a recycling host still has servers and its next lease is about to start."""
+
+    TERMINATE = "terminate"  # the servers are deleted
+    MOVE = "move"  # the next lease gets another host; where there is none, the servers are deleted
+
+
+MULTI_TENANT, RESERVATION, LENT, RECYCLING, DRAINING, CLEANING, MAINTENANCE, FAILED = Pool
+
+MOVES: Mapping[Pool, frozenset[Pool]] = {
+    MULTI_TENANT: frozenset({DRAINING, RESERVATION, MAINTENANCE, FAILED}),
+    RESERVATION: frozenset({MULTI_TENANT, LENT, MAINTENANCE, FAILED}),
+    LENT: frozenset({RESERVATION, CLEANING, RECYCLING, MULTI_TENANT, MAINTENANCE, FAILED}),
+    RECYCLING: frozenset({RESERVATION, CLEANING, MULTI_TENANT, MAINTENANCE, FAILED}),
+    # It belongs to the multi-tenant pool until its last server is gone, and comes back there from the two others.
+    DRAINING: frozenset({RESERVATION, MULTI_TENANT, MAINTENANCE, FAILED}),
+    CLEANING: frozenset({RESERVATION, MULTI_TENANT, MAINTENANCE, FAILED}),
+    # Both come back to where they belong: the pool, the lease that still counts on them, or the servers left on them.
+    MAINTENANCE: frozenset({RESERVATION, MULTI_TENANT, LENT, RECYCLING, FAILED}),
+    FAILED: frozenset({RESERVATION, MULTI_TENANT, LENT, RECYCLING, MAINTENANCE}),
+}
+
+BOOKABLE = frozenset({RESERVATION, LENT, RECYCLING, CLEANING, MAINTENANCE})
+"""Pools whose hosts may be promised for later.  A maintenance window keeps its own time free by an allocation."""
+
+READY = frozenset({RESERVATION, LENT})
+"""Pools from which a host can be handed over when its lease starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlace:
+    """Where a host is: the fold of its facts."""
+
+    host: int
+    stream: UUID
+    """Of its journal."""
+    name: str
+    pool: Pool
+    since: datetime
+    reason: str = ""
+    token: int = 0
+    """Of the claim under which it was moved; 0 for a move that no event made."""
+    reservation_id: UUID | None = None
+    """Lent to this one, or recycling, cleaned, maintained or failed after it."""
+    until: datetime | None = None
+    """When cleaning or maintenance is to be over; when the servers of a recycling host are deleted at the latest."""
+    home: Pool = RESERVATION
+    """Where it belongs when nothing is the matter: RESERVATION or MULTI_TENANT."""
+    reservable: bool = True
+    """Whether an admin lets it be chosen for new promises."""
+    on: bool = True
+    """Whether it was switched on or off last."""
+    removed: bool = False
+    version: int = 1
+    cause: PoolCause = PoolCause.OTHER
+    """Why it is in its pool, as far as the engine acts on it."""
+
+    @property
+    def bookable(self) -> bool:
+        return self.reservable and self.pool in BOOKABLE and not self.removed
+
+
+def fold(happened: Iterable[HostFact], stream: UUID, place: HostPlace | None = None) -> HostPlace:
+    """Where the host is after all that happened."""
+    after = reduce(lambda before, fact: evolve(stream, before, fact), happened, place)
+    if after is None:
+        raise ValueError("nothing has happened to this host")
+    return after
+
+
+def evolve(stream: UUID, place: HostPlace | None, fact: HostFact) -> HostPlace:
+    """The state after `fact`: total over the facts of hosts, and the only place where this state is made."""
+    if isinstance(fact, HostEnrolled):
+        pool = Pool(fact.pool)
+        home = _home(pool, RESERVATION)
+        return HostPlace(fact.host, stream, fact.name, pool, fact.at, token=fact.token, home=home)
+    if place is None:
+        raise ValueError(f"{type(fact).__name__} before HostEnrolled")
+    return replace(_changed(place, fact), version=place.version + 1)
+
+
+def _changed(place: HostPlace, fact: HostFact) -> HostPlace:
+    match fact:
+        case HostMoved(at, pool, reason, token, reservation_id, until, cause):
+            to = Pool(pool)
+            return replace(
+                place,
+                pool=to,
+                since=at,
+                reason=reason,
+                token=max(token, place.token),
+                reservation_id=reservation_id,
+                until=until,
+                home=_home(to, place.home),
+                cause=PoolCause(cause),
+            )
+        case HostOpened(_, reservable, _):
+            return replace(place, reservable=reservable)
+        case HostSwitched(_, on, _):
+            return replace(place, on=on)
+        case HostDescribed() | HostPowerSet() | HostPowerCleared():
+            return place  # what a host is like, and how it is switched, moves it nowhere: `climate.domain.hosts.host_facts`
+        case HostRemoved():
+            return replace(place, removed=True)
+    raise ValueError(f"unknown fact {type(fact).__name__}")
+
+
+def _home(pool: Pool, home: Pool) -> Pool:
+    return pool if pool in (RESERVATION, MULTI_TENANT) else home
+
+
+def move(place: HostPlace, fact: HostMoved) -> HostMoved:
+    """The fact, when the host can make that move or stays in its pool; else IllegalMove says where it can go."""
+    to = Pool(fact.pool)
+    if to is not place.pool and to not in MOVES[place.pool]:
+        can = ", ".join(sorted(MOVES[place.pool]))
+        raise IllegalMove(f"host {place.name} is in the pool {place.pool} and cannot go to {to}; it can go to {can}")
+    return fact
+
+
+def after(on_end: OnEnd, cleaning: bool, promised: bool = False) -> Pool:
+    """The pool of a host whose lease has just ended.
+
+    `cleaning`: hosts are cleaned after each lease.  `promised`: another lease
+    counts on the host; it is not released then, but recycled.
+    """
+    if on_end is OnEnd.TERMINATE:
+        return CLEANING if cleaning else RESERVATION
+    return RECYCLING if on_end is OnEnd.RECYCLE or promised else MULTI_TENANT
+
+
+def on_end(reservation: Reservation) -> OnEnd:
+    """What was agreed for the hosts of a reservation; that of a single server has other words there, and no hosts."""
+    word = reservation.spec.get("on_end")
+    return OnEnd(word) if word in set(OnEnd) else OnEnd.TERMINATE
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What has just become of a lease, and under which claim."""
+
+    before: Lease
+    after: Lease
+    at: datetime
+    token: int = 0
+
+    def did(self, kind: EventKind) -> bool:
+        """Whether the work of that event has just been done, for all reservations."""
+        was, now = self._pair(kind)
+        return now is not None and now.carried_out and not (was and was.status is DONE)
+
+    def did_for(self, kind: EventKind, resource_type: str) -> bool:
+        """Whether the work of that event has just been done for the reservations of a type."""
+        was, now = self._pair(kind)
+        before = was is not None and (was.status is DONE or was.is_done_for(resource_type))
+        return now is not None and now.is_done_for(resource_type) and not before
+
+    def did_for_some(self, kind: EventKind) -> bool:
+        """Whether the work of that event has just been done for the reservations of any type."""
+        return any(self.did_for(kind, resource_type) for resource_type in self.after.resource_types)
+
+    def _pair(self, kind: EventKind) -> tuple[Event | None, Event | None]:
+        """The event as it was and as it is."""
+        was, now = (next((e for e in lease.events if e.kind is kind), None) for lease in (self.before, self.after))
+        return was, now
+
+    @property
+    def additional(self) -> tuple[Event, ...]:
+        """The additional events whose work has just been done."""
+        known = {event.id for event in self.before.events if event.status is DONE}
+        done = (event for event in self.after.events if event.kind is EventKind.ADDITIONAL and event.carried_out)
+        return tuple(event for event in done if event.id not in known)
+
+
+Move = tuple[HostPlace, HostMoved]
+
+
+def follow(
+    turn: Turn, places: Mapping[int, HostPlace], cleaning: timedelta | None, promised: Collection[int] = ()
+) -> Iterator[Move]:
+    """The moves of hosts that follow from what became of a lease.
+
+    `cleaning` is how long they are cleaned after it; other leases count on the
+    hosts that are `promised`.  A host that is not where the lease would take
+    it from stays where it is: one that has failed, or is maintained, comes back
+    in its own time.
+    """
+    for reservation in turn.after.reservations:
+        of_type = reservation.resource_type
+        if turn.did_for(EventKind.START, of_type) or turn.did_for(EventKind.ADJUST, of_type):
+            yield from _lent(turn, reservation, places)
+        if turn.did_for(EventKind.END, of_type):
+            yield from _returned(turn, reservation, places, cleaning, promised)
+        yield from _dropped(turn, reservation, places)
+
+
+def _lent(turn: Turn, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
+    for hold in reservation.holds:
+        place = places.get(hold.host)
+        if place and not hold.slots and place.pool is RESERVATION:
+            lent = HostMoved(turn.at, LENT, f"lent to lease {turn.after.id}", turn.token, reservation.id)
+            yield place, move(place, lent)
+
+
+def _returned(
+    turn: Turn,
+    reservation: Reservation,
+    places: Mapping[int, HostPlace],
+    cleaning: timedelta | None,
+    promised: Collection[int],
+) -> Iterator[Move]:
+    for hold in reservation.holds:
+        if place := _lent_to(reservation, places.get(hold.host)):
+            to = after(on_end(reservation), cleaning is not None, hold.host in promised)
+            until = turn.at + cleaning if to is CLEANING and cleaning is not None else None
+            traced = reservation.id if to in (CLEANING, RECYCLING) else None
+            back = HostMoved(turn.at, to, f"lease {turn.after.id} ended", turn.token, traced, until)
+            yield place, move(place, back)
+
+
+def _dropped(turn: Turn, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
+    """A host that was taken out of a running lease may still have servers, which go on as long as the lease would."""
+    kept = {hold.host for hold in reservation.holds}
+    was = next((r for r in turn.before.reservations if r.id == reservation.id), reservation)
+    ends = turn.after.event(EventKind.END).due_at if on_end(reservation) is OnEnd.TERMINATE else None
+    out = HostMoved(turn.at, RECYCLING, f"lease {turn.after.id} goes on without it", turn.token, reservation.id, ends)
+    for hold in was.holds:
+        if hold.host not in kept and (place := _lent_to(reservation, places.get(hold.host))):
+            yield place, move(place, out)
+
+
+def _lent_to(reservation: Reservation, place: HostPlace | None) -> HostPlace | None:
+    return place if place and place.pool is LENT and place.reservation_id == reservation.id else None

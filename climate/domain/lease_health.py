@@ -1,0 +1,92 @@
+"""Which of its hosts a reservation can count on, and how much it lacks of what it was promised.
+
+What was promised is what the last plan gave: the owner's order, or his last
+change of it.  Facts that count what is missing are no plans.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from climate.domain.facts import Fact, Hold, LeaseCreated, ReservationChanged
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.lease import Reservation
+
+
+def weight(holds: Iterable[Hold]) -> int:
+    """How much is held: hosts, or the room for servers on shared ones."""
+    return sum(hold.slots or 1 for hold in holds)
+
+
+def promised(reservation: Reservation, story: Iterable[Fact]) -> int:
+    """What the last plan gave the reservation; with no story what it holds, which is right while it lacks nothing."""
+    planned: Sequence[Hold] = reservation.holds
+    for fact in story:
+        if isinstance(fact, LeaseCreated):
+            planned = next((r.holds for r in fact.reservations if r.id == reservation.id), planned)
+        if isinstance(fact, ReservationChanged) and fact.reservation_id == reservation.id and fact.missing is None:
+            planned = fact.holds
+    return weight(planned)
+
+
+def is_in_order(place: HostPlace, hold: Hold, reservation: Reservation, *, active: bool) -> bool:
+    """Whether the host will do, as far as is known now; a host that is cleaned or recycled will, for a later lease."""
+    if place.removed or place.pool in (Pool.FAILED, Pool.MULTI_TENANT):
+        return False
+    if place.pool is Pool.MAINTENANCE:
+        return not active and place.until is not None and place.until <= hold.during.start
+    if not active:
+        return True
+    return place.pool is Pool.RESERVATION or (place.pool is Pool.LENT and place.reservation_id == reservation.id)
+
+
+def comes_back(place: HostPlace) -> bool:
+    """Whether it makes sense to go on holding a host that will not do just now."""
+    return not place.removed and place.pool is not Pool.MULTI_TENANT
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a reservation holds, sorted by what can be said of the hosts."""
+
+    promised: int
+    sound: tuple[Hold, ...]
+    awaited: tuple[Hold, ...]
+    """Others would be better, but nothing is missing: hosts that another lease has not given back yet."""
+    out: tuple[Hold, ...]
+    """On hosts that will not do, but may come back."""
+
+    @property
+    def wants(self) -> int:
+        return self.promised - weight(self.sound)
+
+    def settled(self, got: Sequence[Hold], short: int) -> tuple[tuple[Hold, ...], int]:
+        """What is held after `got` was, which is `short` of the promise; and how much is missing then."""
+        held = list(got)
+        for hold in (*self.awaited, *self.out):
+            if short > weight(held) - weight(got):
+                held.append(hold)
+        kept_waiting = weight(hold for hold in held if hold in self.awaited)
+        return tuple(sorted(held, key=lambda hold: hold.host)), max(0, short - kept_waiting)
+
+
+def standing(
+    reservation: Reservation,
+    places: Mapping[int, HostPlace],
+    promised: int,
+    *,
+    active: bool,
+    awaited: frozenset[int] = frozenset(),
+    given_up: frozenset[int] = frozenset(),
+) -> Standing:
+    """Sort the holds; those on hosts that are `given_up` are in none of the groups."""
+    sound: list[Hold] = []
+    waiting: list[Hold] = []
+    out: list[Hold] = []
+    for hold in reservation.holds:
+        if hold.host in given_up:
+            continue
+        if is_in_order(places[hold.host], hold, reservation, active=active):
+            (waiting if hold.host in awaited else sound).append(hold)
+        elif comes_back(places[hold.host]):
+            out.append(hold)
+    return Standing(promised, tuple(sound), tuple(waiting), tuple(out))

@@ -1,0 +1,192 @@
+"""The verbs of administrators: projects, users and who may do what where."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.policy import Caller
+from climate.identity import audit
+from climate.identity.models import ROLES, Project, User, Who
+from climate.identity.passwords import check_new
+from climate.identity.store import assignments, projects, unique, users
+from climate.identity.store.revocations import PROJECT, USER
+
+if TYPE_CHECKING:
+    from climate.identity.service import Identity
+
+LONGEST_NAME = 64
+LONGEST_TEXT = 255
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+TAKEN = "This name is taken already"
+
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """A user that shall be."""
+
+    name: str
+    password: str | None = field(default=None, repr=False)
+    description: str = ""
+    email: str | None = None
+    enabled: bool = True
+    default_project_id: str | None = None
+
+
+def create_project(
+    identity: "Identity", author: Caller, name: str, description: str = "", enabled: bool = True
+) -> Project:
+    """A new project; Conflict when the name is taken."""
+    project = Project(uuid4().hex, check_name(name), check_text("description", description), enabled)
+    with unique.begin(identity.engine, TAKEN) as conn:
+        projects.add(conn, project)
+        audit.project_created(conn, author, project)
+    return project
+
+
+def change_project(identity: "Identity", author: Caller, project_id: str, changes: Mapping[str, Any]) -> Project:
+    """The changed project; when it is disabled its tokens are no longer believed."""
+    wanted = _checked(changes, {"name", "description", "enabled"})
+    with unique.begin(identity.engine, TAKEN) as conn:
+        before = projects.lock(conn, project_id)
+        if before is None:
+            raise no_such("project", project_id)
+        if wanted:
+            projects.change(conn, project_id, wanted)
+        if wanted.get("enabled") is False:
+            identity.revoke(conn, PROJECT, project_id)
+        project = replace(before, **wanted)
+        audit.project_changed(conn, author, before, project)
+    identity.watch.forget()
+    return project
+
+
+def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
+    """A new user; Conflict when the name is taken, InvalidInput when the default project is unknown."""
+    user = User(
+        id=uuid4().hex,
+        name=check_name(new.name),
+        description=check_text("description", new.description),
+        email=None if new.email is None else check_text("email", new.email),
+        enabled=new.enabled,
+        default_project_id=new.default_project_id,
+    )
+    kept = None if new.password is None else identity.passwords.hash(check_new(new.password))
+    with unique.begin(identity.engine, TAKEN) as conn:
+        _check_default(conn, new.default_project_id)
+        users.add(conn, user, kept)
+        audit.user_created(conn, author, user, password=kept is not None)
+    return user
+
+
+def change_user(identity: "Identity", author: Caller, user_id: str, changes: Mapping[str, Any]) -> User:
+    """The changed user; when password or `enabled` change, its tokens are no longer believed."""
+    wanted = _checked(changes, {"name", "description", "email", "enabled", "default_project_id"})
+    if changes.get("password") is not None:
+        wanted["password_hash"] = identity.passwords.hash(check_new(changes["password"]))
+    with unique.begin(identity.engine, TAKEN) as conn:
+        before = users.lock(conn, user_id)
+        if before is None:
+            raise no_such("user", user_id)
+        _check_default(conn, wanted.get("default_project_id"))
+        if wanted:
+            users.change(conn, user_id, wanted)
+        if wanted.keys() & {"password_hash", "enabled"}:
+            identity.revoke(conn, USER, user_id)
+        user = replace(before, **{name: value for name, value in wanted.items() if name != "password_hash"})
+        audit.user_changed(conn, author, before, user, password="password_hash" in wanted)
+    identity.watch.forget()
+    return user
+
+
+def remove_user(identity: "Identity", author: Caller, user_id: str) -> None:
+    """The user, its roles, its credentials and its tokens are gone; what it made stays its projects'."""
+    with identity.engine.begin() as conn:
+        user = users.lock(conn, user_id)
+        if user is None:
+            raise no_such("user", user_id)
+        audit.user_deleted(conn, author, user)
+        identity.revoke(conn, USER, user_id)
+        users.remove(conn, user_id)
+    identity.watch.forget()
+
+
+def give_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
+    """The user has that role in that project."""
+    with identity.engine.begin() as conn:
+        user = _check_triple(conn, user_id, project_id, role)
+        if assignments.add(conn, user_id, project_id, role):
+            audit.role_given(conn, author, user, project_id, role)
+
+
+def take_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
+    """The user has that role no more, nor any token that says so."""
+    with identity.engine.begin() as conn:
+        user = _check_triple(conn, user_id, project_id, role)
+        if not assignments.remove(conn, user_id, project_id, role):
+            raise NotFound("The user does not have this role there")
+        audit.role_taken(conn, author, user, project_id, role)
+        identity.revoke(conn, USER, user_id)
+    identity.watch.forget()
+
+
+def no_such(noun: str, name: str) -> NotFound:
+    """The error for an id that is nobody's."""
+    return NotFound(f"Could not find {noun}: {name[:80]}.")
+
+
+def check_name(name: object, longest: int = LONGEST_NAME) -> str:
+    """A name that may be given; InvalidInput says what may be."""
+    if not isinstance(name, str) or not name.strip() or len(name) > longest or CONTROL.search(name):
+        raise InvalidInput(f"name must be a text of 1 to {longest} characters, and no control characters")
+    return name
+
+
+def check_text(field_name: str, value: object) -> str:
+    """A short text; InvalidInput names the field."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        raise InvalidInput(f"{field_name} must be a text of at most {LONGEST_TEXT} characters")
+    return value
+
+
+def _flag(field_name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{field_name} must be true or false")
+    return value
+
+
+def _optional(field_name: str, value: object) -> str | None:
+    return None if value is None else check_text(field_name, value)
+
+
+CHECKS: Mapping[str, Callable[[str, object], Any]] = {
+    "name": lambda _field, value: check_name(value),
+    "description": lambda field_name, value: check_text(field_name, value or ""),
+    "email": _optional,
+    "default_project_id": _optional,
+    "enabled": _flag,
+}
+
+
+def _checked(changes: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+    return {key: CHECKS[key](key, value) for key, value in changes.items() if key in known}
+
+
+def _check_default(conn: Connection, project_id: str | None) -> None:
+    if project_id is not None and projects.find(conn, Who(id=project_id)) is None:
+        raise InvalidInput("default_project_id is no project")
+
+
+def _check_triple(conn: Connection, user_id: str, project_id: str, role: str) -> User:
+    user = users.lock(conn, user_id)
+    if user is None:
+        raise no_such("user", user_id)
+    if projects.find(conn, Who(id=project_id)) is None:
+        raise no_such("project", project_id)
+    if role not in ROLES:
+        raise no_such("role", role)
+    return user

@@ -1,0 +1,106 @@
+"""Changes of users, projects, roles and credentials, recorded in the audit trail by their own transactions.
+
+No entry holds a password, a secret or a hash: only that one was set.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.domain.audit import Action, AuditKind, ObjectChanged, changed
+from climate.domain.policy import Caller
+from climate.identity.models import Credential, Project, User
+from climate.identity.store import assignments, credentials, revocations
+from climate.identity.store.assignments import Filter
+from climate.store.journal import audit
+
+SETUP = Caller("climate:setup", "")
+"""Author of the first users and projects."""
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The object that changes."""
+
+    kind: AuditKind
+    id: str
+    name: str
+    project_id: str | None = None
+
+
+def user_created(conn: Connection, author: Caller, user: User, *, password: bool) -> None:
+    after = {**_user(user), "password": "set" if password else None}
+    _record(conn, author, _Subject(AuditKind.USER, user.id, user.name), None, after)
+
+
+def user_changed(conn: Connection, author: Caller, before: User, after: User, *, password: bool) -> None:
+    """Record the fields that differ; of a password only that it was changed."""
+    old, new = changed(_user(before), _user(after))
+    if password:
+        new = {**new, "password": "changed"}
+    if new:
+        _record(conn, author, _Subject(AuditKind.USER, after.id, after.name), old, new)
+
+
+def user_deleted(conn: Connection, author: Caller, user: User) -> None:
+    """Record a user that is about to be deleted, with the roles and credentials that go with it."""
+    roles = [f"{one.role} in {one.project_id}" for one in assignments.listing(conn, Filter(user_id=user.id))]
+    names = [one.name for one in credentials.listing(conn, user.id)]
+    before = {**_user(user), "roles": roles, "application_credentials": names}
+    _record(conn, author, _Subject(AuditKind.USER, user.id, user.name), before, None)
+
+
+def project_created(conn: Connection, author: Caller, project: Project) -> None:
+    _record(conn, author, _Subject(AuditKind.PROJECT, project.id, project.name, project.id), None, _project(project))
+
+
+def project_changed(conn: Connection, author: Caller, before: Project, after: Project) -> None:
+    """Record the fields that differ."""
+    old, new = changed(_project(before), _project(after))
+    if new:
+        _record(conn, author, _Subject(AuditKind.PROJECT, after.id, after.name, after.id), old, new)
+
+
+def role_given(conn: Connection, author: Caller, user: User, project_id: str, role: str) -> None:
+    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), None, {"role": role})
+
+
+def role_taken(conn: Connection, author: Caller, user: User, project_id: str, role: str) -> None:
+    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), {"role": role}, None)
+
+
+def credential_created(conn: Connection, author: Caller, credential: Credential) -> None:
+    _record(conn, author, _of_credential(credential), None, _credential(credential))
+
+
+def credential_deleted(conn: Connection, author: Caller, credential: Credential) -> None:
+    _record(conn, author, _of_credential(credential), _credential(credential), None)
+
+
+def _of_credential(credential: Credential) -> _Subject:
+    return _Subject(AuditKind.CREDENTIAL, credential.id, credential.name, credential.project_id)
+
+
+def _record(conn: Connection, author: Caller, of: _Subject, before: Values | None, after: Values | None) -> None:
+    action = Action.CREATED if before is None else Action.DELETED if after is None else Action.CHANGED
+    at = revocations.clock(conn)
+    audit.record(conn, author, ObjectChanged(at, of.kind, of.id, action, of.name, of.project_id, before, after))
+
+
+def _user(user: User) -> dict[str, Any]:
+    return {name: value for name, value in asdict(user).items() if name != "id"}
+
+
+def _project(project: Project) -> dict[str, Any]:
+    return {name: value for name, value in asdict(project).items() if name != "id"}
+
+
+def _credential(credential: Credential) -> dict[str, Any]:
+    """Return what is told of a credential: nothing of its secret."""
+    known = {name: value for name, value in asdict(credential).items() if name not in ("id", "project_id")}
+    expires = credential.expires_at
+    return {**known, "roles": list(credential.roles), "expires_at": expires.isoformat() if expires else None}

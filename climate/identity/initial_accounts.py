@@ -1,0 +1,81 @@
+"""The first start: an administrator, a project to try things in, and the file that clients read."""
+
+from collections.abc import Callable
+from pathlib import Path
+from secrets import choice
+from string import ascii_letters, digits
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from climate.domain.policy import ADMIN, MEMBER
+from climate.file_errors import told
+from climate.identity import audit, clouds, private_files
+from climate.identity.audit import SETUP
+from climate.identity.models import Project, User, Who
+from climate.identity.service import Identity
+from climate.identity.store import assignments, locks, projects, users
+from climate.settings import SettingError, Settings
+
+USERS = {"admin": ADMIN, "demo": MEMBER}
+"""User, and project of the same name -> its role there."""
+
+Echo = Callable[[str], None]
+
+
+def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
+    """Make what is missing of users `admin` and `demo`, their projects, and `<home>/clouds.yaml`; idempotent.
+
+    A password that is made is written to `<home>/<user>-password` (0600); the
+    administrator's is told once through `echo`.
+    """
+    settings.home.mkdir(parents=True, exist_ok=True)
+    identity.keys.fernet()
+    with identity.engine.begin() as conn:
+        locks.one_first_start(conn)
+        new = {name: _ensure(identity, conn, settings.home, name, role) for name, role in USERS.items()}
+    known = {name: clouds.Known(_kept(settings.home, name), new[name]) for name in USERS}
+    if new["admin"]:
+        echo(f"The password of user admin is {known['admin'].password}  (kept in {_file(settings.home, 'admin')})")
+    clouds.write(settings.home / "clouds.yaml", settings.base_url, known, echo)
+
+
+def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: str) -> bool:
+    """A project and a user of that name, with that role; whether the user is new."""
+    project = projects.find(conn, Who(name=name))
+    if project is None:
+        project = Project(uuid4().hex, name, "", enabled=True)
+        projects.add(conn, project)
+        audit.project_created(conn, SETUP, project)
+    if users.find(conn, Who(name=name)) is not None:
+        return False
+    user = User(uuid4().hex, name, "", email=None, enabled=True, default_project_id=project.id)
+    users.add(conn, user, identity.passwords.hash(_password(home, name)))
+    assignments.add(conn, user.id, project.id, role)
+    audit.user_created(conn, SETUP, user, password=True)
+    audit.role_given(conn, SETUP, user, project.id, role)
+    return True
+
+
+def _password(home: Path, name: str) -> str:
+    """The one in the file, or else a new one: it is on disk before the user is there, lest it be lost between."""
+    kept = _kept(home, name)
+    if kept is None:
+        # Letters and digits only: a password that begins with a dash looks like an option to command lines.
+        kept = "".join(choice(ascii_letters + digits) for _ in range(24))
+        private_files.write(_file(home, name), kept + "\n")
+    return kept
+
+
+def _kept(home: Path, name: str) -> str | None:
+    try:
+        return _file(home, name).read_text(encoding="utf-8").strip() or None
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        why = f"{told(error)}; the password of user {name} is expected there, in one line"
+        raise SettingError(f"{_file(home, name)} cannot be read: {why}") from error
+
+
+def _file(home: Path, name: str) -> Path:
+    return home / f"{name}-password"

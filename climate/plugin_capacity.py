@@ -1,0 +1,141 @@
+"""What plugins share that promise room for servers: choosing slots, handing them over, taking them back."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.cloud import Capacity, Cloud, NotYet
+from climate.domain.errors import Conflict
+from climate.domain.facts import Hold
+from climate.domain.hosts import flavor_demand
+from climate.domain.hosts.capacity import Order, Size, Use, group_id
+from climate.domain.hosts.flavor_demand import Demand
+from climate.domain.hosts.requirements import Requirement
+from climate.domain.lease import Reservation
+from climate.plugin import Allocation, Ask, Lent, with_grace
+from climate.store.allocation import capacity
+from climate.store.allocation.capacity import Wanted
+from climate.store.allocation.resource_classes import Taken
+from climate.store.hosts.hosts import FLAVOR_TYPE
+
+MOST = 2**31 - 1
+"""Of each number in a request."""
+
+TERMINATE = "terminate"
+"""All that can become of servers at the end: their hosts are shared and cannot go along with them."""
+
+NO_CLASSES: Mapping[str, int] = {}
+
+
+def reserve(
+    conn: Connection, ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
+) -> Allocation:
+    """Slots for `amount` servers of the spec's size; Cramped where there is no room for them.
+
+    `classes` are amounts of resource classes for each server.
+    """
+    spec = {"on_end": TERMINATE, **with_grace(ask), **_named(ask)}
+    without = _elsewhere(ask)
+    order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
+    present = ask.present.hosts if ask.present else ()
+    wanted = Wanted(
+        requirement,
+        ask.shared_window,
+        order,
+        own=frozenset(one.id for one in (*ask.beside, *([ask.present] if ask.present else []))),
+        beside=tuple(use for one in ask.beside for use in _uses(one)),
+        keep=(*present, *ask.liked),
+        without=without,
+        grace=ask.shared_window.end - ask.period.end,
+        soon=ask.soon,
+        project_id=ask.owner,
+        classes=classes,
+        classes_beside=tuple(taken for one in ask.beside for taken in _classes_taken(one)) if classes else (),
+    )
+    chosen = capacity.pick(conn, wanted, patient=ask.patient)
+    holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()))
+    return Allocation(spec=spec, holds=holds)
+
+
+def size_of(spec: Mapping[str, Any]) -> Size:
+    return Size(spec["vcpus"], spec["memory_mb"], spec["disk_gb"])
+
+
+def refuse_changes(ask: Ask, but: frozenset[str] = frozenset()) -> None:
+    """Conflict names the first thing that is asked to be other than it is; `but` these may be."""
+    if ask.present:
+        before = ask.present.spec
+        for name in sorted(set(ask.spec) - but):
+            if name not in before or ask.spec[name] != before[name]:
+                raise Conflict(f"{name} cannot be updated")
+
+
+def demand_of(flavor: Mapping[str, Any]) -> Demand:
+    """Return what a server of a flavor takes, which is as `resource_properties` of its reservation describes it."""
+    return flavor_demand.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
+
+
+def hand_over(cloud: Cloud, lent: Lent, size: Size, extra_specs: Mapping[str, str] | None = None) -> None:
+    """Let the project boot servers of that size on the hosts that are ready."""
+    spec = lent.reservation.spec
+    granted = Capacity(
+        pool=str(lent.reservation.id),
+        project_id=lent.project_id,
+        vcpus=size.vcpus,
+        memory_mb=size.memory_mb,
+        disk_gb=size.disk_gb,
+        slots={name: lent.slots[name] for name in lent.hosts},
+        affinity=spec["affinity"],
+        group_id=spec["server_group_id"],
+        extra_specs=extra_specs or {},
+    )
+    cloud.grant(granted, lent.token)
+
+
+def take_back(cloud: Cloud, lent: Lent) -> None:
+    """Delete the servers, wherever they are by now, and then what they were booted through."""
+    pool = str(lent.reservation.id)
+    servers = cloud.servers_in(pool)
+    if servers:
+        cloud.close(pool, lent.token)
+        for server in servers:
+            cloud.delete_server(server.id, lent.token)
+        if cloud.servers_in(pool):
+            raise NotYet(f"{len(servers)} servers are still being deleted")
+    cloud.revoke(pool, lent.hosts, lent.token)
+
+
+def _named(ask: Ask) -> Mapping[str, Any]:
+    """By which its owner knows what it is used through, in the peer's words; hosts are in no aggregate of its own."""
+    number = ask.reservation_id
+    group = None if ask.spec["affinity"] is None else group_id(number)
+    return {"flavor_id": str(number), "server_group_id": group, "aggregate_id": None}
+
+
+def _elsewhere(ask: Ask) -> tuple[int, ...]:
+    """Hosts that are not to be chosen; those which the lease only shares can be."""
+    shared = {hold.host for one in ask.beside for hold in one.holds if hold.slots}
+    return tuple(host for host in ask.taken if host not in shared or host in ask.avoided)
+
+
+def _in_use(ask: Ask, without: tuple[int, ...]) -> Mapping[int, int]:
+    """Slots that a running reservation keeps: servers may be there already."""
+    held = ask.present.holds if ask.present and ask.active else ()
+    return {hold.host: hold.slots for hold in held if hold.host not in without}
+
+
+def _uses(one: Reservation) -> list[Use]:
+    """What a reservation of the same lease takes of each host."""
+    shared = [hold for hold in one.holds if hold.slots]
+    return [Use(hold.host, hold.during, size_of(one.spec).times(hold.slots)) for hold in shared]
+
+
+def _classes_taken(one: Reservation) -> list[Taken]:
+    """What a reservation of the same lease takes of resource classes."""
+    if one.resource_type != FLAVOR_TYPE:
+        return []
+    classes = demand_of(json.loads(one.spec["resource_properties"])).classes
+    shared = [hold for hold in one.holds if hold.slots]
+    return [Taken(hold.host, name, hold.during, hold.slots * n) for hold in shared for name, n in classes.items()]

@@ -1,0 +1,138 @@
+"""Floating addresses that can be reserved: registered, shown, taken off the books; and who holds them when."""
+
+from ipaddress import IPv4Address, IPv4Network
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.cloud import ExternalNetwork, ExternalSubnet
+from climate.context import Climate
+from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.domain.policy import Caller, require
+from climate.service.leases import shortages
+from climate.service.transaction import work
+from climate.store import floating_ips, idempotency
+from climate.store.floating_ips import Allocated, FloatingIp
+from climate.store.idempotency import Key
+
+
+def register(
+    climate: Climate, caller: Caller, network: str, address: str, key: Key | None = None, *, dry_run: bool = False
+) -> FloatingIp:
+    """Take an address of a network outside, by its id or name, into those that can be reserved.
+
+    NotFound where the cloud knows no such network, InvalidInput for an address
+    that is in none of its subnets or that the cloud uses itself, Conflict
+    where it is registered already (reservation.md 1.5 P1).
+    """
+    require(caller, "floatingips:post")
+    with shortages.of_the_cloud():
+        found = climate.cloud.find_external(network)
+    if found is None:
+        raise NotFound(f"There is no external network '{network}'")
+    subnet = _subnet(found, IPv4Address(address))
+
+    def act(conn: Connection, patient: bool) -> FloatingIp:
+        if key and (known := idempotency.earlier(conn, caller, key)):
+            return floating_ips.get(conn, UUID(known))
+        now = climate.now(conn)
+        made = floating_ips.add(conn, found.id, subnet.id, address, now)
+        if key:
+            idempotency.remember(conn, caller, key, str(made.id), now)
+        return made
+
+    return work(climate, act, keep=not dry_run)
+
+
+def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
+    """The subnet that an address is of; InvalidInput where it is of none, or not free for reservations there."""
+    known = {subnet.cidr: subnet for subnet in network.subnets}
+    cidr = next((cidr for cidr in known if address in IPv4Network(cidr)), None)
+    if cidr is None:
+        told = ", ".join(known) or "there are none"
+        raise InvalidInput(f"floating_ip_address {address} is in no subnet of the network; its subnets are: {told}")
+    subnet, whole = known[cidr], IPv4Network(cidr)
+    edges = (whole.network_address, whole.broadcast_address) if whole.prefixlen < 31 else ()
+    if address in edges:
+        raise InvalidInput(f"floating_ip_address {address} is the first or last of {cidr}, which no server can have")
+    if subnet.gateway is not None and address == IPv4Address(subnet.gateway):
+        raise InvalidInput(f"floating_ip_address {address} is the gateway of {cidr}")
+    for first, last in subnet.handed_out:
+        if IPv4Address(first) <= address <= IPv4Address(last):
+            raise InvalidInput(
+                f"floating_ip_address {address} is in {first} - {last}, which the cloud gives out itself; "
+                f"name another address of {cidr}"
+            )
+    return subnet
+
+
+def get(climate: Climate, caller: Caller, floatingip_id: str) -> FloatingIp:
+    """A registered address; NotFound where there is none of that id."""
+    require(caller, "floatingips:get")
+    return work(climate, lambda conn, patient: floating_ips.get(conn, _id(floatingip_id)))
+
+
+def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[FloatingIp]:
+    """All registered addresses, in one statement; InvalidInput for an unknown marker."""
+    require(caller, "floatingips:get")
+    after = None if marker is None else marker_id(marker)
+    return work(climate, lambda conn, patient: floating_ips.listed(conn, after, limit))
+
+
+def remove(climate: Climate, caller: Caller, floatingip_id: str, *, dry_run: bool = False) -> None:
+    """Register an address no longer; Conflict says how many leases count on it, now or later."""
+    require(caller, "floatingips:delete")
+
+    def act(conn: Connection, patient: bool) -> None:
+        known = floating_ips.get(conn, _id(floatingip_id), lock=True)
+        count = len(floating_ips.promised(conn, known.number))
+        if count:
+            leases = "1 lease counts" if count == 1 else f"{count} leases count"
+            raise Conflict(f"Can't delete floating IP {known.address}. It is reserved: {leases} on it")
+        floating_ips.remove(conn, known.number, climate.now(conn))
+
+    work(climate, act, keep=not dry_run)
+
+
+def allocations(
+    climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
+) -> list[tuple[FloatingIp, list[Allocated]]]:
+    """A page of all addresses with who holds them, now and later; those that nobody holds have an empty list."""
+    require(caller, "floatingips:allocations")
+    after = None if marker is None else marker_id(marker)
+
+    def act(conn: Connection, patient: bool) -> list[tuple[FloatingIp, list[Allocated]]]:
+        known = {one.number: one for one in floating_ips.listed(conn, after, limit)}
+        held: dict[int, list[Allocated]] = {number: [] for number in known}
+        for one in floating_ips.allocated(conn, climate.now(conn), known):
+            held[one.number].append(one)
+        return [(known[number], taken) for number, taken in held.items()]
+
+    return work(climate, act)
+
+
+def allocation(climate: Climate, caller: Caller, floatingip_id: str) -> tuple[FloatingIp, list[Allocated]]:
+    """One address with who holds it, now and later."""
+    require(caller, "floatingips:allocations")
+
+    def act(conn: Connection, patient: bool) -> tuple[FloatingIp, list[Allocated]]:
+        known = floating_ips.get(conn, _id(floatingip_id))
+        return known, floating_ips.allocated(conn, climate.now(conn), [known.number])
+
+    return work(climate, act)
+
+
+def _id(text: str) -> UUID:
+    """An id from the wire; what is no UUID is nobody's id."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(f"Object with {{'floatingip_id': '{text}'}} not found") from None
+
+
+def marker_id(marker: str) -> UUID:
+    """The id of the last row of the page before; InvalidInput where that is none."""
+    try:
+        return UUID(marker)
+    except ValueError:
+        raise InvalidInput(f"marker {marker} is not the id of a floating IP") from None

@@ -1,0 +1,238 @@
+"""Hosts that are cleaned after a lease: no sooner home than their time is over and the hook is done with them.
+
+The hook is the operator's command.  It gets the host's name as its last
+argument and nothing of this process's environment.  It is run once for each
+cleaning, again where it fails, and at most three times: then the host has
+failed.  A run that is not heard of, as its worker died, counts as one.
+
+No run begins, and no host goes home, while an earlier run of it may live.
+The processes of a run are killed where they were started.  A run on a machine
+of which no worker is left makes its host fail, for an administrator to look.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from threading import Thread
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from climate import process_supervisor
+from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
+from climate.context import Climate
+from climate.domain.facts import HostMoved, PoolCause
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import CLEANING, FAILED, RESERVATION, HostPlace
+from climate.domain.notifications import Notice
+from climate.service.host_operations import cleaning_hook
+from climate.service.host_operations.cleaning_hook import LOST, HookProcess, HookRun, Machine
+from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
+from climate.service.hosts import reconcile
+from climate.service.notifications import delivery
+from climate.service.transaction import work
+from climate.store.hosts import cleaning, pool_membership
+from climate.store.hosts.cleaning import Cleaning
+from climate.store.leases import event_claims
+
+log = structlog.get_logger(__name__)
+
+MOST_TRIES = 3
+NOT_CLEANED = "not cleaned: "
+"""What the reasons of hosts begin with that have failed as they cannot be cleaned."""
+
+PAUSE = timedelta(seconds=30)
+"""Between two tries of the hook."""
+
+SLACK = timedelta(seconds=30)
+"""How much longer than its limit a run of the hook may not be heard of."""
+
+UNVERIFIED = timedelta(minutes=10)
+"""How long after that the workers of its machine have to settle the run, before the host has failed."""
+
+KILL_SECONDS = 5.0
+
+Start = Callable[[Callable[[], None]], None]
+
+
+def in_the_background(act: Callable[[], None]) -> None:
+    """The rounds do not wait for hooks."""
+    Thread(target=act, daemon=True, name="cleaning").start()
+
+
+def tend(climate: Climate, start: Start = in_the_background) -> int:
+    """Look after every host that is cleaned: run the hook, let it go home, or fail it; how many left the pool."""
+    found = work(climate, lambda conn, patient: _cases(climate, conn))
+    try:
+        for turn in found.to_begin:
+            start(lambda turn=turn: _clean(climate, turn))  # type: ignore[misc]
+        home = [case for case in found.clean if _placed(climate, case)]
+        gone = [*home, *found.hopeless]
+        return _record(climate, gone) if gone else 0
+    finally:
+        if found.mine:
+            work(climate, lambda conn, patient: pool_membership.leave(conn, found.mine))
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    place: HostPlace
+    token: int
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A run of the hook that begins."""
+
+    place: HostPlace
+    run: UUID
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Hosts that are cleaned, and this worker's to look after."""
+
+    mine: frozenset[int] = frozenset()
+    to_begin: Sequence[_Turn] = ()
+    """Those for which the hook is to run now."""
+    clean: Sequence[_Case] = ()
+    hopeless: Sequence[_Case] = ()
+
+
+def _cases(climate: Climate, conn: Connection) -> _Found:
+    now, found = climate.now(conn), pool_membership.listed(conn, CLEANING)
+    if not found:
+        return _Found()
+    mine = pool_membership.tend(conn, [place.host for place in found], now, HANDS_ON)
+    found = [place for place in found if place.host in mine]
+    known = cleaning.known(conn, mine)
+    cases = [_Case(p, token) for p, token in zip(found, event_claims.tokens(conn, len(found)), strict=True)]
+    hopeless = [_Case(c.place, c.token, said) for c in cases if (said := _hopeless(c.place, known, now))]
+    out = {case.place.host for case in hopeless}
+    to_begin = _begun(climate, conn, [case for case in cases if case.place.host not in out], now)
+    clean = [case for case in cases if _is_clean(climate, case.place, known, now)]
+    return _Found(mine, to_begin, clean, hopeless)
+
+
+def _begun(climate: Climate, conn: Connection, cases: Sequence[_Case], now: datetime) -> Sequence[_Turn]:
+    if not climate.settings.cleaning_hook:
+        return ()
+    limit = timedelta(seconds=climate.settings.cleaning_hook_seconds) + SLACK
+    runs = cleaning.begin(conn, [case.place for case in cases], now, now + limit)
+    return [_Turn(c.place, runs[c.place.host], c.token) for c in cases if c.place.host in runs]
+
+
+def _is_clean(climate: Climate, place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> bool:
+    last, run = known.get(place.host), _run(place, known)
+    if last is not None and last.may_live:
+        return False
+    over = place.until is None or place.until <= now
+    return over and (not climate.settings.cleaning_hook or (run is not None and run.state == cleaning.DONE))
+
+
+def _run(place: HostPlace, known: Mapping[int, Cleaning]) -> Cleaning | None:
+    run = known.get(place.host)
+    return run if run and run.ends_at == cleaning.ends_at(place) else None
+
+
+def _hopeless(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> str:
+    """What the last of all tries came to; empty while there are others."""
+    last = known.get(place.host)
+    if last is not None and last.may_live and last.next_at + UNVERIFIED <= now:
+        return f"nobody knows whether its run on {last.worker}, process {last.pid}, is over"
+    run = _run(place, known)
+    if run is None or run.attempts < MOST_TRIES or run.state == cleaning.DONE or run.next_at > now:
+        return ""
+    if run.state == cleaning.FAILED:
+        return run.error
+    return LOST if run.machine is None else ""
+
+
+def _clean(climate: Climate, turn: _Turn) -> None:
+    """Run the hook for a host, and remember what came of it."""
+    settings, host = climate.settings, turn.place.host
+
+    def record(process: HookProcess) -> bool:
+        return work(climate, lambda conn, patient: cleaning.record_process(conn, host, turn.run, asdict(process)))
+
+    run = HookRun(settings.cleaning_hook, turn.place.name, settings.cleaning_hook_seconds, turn.run, turn.token)
+    error = cleaning_hook.execute(run, record)
+    _settle(climate, host, turn.run, error)
+    if error:
+        log.warning("a host was not cleaned", host=turn.place.name, error=error)
+    else:
+        log.info("a host was cleaned by the hook", host=turn.place.name)
+
+
+def _settle(climate: Climate, host: int, run: UUID | None, error: str) -> bool:
+    def act(conn: Connection, patient: bool) -> bool:
+        now = climate.now(conn)
+        return cleaning.settle(conn, host, run, error, now + PAUSE if error else now)
+
+    return work(climate, act)
+
+
+def end_lost_runs(climate: Climate) -> int:
+    """End the runs on this machine whose worker is gone; return how many of them are over.
+
+    A worker of each machine has to do this: no other one can see its processes.
+    """
+    machine = cleaning_hook.this_machine()
+    lost = work(climate, lambda conn, patient: cleaning.overdue(conn, machine.identity, climate.now(conn)))
+    return sum(_settle(climate, host, run.run, LOST) for host, run in lost.items() if _is_over(machine, run))
+
+
+def _is_over(machine: Machine, run: Cleaning) -> bool:
+    if machine.outlives(run.machine or ""):
+        return True
+    over = machine.sees(run.machine or "") and process_supervisor.kill_run(str(run.run), KILL_SECONDS)
+    if not over:
+        log.warning("a run of the cleaning hook cannot be ended", run=str(run.run), worker=run.worker, pid=run.pid)
+    return over
+
+
+def _placed(climate: Climate, case: _Case) -> bool:
+    """The cloud first, which knows whether the host is empty; one's trouble does not keep the others from home."""
+    try:
+        climate.cloud.place(case.place.name, FREEPOOL, case.token)
+    except (CloudError, NotYet, Fenced) as error:
+        log.warning("a clean host has to wait", host=case.place.name, reason=str(error) or type(error).__name__)
+        return False
+    return True
+
+
+def _record(climate: Climate, cases: Sequence[_Case]) -> int:
+    """Write down where the hosts are now, of those that nobody has moved meanwhile; how many those were."""
+
+    def act(conn: Connection, patient: bool) -> list[HostPlace]:
+        now = climate.now(conn)
+        present = pool_membership.of(conn, [case.place.host for case in cases], lock=True)
+        same = [case for case in cases if present[case.place.host].version == case.place.version]
+        if not same:
+            return []
+        after = pool_membership.record(conn, AUTHOR, [(c.place, [pools.move(c.place, _fact(c, now))]) for c in same])
+        cleaning.free(conn, [case.place.host for case in same])
+        delivery.tell(conn, now, *(_notice(case) for case in same if case.error))
+        event_claims.wake_poller(conn)  # the next lease of one of them may be waiting
+        return after
+
+    after = work(climate, act)
+    reconcile.ask(climate, [place for place in after if place.pool is FAILED])
+    return len(after)
+
+
+def _fact(case: _Case, now: datetime) -> HostMoved:
+    if not case.error:
+        return HostMoved(now, RESERVATION, "cleaned", case.token)
+    reason, cause = NOT_CLEANED + case.error, PoolCause.NOT_CLEANED
+    return HostMoved(now, FAILED, reason, case.token, case.place.reservation_id, cause=cause)
+
+
+def _notice(case: _Case) -> Notice:
+    said = f"Host {case.place.name} has failed, as it cannot be cleaned: {case.error}"
+    return Notice(
+        "host.cleaning_failed", said, host=case.place.host, body={"host": case.place.name, "reason": case.error}
+    )

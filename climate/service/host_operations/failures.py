@@ -1,0 +1,229 @@
+"""Which hosts have failed, and which of those are well again: what the cloud says of them, over some time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudServer
+from climate.context import Climate
+from climate.domain.errors import Busy, Conflict, InvalidInput
+from climate.domain.facts import HostMoved, PoolCause
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.notifications import Notice
+from climate.domain.policy import Caller, require
+from climate.service.host_operations.recovery import Return, bring_back
+from climate.service.host_operations.round_settings import AUTHOR
+from climate.service.hosts import reconcile
+from climate.service.hosts.inventory import number
+from climate.service.leases import shortages
+from climate.service.notifications import delivery
+from climate.service.transaction import work
+from climate.settings import Settings
+from climate.store import locks
+from climate.store.hosts import cleaning, hosts, pool_membership
+from climate.store.hosts import health as ailing
+from climate.store.hosts.health import Health
+from climate.store.leases import event_claims, tampering
+
+WELL = "declared well"
+"""Reason of failed hosts that an administrator has declared well."""
+
+RECOVERED = "it is well again"
+UNKNOWN = "the cloud does not know it"
+LONGEST_REASON = 1000
+
+SEVERAL = 2
+"""Hosts that do not fail for themselves when all of them are unwell at once."""
+
+log = structlog.get_logger(__name__)
+
+Word = Mapping[str, str | None]
+"""What the cloud says is wrong with each host."""
+
+
+def look(climate: Climate) -> None:
+    """Move hosts that have been unwell for a while to FAILED, and those that have been well for as long back.
+
+    But not those that an admin took out, or that cannot be cleaned, of which the
+    cloud knows nothing: they wait for an admin's word.  Switched-off hosts are
+    not unwell, nor are those that are worked on.  A constant number of
+    statements however many hosts; each of those that come back takes a few of
+    its own.  Nor does any host fail while all of several are unwell at once: then
+    it is the cloud that is not looked after.  CloudError where the cloud cannot say.
+    """
+    word = climate.cloud.health()
+    failed, well = work(climate, lambda conn, patient: _judge(climate, conn, word))
+    reconcile.ask(climate, failed)
+    bring_back(climate, well, Return(AUTHOR, RECOVERED, "host.recovered"))
+
+
+def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPlace], Sequence[int]]:
+    """Where hosts that fail now are, and the numbers of those that are well again."""
+    now, known, taken_out = climate.now(conn), ailing.health(conn), ailing.taken_out(conn)
+    after = timedelta(seconds=climate.settings.failed_after)
+    ill: dict[int, str] = {}
+    well: list[int] = []
+    doubts: dict[int, datetime | None] = {}
+    present = [
+        place for place in pool_membership.listed(conn) if place.host in known
+    ]  # others were registered just now
+    nobody = _nobody_is_well(present, known, word)
+    for place in present:
+        said, had = word.get(place.name, UNKNOWN), known[place.host].doubted_since
+        trouble = trouble_of(place, known[place.host], said, now, climate.settings)
+        out = place.host in taken_out and place.cause is not PoolCause.DECLARED_WELL
+        stays = out or place.cause is PoolCause.NOT_CLEANED
+        # All begin anew with the first one that is heard of again.
+        unwell = trouble is not None and not (nobody and trouble == said)
+        doubted = _is_well(place, said) and not stays if place.pool is Pool.FAILED else unwell
+        since = (had or now) if doubted else None
+        if since != had:
+            doubts[place.host] = since
+        if since is None or now - since < after:
+            continue
+        if place.pool is Pool.FAILED:
+            well.append(place.host)
+        elif trouble:
+            ill[place.host] = trouble
+    locks.lock_hosts(conn, {*doubts, *ill})
+    ailing.doubt(conn, doubts)
+    return _fail(conn, AUTHOR, ill, now), well
+
+
+def _nobody_is_well(present: Sequence[HostPlace], known: Mapping[int, Health], word: Word) -> bool:
+    """Whether the cloud vouches for none of several hosts that ought to run."""
+    kept_out = (Pool.FAILED, Pool.MAINTENANCE)
+    ought = [p for p in present if p.on and p.pool not in kept_out and known[p.host].wanted != "off"]
+    silent = len(ought) >= SEVERAL and all(word.get(place.name, UNKNOWN) for place in ought)
+    if silent:
+        log.warning("no host fails: the cloud vouches for none of them", hosts=len(ought))
+    return silent
+
+
+def _is_well(place: HostPlace, said: str | None) -> bool:
+    """Of a host that is off, and was declared well, the cloud's word means nothing."""
+    return said is None or (place.cause is PoolCause.DECLARED_WELL and not place.on)
+
+
+def trouble_of(place: HostPlace, health: Health, said: str | None, now: datetime, settings: Settings) -> str | None:
+    """What is wrong with a host that ought to run servers now, or None; a host has its time to come up.
+
+    One that is off in the reservation pool is switched on when it is needed; one that is lent is needed now.
+    """
+    if place.pool is Pool.MAINTENANCE:
+        return None
+    if health.is_to_come_up and health.wanted_at and (said or not place.on):
+        waited = now - health.wanted_at >= timedelta(seconds=settings.power_timeout)
+        return (health.error or said or "it does not come up") if waited else None
+    if not place.on and place.pool is Pool.LENT:
+        return "it is switched off, and lent"
+    return None if health.wanted == "off" or not place.on else said
+
+
+def _fail(conn: Connection, author: Caller, ill: Mapping[int, str], now: datetime) -> list[HostPlace]:
+    """The reservation that a host is lent to, or had, stays known: its servers are on it."""
+    present = pool_membership.of(conn, ill, lock=True)
+    struck = [p for p in present.values() if p.pool not in (Pool.FAILED, Pool.MAINTENANCE) and not p.removed]
+    tokens = event_claims.tokens(conn, len(struck)) if struck else []
+    changes = [
+        (place, [pools.move(place, HostMoved(now, Pool.FAILED, ill[place.host], token, place.reservation_id))])
+        for place, token in zip(struck, tokens, strict=True)
+    ]
+    failed = pool_membership.record(conn, author, changes)
+    ailing.doubt(conn, dict.fromkeys((place.host for place in failed), None))
+    delivery.tell(conn, now, *(_notice(place) for place in failed))
+    return failed
+
+
+def _notice(place: HostPlace) -> Notice:
+    return Notice("host.failed", f"Host {place.name} has failed: {place.reason}", host=place.host)
+
+
+def fail(climate: Climate, caller: Caller, host_id: str, reason: str, *, dry_run: bool = False) -> HostPlace:
+    """An admin declares a host failed, until he declares it well; Conflict where it has failed or is worked on."""
+    require(caller, "oshosts:fail")
+    if not reason.strip() or len(reason) > LONGEST_REASON:
+        raise InvalidInput(f"reason must be a text of 1 to {LONGEST_REASON} characters")
+
+    def act(conn: Connection, patient: bool) -> HostPlace:
+        place = pool_membership.get(conn, number(host_id), lock=True)
+        tampering.refuse_places(conn, [place])
+        failed = _fail(conn, caller, {place.host: reason.strip()}, climate.now(conn))
+        if not failed:
+            raise Conflict(f"Host {place.name} is in the pool {place.pool} already: {place.reason}")
+        return failed[0]
+
+    failed = work(climate, act, keep=not dry_run)
+    if not dry_run:
+        reconcile.ask(climate, [failed])
+    return failed
+
+
+def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> HostPlace:
+    """An admin declares a failed host well: it comes back at once, or soon.
+
+    Conflict where it has not failed, or the cloud says that it is unwell; one
+    that is switched off comes back as it is.
+    """
+    require(caller, "oshosts:heal")
+    with shortages.of_the_cloud():
+        word = climate.cloud.health()
+
+    def act(conn: Connection, patient: bool) -> HostPlace:
+        place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
+        if place.pool is not Pool.FAILED:
+            raise Conflict(f"Host {place.name} has not failed: it is in the pool {place.pool}")
+        if place.on and (said := word.get(place.name, UNKNOWN)):
+            raise Conflict(f"Host {place.name} is unwell: {said}")
+        tampering.refuse_places(conn, [place])
+        cause = PoolCause.DECLARED_WELL
+        fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until, cause)
+        after = pool_membership.record(conn, caller, [(place, [fact])])[0]
+        cleaning.presume_over(conn, place.host, now)
+        ailing.doubt(conn, {place.host: now - timedelta(seconds=climate.settings.failed_after)})
+        return after
+
+    place = work(climate, act, keep=not dry_run)
+    if dry_run:
+        return place
+    bring_back(climate, [place.host], Return(caller, RECOVERED, "host.recovered"))
+    present = work(climate, lambda conn, patient: pool_membership.get(conn, place.host))
+    if present.pool is Pool.FAILED:
+        raise Busy(f"Host {place.name} is well, and comes back as soon as the cloud and its lease allow it")
+    return present
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a host is: where it is and why, what the cloud says, what runs on it and who counts on it."""
+
+    place: HostPlace
+    trouble: str | None
+    """What is wrong with it, as the cloud says or the power controller; None: nothing."""
+    doubted_since: datetime | None
+    """Since when it has seemed unwell, or well again where it has failed."""
+    servers: tuple[CloudServer, ...]
+    leases: tuple[UUID, ...]
+    """Those that hold it, now or later."""
+
+
+def report(climate: Climate, caller: Caller, host_id: str) -> Report:
+    require(caller, "oshosts:health")
+
+    def act(conn: Connection, patient: bool) -> tuple[HostPlace, Health, Sequence[UUID], datetime]:
+        place = pool_membership.get(conn, number(host_id))
+        known = ailing.health(conn, [place.host])[place.host]
+        return place, known, hosts.promised(conn, place.host), climate.now(conn)
+
+    place, known, held, now = work(climate, act)
+    with shortages.of_the_cloud():
+        said = climate.cloud.health().get(place.name, UNKNOWN)
+        servers = climate.cloud.servers_on(place.name)
+    on = said if place.on and known.wanted != "off" else None
+    trouble = on or trouble_of(place, known, said, now, climate.settings)
+    return Report(place, trouble, known.doubted_since, tuple(servers), tuple(sorted(held)))

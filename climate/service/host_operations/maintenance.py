@@ -1,0 +1,321 @@
+"""Times in which hosts are worked on: nothing is promised across them, and what was is moved out of their way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain.errors import Conflict, InvalidInput, InvalidPeriod
+from climate.domain.facts import HostMoved, PoolCause
+from climate.domain.hosts import pools
+from climate.domain.hosts.maintenance_facts import fold
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.notifications import Notice
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.service.host_operations.lease_evacuation import Clearing, clear, lock_leases, when
+from climate.service.host_operations.recovery import Return, bring_back
+from climate.service.host_operations.round_settings import AUTHOR
+from climate.service.hosts import reconcile
+from climate.service.hosts.inventory import number
+from climate.service.hosts.move_checks import clash
+from climate.service.leases.reallocation import Outcome
+from climate.service.notifications import delivery
+from climate.service.transaction import work
+from climate.store.hosts import health, maintenance, pool_membership
+from climate.store.hosts.maintenance import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Wanted, Window, WindowState
+from climate.store.journal import journal
+from climate.store.journal.journal import Entry
+from climate.store.leases import event_claims
+
+GRACE = timedelta(minutes=1)
+"""How far in the past a window may start, for clients that know no seconds."""
+
+LONGEST_REASON = 1000
+
+WORKED_ON = "worked on: "
+"""What the reasons of hosts begin with that are in maintenance for a window: they come back when it is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A window that is asked for.  No `start` means now, no `end` that it is not known.
+
+    With `force` leases that hold the host then are given other hosts, or do without.
+    With `version`, the version of its place, only if nobody has moved the host since.
+    With `move_servers` servers that are on the host then are moved elsewhere.
+    """
+
+    host_id: str
+    start: datetime | None
+    end: datetime | None
+    reason: str
+    force: bool = False
+    version: int | None = None
+    move_servers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A window, and what became of the leases that were in its way."""
+
+    window: Window
+    moved: tuple[Outcome, ...] = ()
+
+
+def plan(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> Planned:
+    """Keep a host free to be worked on."""
+    return plan_all(climate, caller, [order], dry_run=dry_run)[0]
+
+
+def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_run: bool = False) -> list[Planned]:
+    """Keep hosts free to be worked on: all of them, or none.
+
+    Conflict lists the leases that hold one then, or with `force` says which of
+    them cannot be moved; another window at that time is in the way too.
+    """
+    require(caller, "maintenances:post")
+
+    def act(conn: Connection, patient: bool) -> list[Planned]:
+        now = climate.now(conn)
+        asked = [
+            (order, _window(caller, order, pool_membership.get(conn, number(order.host_id)), now)) for order in orders
+        ]
+        locked = lock_leases(conn, (window for order, window in asked if order.force))
+        hosts = frozenset(window.host for _, window in asked)
+        return [
+            _planned(climate, conn, order, Clearing(window, caller, order.force, now, hosts, locked))
+            for order, window in asked
+        ]
+
+    planned = work(climate, act, keep=not dry_run)
+    return [_followed(climate, one, dry_run) for one in planned]
+
+
+def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Window:
+    _refuse_moved(order, place)
+    during, reason = _period(order, now), _reason(order.reason)
+    window = Window(uuid4(), place.host, place.name, during, reason, PLANNED, caller.user_id, now)
+    return replace(window, move_servers=order.move_servers)
+
+
+def _planned(climate: Climate, conn: Connection, order: Order, wanted: Clearing) -> Planned:
+    window, moved = wanted.window, clear(climate, conn, wanted)
+    if not moved:  # else it was its lease that let go of it
+        _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
+    maintenance.add(conn, wanted.author, window)
+    delivery.tell(conn, wanted.now, _notice(window, f"is worked on {when(window.during)}"))
+    return Planned(window, moved)
+
+
+def _refuse_moved(order: Order, place: HostPlace) -> None:
+    if order.version not in (None, place.version):
+        raise clash([place])
+
+
+def _followed(climate: Climate, planned: Planned, dry_run: bool) -> Planned:
+    if not dry_run:
+        reconcile.ask(climate, [place for outcome in planned.moved for place in outcome.moved])
+    return planned
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be different; None leaves a thing as it is.  `open_end`: the end is not known any more."""
+
+    start: datetime | None = None
+    start_now: bool = False
+    end: datetime | None = None
+    open_end: bool = False
+    reason: str | None = None
+    force: bool = False
+    move_servers: bool | None = None
+
+
+def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, *, dry_run: bool = False) -> Planned:
+    """Move a window that is not over; Conflict as for a new one, InvalidInput for the start of one that has begun."""
+    require(caller, "maintenances:put")
+
+    def act(conn: Connection, patient: bool) -> Planned:
+        now, window = climate.now(conn), _open(conn, window_id)
+        during = _changed(window, changes, now)
+        reason = window.reason if changes.reason is None else _reason(changes.reason)
+        moved_away = window.move_servers if changes.move_servers is None else changes.move_servers
+        after = replace(window, during=during, reason=reason, updated_at=now, move_servers=moved_away)
+        moved = _cleared(climate, conn, Clearing(after, caller, changes.force, now)) if during != window.during else ()
+        maintenance.change(conn, caller, after, now)
+        if window.state is ACTIVE:
+            _stay(conn, caller, after, now)
+        return Planned(after, moved)
+
+    planned = work(climate, act, keep=not dry_run)
+    return _followed(climate, planned, dry_run)
+
+
+def _cleared(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
+    locked = lock_leases(conn, [wanted.window]) if wanted.force else frozenset()
+    return clear(climate, conn, replace(wanted, locked=locked))
+
+
+def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = False) -> Window:
+    """The work is done, or is not to be begun: the host's time is free again, and it comes back as soon as it can.
+
+    Nothing happens to a window that is over.
+    """
+    require(caller, "maintenances:delete")
+
+    def act(conn: Connection, patient: bool) -> Window:
+        now, window = climate.now(conn), maintenance.get(conn, window_id, lock=True)
+        if not window.is_open:
+            return window
+        state = DONE if window.state is ACTIVE else CANCELLED
+        maintenance.refuse_tampered(conn, window)
+        maintenance.close(conn, caller, [window.id], state, now)
+        return replace(window, state=state, updated_at=now)
+
+    window = work(climate, act, keep=not dry_run)
+    if window.state is DONE and not dry_run:
+        bring_back(climate, _free_again(climate), _back(caller))
+    return window
+
+
+def get(climate: Climate, caller: Caller, window_id: UUID, at: datetime | None = None) -> Window:
+    """A window as it is, or with `at` as it was; NotFound also before it was planned."""
+    require(caller, "maintenances:get")
+    return work(
+        climate, lambda conn, patient: maintenance.get(conn, window_id) if at is None else _then(conn, window_id, at)
+    )
+
+
+def _then(conn: Connection, window_id: UUID, at: datetime) -> Window:
+    window, known = maintenance.get(conn, window_id), journal.until(journal.read(conn, window_id), at)
+    if not known:
+        raise maintenance.no_window(window_id)
+    then = fold(journal.of_window(known))
+    changed = known[-1].fact.at if len(known) > 1 else None
+    said = replace(window, during=then.during, reason=then.reason, move_servers=then.move_servers)
+    return replace(said, state=WindowState(then.state), updated_at=changed)
+
+
+def history(climate: Climate, caller: Caller, window_id: UUID) -> list[Entry]:
+    """All that happened to a window, with who did it."""
+    require(caller, "maintenances:get")
+
+    def act(conn: Connection, patient: bool) -> list[Entry]:
+        return journal.read(conn, maintenance.get(conn, window_id).id)
+
+    return work(climate, act)
+
+
+def listed(climate: Climate, caller: Caller, wanted: Wanted) -> list[Window]:
+    """Windows in one statement, in the order in which they were made."""
+    require(caller, "maintenances:get")
+    return work(climate, lambda conn, patient: maintenance.listed(conn, wanted))
+
+
+def _open(conn: Connection, window_id: UUID) -> Window:
+    window = maintenance.get(conn, window_id, lock=True)
+    if not window.is_open:
+        raise Conflict(f"The maintenance window is {window.state}: only one that is planned or active can be changed")
+    maintenance.refuse_tampered(conn, window)
+    return window
+
+
+def _period(order: Order, now: datetime) -> Period:
+    start = now if order.start is None else order.start
+    if start < now - GRACE:
+        raise InvalidPeriod("Start date must be later than current date")
+    return _ending(start, order.end, now)
+
+
+def _changed(window: Window, changes: Changes, now: datetime) -> Period:
+    known = window.during.start
+    start = now if changes.start_now else changes.start or known
+    if start != known and window.state is ACTIVE:
+        raise InvalidInput("Cannot modify the start date of a maintenance window that has begun")
+    if start != known and start < now - GRACE:
+        raise InvalidPeriod("Start date must be later than current date")
+    return _ending(start, None if changes.open_end else changes.end or window.end, now)
+
+
+def _ending(start: datetime, end: datetime | None, now: datetime) -> Period:
+    if end is not None and end <= now:
+        raise InvalidPeriod("End date must be later than current date")
+    if max(start, end or start) >= NO_END:
+        raise InvalidPeriod(f"Dates must be earlier than {NO_END:%Y-%m-%d}; leave the end out where it is not known")
+    return Period(start, end or NO_END)
+
+
+def _reason(text: str) -> str:
+    if not text.strip() or len(text) > LONGEST_REASON:
+        raise InvalidInput(f"reason must be a text of 1 to {LONGEST_REASON} characters")
+    return text.strip()
+
+
+def _notice(window: Window, what: str) -> Notice:
+    body = {"maintenance_id": str(window.id), "reason": window.reason}
+    return Notice("host.maintenance", f"Host {window.name} {what}: {window.reason}", host=window.host, body=body)
+
+
+def tend(climate: Climate) -> None:
+    """Begin the windows whose time has come, and bring hosts back whose window is over.
+
+    A host whose last lease is still being ended is waited for.  A window whose
+    time has passed meanwhile is cancelled: the next one of its host may be due.
+    """
+    reconcile.ask(climate, work(climate, lambda conn, patient: _begin(climate, conn)))
+    work(climate, lambda conn, patient: _end(climate, conn))
+    bring_back(climate, _free_again(climate), _back(AUTHOR))
+
+
+def _begin(climate: Climate, conn: Connection) -> list[HostPlace]:
+    now = climate.now(conn)
+    due = maintenance.beginning(conn, now)
+    numbers = {window.host for window in due}
+    present = pool_membership.of(conn, numbers, lock=True)
+    waited_for = health.being_ended(conn, numbers, now) if numbers else frozenset()
+    missed = [w for w in due if present[w.host].removed or w.during.end <= now]
+    maintenance.close(conn, AUTHOR, [w.id for w in missed], CANCELLED, now)
+    begun = [w for w in due if w.host not in waited_for and w not in missed]
+    maintenance.begin(conn, AUTHOR, [w.id for w in begun], now)
+    tokens = event_claims.tokens(conn, len(begun)) if begun else []
+    moves = [(w, _moved(w, present[w.host], now, token)) for w, token in zip(begun, tokens, strict=True)]
+    moved = pool_membership.record(
+        conn, AUTHOR, [(present[w.host], [pools.move(present[w.host], fact)]) for w, fact in moves]
+    )
+    health.doubt(conn, dict.fromkeys((place.host for place in moved), None))
+    return moved
+
+
+def _moved(window: Window, place: HostPlace, now: datetime, token: int) -> HostMoved:
+    reason, cause = WORKED_ON + window.reason, PoolCause.WINDOW
+    return HostMoved(now, Pool.MAINTENANCE, reason, token, place.reservation_id, window.end, cause)
+
+
+def _stay(conn: Connection, author: Caller, window: Window, now: datetime) -> None:
+    """The host is worked on already: for longer now, or not so long."""
+    place = pool_membership.get(conn, window.host, lock=True)
+    if place.pool is Pool.MAINTENANCE:
+        pool_membership.record(conn, author, [(place, [_moved(window, place, now, place.token)])])
+
+
+def _end(climate: Climate, conn: Connection) -> None:
+    now = climate.now(conn)
+    maintenance.close(conn, AUTHOR, [window.id for window in maintenance.ending(conn, now)], DONE, now)
+
+
+def _free_again(climate: Climate) -> frozenset[int]:
+    """Hosts that are in maintenance for a window, though none of theirs goes on."""
+
+    def act(conn: Connection, patient: bool) -> frozenset[int]:
+        there = {p.host for p in pool_membership.listed(conn, Pool.MAINTENANCE) if p.cause is PoolCause.WINDOW}
+        return frozenset(there) - maintenance.active_on(conn, there) if there else frozenset()
+
+    return work(climate, act)
+
+
+def _back(author: Caller) -> Return:
+    return Return(author, "the work on it is done", "host.maintenance")

@@ -1,0 +1,129 @@
+"""The reservation pool follows its backlog: hosts are taken, drained, opened again and released as the plan says.
+
+The plan is made of the books; of the cloud it asks only how many servers are on
+hosts that may be taken.  Before a host is released its row is locked and looked
+at again: who books a host takes its row first, so no promise slips in between.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain.errors import NotFound
+from climate.domain.facts import HostMoved
+from climate.domain.hosts import pool_filling
+from climate.domain.hosts.pool_filling import Candidate, Member, Plan, Rules, Situation, Step
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.service.host_operations import pool_target
+from climate.service.host_operations.pool_enrolment import Wanted, take
+from climate.service.host_operations.round_settings import AUTHOR
+from climate.service.hosts import move_checks, multi_tenant, reconcile
+from climate.service.transaction import work
+from climate.store.hosts import backlog, maintenance, next_leases, pool_membership, pool_settings
+from climate.store.leases import event_claims
+
+log = structlog.get_logger(__name__)
+
+GOES_TO = {Step.DRAIN: Pool.DRAINING, Step.REOPEN: Pool.MULTI_TENANT, Step.RELEASE: Pool.MULTI_TENANT}
+"""Where hosts go on the word of the books alone; those that are taken wait for the cloud."""
+
+PROMISED, ASLEEP, WORKED_ON = "promised to a lease", "switched off, or about to be", "worked on"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The plan, what it was made of, and where the hosts are that it names."""
+
+    rules: Rules
+    there: Situation
+    plan: Plan
+    places: Mapping[int, HostPlace]
+
+
+def explain(climate: Climate, caller: Caller, pool: Pool) -> Explained:
+    """Return what the next round would do, and why; nothing changes.
+
+    NotFound for any other pool than that for leases, which alone has a plan.
+    """
+    require(caller, "pools:get")
+    if pool is not Pool.RESERVATION:
+        raise NotFound(f"The pool {pool} has no plan; the pool {Pool.RESERVATION} has one")
+    return look(climate)
+
+
+def tend(climate: Climate) -> int:
+    """Do what the plan says; how many hosts have moved.  Without a horizon the pool is topped up to its target."""
+    rules = work(climate, lambda conn, patient: pool_settings.of(conn, climate.settings).filling)
+    if not rules.horizon:
+        return pool_target.top_up(climate)
+    found = look(climate)
+    moved = work(climate, lambda conn, patient: carry_out(climate, conn, found))
+    reconcile.ask(climate, moved)
+    empty = [found.places[one.host] for one in found.plan.moves if one.step is Step.TAKE]
+    reason = next((one.reason for one in found.plan.moves if one.step is Step.TAKE), "")
+    return len(moved) + (take(climate, lambda conn: Wanted(len(empty), reason, empty)) if empty else 0)
+
+
+def look(climate: Climate) -> Explained:
+    """Make the plan of this moment."""
+    known = multi_tenant.server_counts(climate)
+
+    def act(conn: Connection, patient: bool) -> Explained:
+        rules, now = pool_settings.of(conn, climate.settings).filling, climate.now(conn)
+        found = {place.host: place for place in pool_membership.listed(conn)}
+        there = _situation(conn, rules, now, list(found.values()), known)
+        return Explained(rules, there, pool_filling.plan(there, rules), found)
+
+    return work(climate, act)
+
+
+def _situation(
+    conn: Connection, rules: Rules, now: datetime, found: Sequence[HostPlace], known: Mapping[str, int]
+) -> Situation:
+    open_ones = [place for place in found if place.reservable]
+    members = [place for place in open_ones if place.pool is Pool.RESERVATION]
+    bound = _bound(conn, members)
+    levels = backlog.levels(conn, Period(now, now + rules.horizon)) if rules.horizon else []
+    return Situation(
+        now,
+        size=sum(place.home is Pool.RESERVATION and place.pool is not Pool.FAILED for place in open_ones),
+        backlog=levels,
+        members=[Member(place.host, place.since, bound.get(place.host, "")) for place in members],
+        draining=[place.host for place in open_ones if place.pool is Pool.DRAINING],
+        candidates=[
+            Candidate(place.host, known.get(place.name)) for place in open_ones if place.pool is Pool.MULTI_TENANT
+        ],
+    )
+
+
+def _bound(conn: Connection, found: Sequence[HostPlace]) -> Mapping[int, str]:
+    """What keeps hosts in the pool, by number: promises for any time, their power, and who works on them."""
+    numbers = [place.host for place in found]
+    bound = dict.fromkeys(maintenance.active_on(conn, numbers), WORKED_ON) if numbers else {}
+    bound |= {place.host: ASLEEP for place in move_checks.asleep(conn, found)}
+    return bound | dict.fromkeys(next_leases.starts(conn, numbers), PROMISED)
+
+
+def carry_out(climate: Climate, conn: Connection, found: Explained) -> list[HostPlace]:
+    """Write the moves down, of hosts that are where they were and that nothing binds by now."""
+    chosen = {one.host: one for one in found.plan.moves if one.step in GOES_TO}
+    if not chosen:
+        return []
+    present = pool_membership.of(conn, chosen, lock=True)
+    same = [place for place in present.values() if place.version == found.places[place.host].version]
+    bound = _bound(conn, [place for place in same if place.pool is Pool.RESERVATION])
+    free = [place for place in same if place.host not in bound]
+    now, tokens = climate.now(conn), event_claims.tokens(conn, len(free)) if free else []
+    changes = [
+        (place, [HostMoved(now, GOES_TO[chosen[place.host].step], chosen[place.host].reason, token)])
+        for place, token in zip(free, tokens, strict=True)
+    ]
+    for place in free:
+        log.info("the reservation pool follows its backlog", host=place.name, step=chosen[place.host].step)
+    return pool_membership.record(conn, AUTHOR, changes)

@@ -1,0 +1,258 @@
+"""The pools as admins see them: how many hosts, where each of them is and why, and which are promised when."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.cloud import CloudServer
+from climate.context import Climate
+from climate.domain.errors import InvalidInput, InvalidPeriod, NotFound
+from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd, Pool
+from climate.domain.operator_facts import terms_stream
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.service.host_operations import recycling
+from climate.service.host_operations.recycling import Ahead
+from climate.service.hosts import multi_tenant
+from climate.service.transaction import work
+from climate.store.hosts import drift, pool_membership, pool_settings, pools
+from climate.store.hosts.pool_settings import Terms
+from climate.store.hosts.pools import Count, Promise
+from climate.store.journal import journal
+from climate.store.journal.journal import Entry
+from climate.store.leases import event_claims
+
+SOON = timedelta(hours=24)
+MOST_HOSTS = 100_000
+
+LONGEST_AHEAD = 366 * 86400
+"""The longest horizon and the longest dwell, in seconds."""
+
+MOST: Mapping[str, int] = {
+    **dict.fromkeys(("target", "spare", "slack"), MOST_HOSTS),
+    **dict.fromkeys(("horizon", "dwell"), LONGEST_AHEAD),
+    "margin": 1000,
+}
+
+WORDS: Mapping[str, frozenset[str]] = {"on_end": frozenset(OnEnd), "recycle_deadline": frozenset(Deadline)}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A pool and what is to be known of it at a glance."""
+
+    pool: Pool
+    count: Count
+    terms: Terms | None = None
+    """Of the reservation pool: what counts now."""
+    own: frozenset[str] = frozenset()
+    """Those of the terms that an admin has set; the others are the settings'."""
+    unregistered: int | None = 0
+    """Of the multi-tenant pool: hosts of the cloud that nobody registered; None where the cloud cannot be asked."""
+
+    @property
+    def hosts(self) -> int:
+        """All that are in the pool, as far as they are known."""
+        return self.count.hosts + (self.unregistered or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A host in its pool.  `servers` is None where nobody asked, or the cloud does not answer."""
+
+    place: HostPlace
+    lease: tuple[UUID, str] | None = None
+    """The lease and the project to whose reservation it is lent, or after which it recycles or is cleaned."""
+    next: Promise | None = None
+    """What it is promised to next."""
+    drift: str = ""
+    servers: Sequence[CloudServer] | None = None
+    server_count: int | None = None
+    """How many servers are on it, where that is known."""
+    ahead: Ahead | None = None
+    """When something is done about its servers, where it recycles and they may not stay until they go."""
+
+
+def named(name: str) -> Pool:
+    """The pool of that name; NotFound tells which there are."""
+    try:
+        return Pool(name)
+    except ValueError:
+        raise NotFound(f"There is no pool {name[:80]!r}; there are {', '.join(Pool)}") from None
+
+
+def listed(climate: Climate, caller: Caller) -> list[Standing]:
+    """All pools; the number of statements does not depend on how many hosts there are."""
+    require(caller, "pools:get")
+    return _counted(climate, work(climate, lambda conn, patient: _standings(climate, conn)))
+
+
+def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None) -> Standing:
+    """A pool as it is; with `at` its terms are those of that moment."""
+    require(caller, "pools:get")
+    found = work(climate, lambda conn, patient: _standings(climate, conn, at))
+    one = next(one for one in found if one.pool is pool)
+    return _counted(climate, [one])[0] if pool is Pool.MULTI_TENANT else one
+
+
+def _counted(climate: Climate, found: Sequence[Standing]) -> list[Standing]:
+    """With the hosts of the multi-tenant pool that only the cloud knows of."""
+    strangers = multi_tenant.unregistered(climate)
+    others = None if strangers is None else len(strangers)
+    return [replace(one, unregistered=others) if one.pool is Pool.MULTI_TENANT else one for one in found]
+
+
+def history(climate: Climate, caller: Caller, pool: Pool) -> list[Entry]:
+    """Who has set which terms of a pool, and when."""
+    require(caller, "pools:get")
+    return work(climate, lambda conn, patient: journal.read(conn, terms_stream(pool)))
+
+
+def _standings(climate: Climate, conn: Connection, at: datetime | None = None) -> list[Standing]:
+    now = climate.now(conn)
+    counts = pools.counted(conn, now, now + SOON)
+    own = pool_settings.own(conn) if at is None else pool_settings.then(conn, at)
+    said = frozenset(name for name in pool_settings.NAMES if own.get(name) is not None)
+    found = [Standing(pool, counts.get(pool, Count())) for pool in Pool]
+    kept = Standing(
+        Pool.RESERVATION, counts.get(Pool.RESERVATION, Count()), pool_settings.of(conn, climate.settings, own), said
+    )
+    return [kept if one.pool is Pool.RESERVATION else one for one in found]
+
+
+def change(
+    climate: Climate, caller: Caller, pool: Pool, changes: Mapping[str, Any], *, dry_run: bool = False
+) -> Standing:
+    """Set the target and the terms of the reservation pool; None: as the settings say.
+
+    Leases that there are keep the terms that they were made with.
+    """
+    require(caller, "pools:put")
+    if pool is not Pool.RESERVATION:
+        raise InvalidInput(f"Only the pool {Pool.RESERVATION} has terms that can be set")
+    if not changes:
+        raise InvalidInput(f"Nothing to change; known are {', '.join(sorted(pool_settings.NAMES))}")
+    for name, value in changes.items():
+        _check(climate, name, value)
+
+    def act(conn: Connection, patient: bool) -> Standing:
+        pool_settings.put(conn, caller, changes, climate.now(conn))
+        event_claims.wake_rounds(conn)
+        return next(one for one in _standings(climate, conn) if one.pool is pool)
+
+    return work(climate, act, keep=not dry_run)
+
+
+def _check(climate: Climate, name: str, value: object) -> None:
+    longest = climate.settings.max_grace_period
+    most = {**MOST, "grace_period": longest}
+    if value is None:
+        return
+    if name in most and not (isinstance(value, int) and 0 <= value <= most[name]):
+        raise InvalidInput(f"{name} must be a number from 0 to {most[name]}, or null")
+    if name in WORDS and value not in WORDS[name]:
+        raise InvalidInput(f"{name} must be one of {', '.join(sorted(WORDS[name]))}, or null")
+    if name in ("drain", "move_servers") and not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be true or false, or null")
+    if name not in pool_settings.NAMES:
+        raise InvalidInput(f"{name[:80]!r} is not known; known are {', '.join(sorted(pool_settings.NAMES))}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a list: up to `limit` hosts after the one with the number `marker`."""
+
+    marker: int | None = None
+    limit: int | None = None
+
+
+def _part(conn: Connection, pool: Pool, part: Part) -> Sequence[HostPlace]:
+    """The marker may have left the pool since the page before."""
+    if part.marker is not None and not pool_membership.of(conn, [part.marker]):
+        raise InvalidInput(f"marker {part.marker} is not the id of a host")
+    rest = [place for place in pool_membership.listed(conn, pool) if part.marker is None or place.host > part.marker]
+    return rest if part.limit is None else rest[: part.limit]
+
+
+def hosts_of(
+    climate: Climate, caller: Caller, pool: Pool, part: Part = Part(), *, servers: bool | None = None
+) -> list[Resident]:
+    """The hosts of a pool, in the order of their numbers, in a constant number of statements.
+
+    The cloud is asked for their servers where `servers` says so, and without
+    it for those of hosts which wait for the last one to go.  How many servers
+    are on hosts of the multi-tenant pool is told in any case.
+    """
+    require(caller, "pools:get")
+
+    def act(conn: Connection, patient: bool) -> list[Resident]:
+        found = _part(conn, pool, part)
+        owners = pools.owners(conn, [place.host for place in found])
+        coming = pools.following(conn, [place.host for place in found], climate.now(conn))
+        wrong = drift.noted(conn)
+        due = recycling.ahead(conn, climate.settings, found) if pool is Pool.RECYCLING else {}
+        return [
+            Resident(
+                place,
+                owners.get(place.host),
+                coming.get(place.host),
+                wrong.get(place.host, ""),
+                ahead=due.get(place.host),
+            )
+            for place in found
+        ]
+
+    residents = work(climate, act)
+    asked = pool in (Pool.RECYCLING, Pool.DRAINING) if servers is None else servers
+    if asked:
+        return [_with_servers(one, multi_tenant.servers_on(climate, one.place.name)) for one in residents]
+    known = multi_tenant.server_counts(climate) if pool is Pool.MULTI_TENANT and residents else {}
+    return [replace(one, server_count=known.get(one.place.name)) for one in residents]
+
+
+def _with_servers(one: Resident, servers: Sequence[CloudServer] | None) -> Resident:
+    return replace(one, servers=servers, server_count=None if servers is None else len(servers))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is promised of one host within a period."""
+
+    place: HostPlace
+    promises: Sequence[Promise]
+
+
+AHEAD = timedelta(days=7)
+LONGEST = timedelta(days=3660)
+
+
+def backlog(
+    climate: Climate,
+    caller: Caller,
+    pool: Pool,
+    between: tuple[datetime | None, datetime | None] = (None, None),
+    part: Part = Part(),
+) -> tuple[Period, list[Plan]]:
+    """Which hosts of a pool are promised when: to leases, to maintenance, or because they are cleaned.
+
+    From now on where no start is given, for a week where no end is.
+    """
+    require(caller, "pools:get")
+
+    def act(conn: Connection, patient: bool) -> tuple[Period, list[Plan]]:
+        start = between[0] or climate.now(conn)
+        end = between[1] or start + AHEAD
+        if not start < end <= start + LONGEST:
+            raise InvalidPeriod(f"`to` must be later than `from`, by {LONGEST.days} days at most")
+        period = Period(start, end)
+        found = _part(conn, pool, part)
+        taken: dict[int, list[Promise]] = {place.host: [] for place in found}
+        for one in pools.promised(conn, taken, period):
+            taken[one.host].append(one)
+        return period, [Plan(place, taken[place.host]) for place in found]
+
+    return work(climate, act)

@@ -1,0 +1,194 @@
+"""Hosts that come back from maintenance, or are well again: to their lease, to their servers' end, or home."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import FREEPOOL, CloudError, Fenced, NotYet
+from climate.context import Climate
+from climate.domain.errors import Conflict, NotFound
+from climate.domain.facts import HostMoved
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import HostPlace, OnEnd, Pool
+from climate.domain.lease import Lease
+from climate.domain.notifications import Notice
+from climate.domain.policy import Caller
+from climate.domain.status import IN_PROGRESS, EventKind
+from climate.service.host_operations.round_settings import HANDS_ON
+from climate.service.hosts import lease_moves, reconcile
+from climate.service.notifications import delivery
+from climate.service.transaction import work
+from climate.store.hosts import cleaning, health, maintenance, pool_membership
+from climate.store.hosts.health import Running
+from climate.store.leases import event_claims, leases
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Why hosts come back, who says so, and under which kind of notice admins are told."""
+
+    author: Caller
+    reason: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A host on its way back, under a token of its own."""
+
+    place: HostPlace
+    token: int
+    running: Running | None
+    """The lease that counts on it."""
+    last: Lease | None
+    """The lease whose servers may be on it."""
+
+
+def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozenset[int]:
+    """Let hosts leave MAINTENANCE or FAILED; the numbers of those that have.
+
+    To the lease that counts on them now; else, where servers are left on them
+    or they are cleaned after each lease, to the recycling pool; else home.  Those
+    that are worked on stay where they are until the window is over, those on
+    which the cleaning hook runs until it has ended.  What the cloud cannot do
+    now is tried again by the next round.
+    """
+    ways = work(climate, lambda conn, patient: _ways(climate, conn, hosts))
+    try:
+        return frozenset(way.place.host for way in ways if _returned(climate, way, back))
+    finally:
+        work(climate, lambda conn, patient: pool_membership.leave(conn, [way.place.host for way in ways]))
+
+
+def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Way]:
+    free = (
+        frozenset(hosts) - maintenance.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys()
+        if hosts
+        else frozenset()
+    )
+    mine = pool_membership.tend(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
+    present = [
+        p
+        for p in pool_membership.of(conn, mine).values()
+        if p.pool in (Pool.MAINTENANCE, Pool.FAILED) and not p.removed
+    ]
+    running = health.running_on(conn, mine) if mine else {}
+    last = _last(conn, present)
+    tokens = event_claims.tokens(conn, len(present)) if present else []
+    return [
+        _Way(place, token, running.get(place.host), last.get(place.host))
+        for place, token in zip(present, tokens, strict=True)
+    ]
+
+
+def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Lease]:
+    """The leases after which, or from which, the hosts came into their pools."""
+    wanted = {place.reservation_id: place.host for place in present if place.reservation_id}
+    owners = health.owners(conn, wanted) if wanted else {}
+    found = leases.get_many(conn, set(owners.values())) if owners else {}
+    return {p.host: found[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
+
+
+def _returned(climate: Climate, way: _Way, back: Return) -> bool:
+    """One host's trouble does not keep the others from coming back."""
+    try:
+        if way.running and not way.running.shared:
+            return _lent(climate, way, back)
+        return _home(climate, way, back)
+    except (CloudError, NotYet, Fenced, Conflict, NotFound) as error:
+        log.warning("a host does not come back yet", host=way.place.name, reason=str(error))
+        return False
+
+
+def _lent(climate: Climate, way: _Way, back: Return) -> bool:
+    """Into the pool of the lease that goes on with it, servers and all; not while one of its events is at work.
+
+    A lease that has no pool in the cloud, as it never got a host, is handed
+    this one by an event: healing sees to that once the host is home.
+    """
+    assert way.running is not None
+    pool, lease_id = way.running.reservation_id, way.running.lease_id
+    if str(pool) not in climate.cloud.pools():
+        return _home(climate, way, back)
+    if not work(climate, lambda conn, patient: _counts_on(leases.get(conn, lease_id, lock=True), way)):
+        return False
+    climate.cloud.place(way.place.name, str(pool), way.token)
+
+    def act(conn: Connection, patient: bool) -> bool:
+        if not _counts_on(leases.get(conn, lease_id, lock=True), way):
+            return False
+        fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, way.token, pool)
+        return _record(conn, way, fact, back)
+
+    return work(climate, act)
+
+
+def _counts_on(lease: Lease, way: _Way) -> bool:
+    assert way.running is not None
+    if any(event.status is IN_PROGRESS for event in lease.events):
+        return False
+    reservation = lease.reservation(way.running.reservation_id)
+    of_type = reservation.resource_type
+    over = lease.event(EventKind.END).is_done_for(of_type)
+    return lease.event(EventKind.START).is_done_for(of_type) and not over and way.place.host in reservation.hosts
+
+
+def _home(climate: Climate, way: _Way, back: Return) -> bool:
+    """Where it belongs; with servers, or not cleaned yet, it is recycled like the others of their lease.
+
+    Not so while leases share it: recycling would delete their servers for those of others.
+    """
+    place = way.place
+    if place.home is Pool.MULTI_TENANT:
+        return _moved(climate, way, back, Pool.MULTI_TENANT)
+    cleaned = lease_moves.cleaning_time(climate.settings) is not None  # by the hook alone it is in no time
+    if place.reservation_id and cleaned:
+        return _moved(climate, way, back, Pool.RECYCLING)
+    try:  # the cloud goes first: it knows whether servers are left that have no slot there
+        climate.cloud.place(place.name, FREEPOOL, way.token)
+    except NotYet:
+        if way.running and way.running.shared:
+            raise
+        return _moved(climate, way, back, Pool.RECYCLING)
+    return _moved(climate, way, back, Pool.RESERVATION)
+
+
+def _moved(climate: Climate, way: _Way, back: Return, to: Pool) -> bool:
+    def act(conn: Connection, patient: bool) -> bool:
+        now = climate.now(conn)
+        traced = way.place.reservation_id if to is Pool.RECYCLING else None
+        until = _deadline(way, now) if to is Pool.RECYCLING else None
+        return _record(conn, way, HostMoved(now, to, back.reason, way.token, traced, until), back)
+
+    if not work(climate, act):
+        return False
+    if to is not Pool.RESERVATION:
+        reconcile.ask(
+            climate, work(climate, lambda conn, patient: list(pool_membership.of(conn, [way.place.host]).values()))
+        )
+    return True
+
+
+def _deadline(way: _Way, now: datetime) -> datetime | None:
+    """When servers that are left are deleted: where they were to end with their lease, with it."""
+    lease, number = way.last, way.place.reservation_id
+    if lease is None or any(pools.on_end(r) is not OnEnd.TERMINATE for r in lease.reservations if r.id == number):
+        return None
+    return max(now, lease.event(EventKind.END).due_at)
+
+
+def _record(conn: Connection, way: _Way, fact: HostMoved, back: Return) -> bool:
+    """Write the move down, unless somebody has moved the host since."""
+    present = pool_membership.get(conn, way.place.host, lock=True)
+    if present.version != way.place.version:
+        return False
+    pool_membership.record(conn, back.author, [(present, [pools.move(present, fact)])])
+    health.doubt(conn, {present.host: None})
+    told = f"Host {present.name} is in the pool {fact.pool} again: {back.reason}"
+    delivery.tell(conn, fact.at, Notice(back.kind, told, host=present.host, body={"pool": fact.pool}))
+    return True

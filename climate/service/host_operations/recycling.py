@@ -1,0 +1,272 @@
+"""Hosts whose lease is over and whose servers still run, until they go home.
+
+A host goes on when its last server is gone.  Until then nobody boots there,
+and nothing is moved or deleted before the deadline: when the servers were to end
+in any case, or shortly before the next lease that counts on the host.  The lead
+leaves time for that and for cleaning, so that lease starts on time.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError, CloudServer, Fenced, NotYet
+from climate.context import Climate
+from climate.domain.facts import HostMoved
+from climate.domain.hosts import pools, recycling
+from climate.domain.hosts.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, OnEnd, Pool
+from climate.domain.hosts.recycling import Stay, Turn
+from climate.domain.notifications import Notice
+from climate.plugin import CLOUD_POOLS
+from climate.service.host_operations import server_moves
+from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
+from climate.service.host_operations.server_moves import Leaving
+from climate.service.hosts import lease_moves, reconcile
+from climate.service.leases import healing
+from climate.service.notifications import delivery
+from climate.service.transaction import work
+from climate.settings import Settings
+from climate.store.hosts import cleaning, next_leases, pool_membership
+from climate.store.hosts.next_leases import Left
+from climate.store.leases import event_claims
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A recycling host, and the token under which something may be done for it."""
+
+    stay: Stay
+    left: Left | None
+    token: int
+
+    @property
+    def place(self) -> HostPlace:
+        return self.stay.place
+
+
+def lead(settings: Settings) -> timedelta:
+    """How long before its next lease something is done about the servers on a recycling host."""
+    return timedelta(seconds=settings.recycle_lead + settings.cleaning_time)
+
+
+def tend(climate: Climate) -> int:
+    """Look after every recycling host; how many of them left the pool.
+
+    A constant number of statements for any number of hosts whose deadline has
+    not come.
+    """
+    cases, now = work(climate, lambda conn, patient: _cases(climate, conn))
+    try:
+        gone = [(case, to) for case in cases if (to := _next(climate, case, now))]
+        return _record(climate, gone) if gone else 0
+    finally:
+        if cases:
+            work(climate, lambda conn, patient: pool_membership.leave(conn, [case.place.host for case in cases]))
+
+
+def _cases(climate: Climate, conn: Connection) -> tuple[list[_Case], datetime]:
+    now = climate.now(conn)
+    found = pool_membership.listed(conn, RECYCLING)
+    mine = pool_membership.tend(conn, [place.host for place in found], now, HANDS_ON) if found else frozenset()
+    stays = _stays(conn, [place for place in found if place.host in mine])
+    tokens = event_claims.tokens(conn, len(stays)) if stays else []
+    return [_Case(stay, left, token) for (stay, left), token in zip(stays, tokens, strict=True)], now
+
+
+def _stays(conn: Connection, found: Sequence[HostPlace]) -> list[tuple[Stay, Left | None]]:
+    needed = next_leases.starts(conn, [place.host for place in found])
+    left_by = next_leases.left_by(conn, {place.reservation_id for place in found if place.reservation_id})
+    return [_stay(place, needed.get(place.host), left_by) for place in found]
+
+
+def _stay(place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]) -> tuple[Stay, Left | None]:
+    """A host that an admin let recycle has no lease behind it: its servers go by themselves, or when it is needed."""
+    left = left_by.get(place.reservation_id) if place.reservation_id else None
+    if left is None:
+        return Stay(place, on_end=OnEnd.RECYCLE, needed_at=needed_at), None
+    policy = Deadline(left.spec.get("recycle_deadline") or Deadline.TERMINATE)
+    on_end = OnEnd(left.spec.get("on_end") or OnEnd.TERMINATE)
+    return Stay(place, on_end, policy, left.over, needed_at), left
+
+
+def _next(climate: Climate, case: _Case, now: datetime) -> Pool | None:
+    """Do what is to be done for one host; the pool to which it goes, or None while it stays.
+
+    Its trouble does not keep the others from being looked after.
+    """
+    try:
+        servers = climate.cloud.servers_on(case.place.name)
+        what = recycling.turn(case.stay, len(servers), lead(climate.settings), now)
+        return _DO[what](climate, case, servers)
+    except (CloudError, NotYet, Fenced) as error:
+        log.warning("a recycling host has to wait", host=case.place.name, reason=str(error) or type(error).__name__)
+        return None
+
+
+def _leave(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+    """The cloud first, which knows whether the host is empty; then the books."""
+    to = pools.after(OnEnd.TERMINATE, lease_moves.cleaning_time(climate.settings) is not None)
+    climate.cloud.place(case.place.name, CLOUD_POOLS[to], case.token)
+    return to
+
+
+def _wait(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+    return None
+
+
+def _release(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+    return MULTI_TENANT
+
+
+def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+    """Other hosts for the servers; for the next lease where a server has none, or has not left in half of the lead."""
+    answers = [(server, server_moves.leave(climate, server, case.place.name, case.token)) for server in servers]
+    begun = [server for server, answer in answers if answer is Leaving.BEGUN and not server.busy]
+    if begun:
+        log.info("servers on a recycling host are moved", host=case.place.name, servers=len(begun))
+        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, begun, "moved")))
+    if not climate.cloud.servers_on(case.place.name):
+        return _leave(climate, case, ())
+    refused = [server for server, answer in answers if answer is Leaving.NEVER]
+    left = list(servers) if _is_late(climate, case) else refused
+    return _replace(climate, case, left) if left else None
+
+
+def _is_late(climate: Climate, case: _Case) -> bool:
+    """Whether so little of the lead is left that the next lease waits no longer for servers that move."""
+    now = work(climate, lambda conn, patient: climate.now(conn))
+    return case.stay.needed_at is not None and case.stay.needed_at <= now + _margin(climate)
+
+
+def _margin(climate: Climate) -> timedelta:
+    return timedelta(seconds=climate.settings.recycle_lead / 2 + climate.settings.cleaning_time)
+
+
+def _replace(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+    """Other hosts for the leases that need this one soon; where one gets none, the servers go."""
+
+    def soon(conn: Connection, patient: bool) -> tuple[datetime, bool]:
+        start_by = climate.now(conn) + lead(climate.settings)
+        needed_at = next_leases.starts(conn, [case.place.host]).get(case.place.host)
+        return start_by, needed_at is not None and needed_at <= start_by
+
+    start_by, _ = work(climate, soon)
+    healing.heal(climate, [case.place.host], start_by)
+    _, needed = work(climate, soon)
+    return _delete(climate, case, servers) if needed else None
+
+
+def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
+    """Ask for the deletion of every server, again and again until they are gone.
+
+    The next lease does not wait for what does not go: when half of the lead is
+    over it gets another host, where there is one.
+    """
+    taken = [server for server in servers if _is_taken(climate, case, server)]
+    asked = [server for server in taken if not server.busy]
+    if asked:
+        log.warning("servers on a recycling host are deleted", host=case.place.name, servers=len(asked))
+        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, asked, "deleted")))
+    if not climate.cloud.servers_on(case.place.name):
+        return _leave(climate, case, ())
+    if case.stay.needed_at:
+        now = work(climate, lambda conn, patient: climate.now(conn))
+        healing.heal(climate, [case.place.host], now + _margin(climate))
+    return None
+
+
+def _is_taken(climate: Climate, case: _Case, server: CloudServer) -> bool:
+    """Whether the cloud took the wish; one server's trouble does not keep the others."""
+    try:
+        climate.cloud.delete_server(server.id, case.token)
+    except (CloudError, Fenced) as error:
+        log.warning("a server on a recycling host is not deleted yet", server_id=server.id, reason=str(error))
+        return False
+    return True
+
+
+def _told(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Notice]:
+    why = "is needed for another lease" if case.stay.needed_at else "is to be given back"
+    body = {"host": case.place.name, "servers": [server.id for server in servers]}
+    said = f"{len(servers)} servers on host {case.place.name} are {what}: it {why}"
+    told = [Notice("host.recycling", said, host=case.place.host, body=body)]
+    if (left := case.left) is not None:
+        names = ", ".join(sorted(server.name for server in servers)[:10])
+        owner = f"Servers that lease {left.name} left are {what}, as their host {why}: {names}"
+        told.append(Notice("host.recycling", owner, left.project_id, left.user_id, left.lease_id, body=body))
+    return told
+
+
+_DO: Mapping[Turn, Callable[[Climate, _Case, Sequence[CloudServer]], Pool | None]] = {
+    Turn.LEAVE: _leave,
+    Turn.WAIT: _wait,
+    Turn.RELEASE: _release,
+    Turn.MOVE: _move,
+    Turn.REPLACE: _replace,
+    Turn.DELETE: _delete,
+}
+
+REASONS = {
+    MULTI_TENANT: "released with its servers: no other lease counts on it",
+    Pool.CLEANING: "its last server is gone",
+    Pool.RESERVATION: "its last server is gone",
+}
+
+
+def _record(climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> int:
+    """Write the moves down, of hosts that nobody has moved meanwhile; how many those were."""
+
+    def act(conn: Connection, patient: bool) -> list[HostPlace]:
+        now = climate.now(conn)
+        present = pool_membership.of(conn, [case.place.host for case, _ in gone], lock=True)
+        needed = next_leases.starts(conn, [case.place.host for case, to in gone if to is MULTI_TENANT])
+        left = [
+            (present[case.place.host], _fact(climate, case, to, now))
+            for case, to in gone
+            if present[case.place.host].version == case.place.version and case.place.host not in needed
+        ]
+        after = pool_membership.record(conn, AUTHOR, [(place, [pools.move(place, fact)]) for place, fact in left])
+        cleaning.keep(conn, now, {place.host: place.until for place in after if place.until})
+        if after:
+            event_claims.wake_poller(conn)  # the next lease of one of them may be waiting
+        return after
+
+    after = work(climate, act)
+    reconcile.ask(climate, [place for place in after if place.pool is MULTI_TENANT])
+    for place in after:
+        log.info("a host has done with recycling", host=place.name, pool=place.pool)
+    return len(after)
+
+
+def _fact(climate: Climate, case: _Case, to: Pool, now: datetime) -> HostMoved:
+    spell = lease_moves.cleaning_time(climate.settings) if to is Pool.CLEANING else None
+    traced = case.place.reservation_id if to is Pool.CLEANING else None
+    return HostMoved(now, to, REASONS[to], case.token, traced, None if spell is None else now + spell)
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """When something is done about the servers on a recycling host, and what."""
+
+    deadline: datetime
+    policy: Deadline
+
+
+def ahead(conn: Connection, settings: Settings, found: Sequence[HostPlace]) -> dict[int, Ahead]:
+    """What is ahead of recycling hosts, by their numbers; those whose servers go by themselves are missing."""
+    return {
+        stay.place.host: Ahead(deadline, _policy(stay, deadline, lead(settings)))
+        for stay, _ in _stays(conn, found)
+        if (deadline := stay.deadline(lead(settings)))
+    }
+
+
+def _policy(stay: Stay, deadline: datetime, before: timedelta) -> Deadline:
+    spared = recycling.turn(stay, 1, before, deadline) in (Turn.MOVE, Turn.REPLACE)
+    return Deadline.MOVE if spared else Deadline.TERMINATE

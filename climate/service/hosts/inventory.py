@@ -1,0 +1,315 @@
+"""Register hosts with the reservation service, describe them, and say who holds them when."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import DRAINING, CloudError, CloudHost, Fenced, NotYet
+from climate.context import Climate
+from climate.domain.errors import Busy, Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from climate.domain.facts import HostMoved, HostPowerCleared
+from climate.domain.hosts import flavor_demand, host_facts, requirements
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.policy import Caller, require
+from climate.service.hosts import move_checks
+from climate.service.leases import shortages
+from climate.service.transaction import work
+from climate.store import idempotency
+from climate.store.allocation import hosts as availability
+from climate.store.allocation.hosts import Allocated
+from climate.store.hosts import hosts, maintenance, pool_membership, power
+from climate.store.hosts.hosts import Host, Property
+from climate.store.hosts.maintenance import Wanted, WindowState
+from climate.store.idempotency import Key
+from climate.store.journal import journal
+from climate.store.leases import event_claims
+
+log = structlog.get_logger(__name__)
+
+LONGEST_NAME = 64
+
+TO_BE_KEPT = "registered with servers on it"
+
+UNSTORED = ("servers", "ids", "capabilities")
+"""What a host of the cloud has no column for."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """In what way a host is registered."""
+
+    key: Key | None = None
+    """The same key again is the same registration."""
+    drain: bool = False
+    """Also one that has servers."""
+    dry_run: bool = False
+
+
+def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, str], how: How = How()) -> Host:
+    """Take a host of the cloud into the reservation pool.
+
+    With `how.drain` one that has servers is registered too: nobody boots there from
+    now on, and it goes to the reservation pool when the last one is gone.
+    `name` may also be the hypervisor id or the UUID of the host.  NotFound where
+    the cloud knows none of that name, Conflict where it knows several, has
+    servers on it, or the host is registered already.  The host gets the traits
+    and resource classes that the cloud knows, unless `extra` says otherwise.
+    """
+    require(caller, "oshosts:post")
+    check_names(extra)
+    host, key = _found(climate, name), how.key
+
+    def act(conn: Connection, patient: bool) -> Host:
+        if key and (known := idempotency.earlier(conn, caller, key)):
+            return hosts.get(conn, int(known))
+        if host.servers and not how.drain:
+            raise Conflict(
+                f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered,"
+                " or with drain=true one that is emptied first"
+            )
+        now = climate.now(conn)
+        made = _recorded(conn, caller, host, {**host.capabilities, **extra}, now)
+        if key:
+            idempotency.remember(conn, caller, key, str(made.id), now)
+        return made
+
+    made = work(climate, act, keep=not how.dry_run)
+    if not how.dry_run:
+        _enrol(climate, caller, made, key)
+    return made
+
+
+def _found(climate: Climate, name: str) -> CloudHost:
+    """The one host of the cloud that is meant."""
+    with shortages.of_the_cloud():
+        found = climate.cloud.find_hosts(name)
+    if not found:
+        raise NotFound(f"Host '{name}' not found!")
+    if len(found) > 1:
+        raise Conflict(f"Multiple hosts found for pattern '{name}'")
+    return found[0]
+
+
+def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
+    """The new host: one with servers belongs to the multi-tenant pool until it is drained."""
+    pool = Pool.MULTI_TENANT if host.servers else Pool.RESERVATION
+    columns = {**_columns(host), "pool_token": event_claims.tokens(conn, 1)[0]}
+    made = hosts.add(conn, caller, columns, extra, now, pool)
+    if host.servers:
+        fact = HostMoved(now, Pool.DRAINING, TO_BE_KEPT, event_claims.tokens(conn, 1)[0])
+        pool_membership.record(conn, caller, [(pool_membership.get(conn, made.id), [fact])])
+    return made
+
+
+def _columns(host: CloudHost) -> dict[str, object]:
+    """The cloud's description, in the words of the reservation service."""
+    described = asdict(host)
+    return {"hypervisor_hostname": described.pop("name"), **{k: v for k, v in described.items() if k not in UNSTORED}}
+
+
+def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
+    """Into its pool of the cloud; where that refuses, host and key are taken off the books again.
+
+    But not a host that was booked meanwhile: `drift.mend` goes on asking the cloud for it.
+    """
+    try:
+        with shortages.of_the_cloud():
+            _put_in_its_pool(climate, made)
+    except (Conflict, Unavailable):
+
+        def forget(conn: Connection, patient: bool) -> None:
+            hosts.get(conn, made.id, lock=True)
+            if hosts.promised(conn, made.id):
+                return
+            hosts.remove(conn, caller, made.id, climate.now(conn))
+            if key:
+                idempotency.forget(conn, caller, key)
+
+        work(climate, forget)
+        raise
+
+
+def _put_in_its_pool(climate: Climate, made: Host) -> None:
+    """A repeated request may find the host anywhere by now: what it made is where the rounds look after it."""
+    place = work(climate, lambda conn, patient: pool_membership.get(conn, made.id))
+    with suppress(Fenced):
+        if place.pool is Pool.RESERVATION:
+            climate.cloud.enrol(made.name, place.token)
+        elif place.pool is Pool.DRAINING:
+            climate.cloud.place(made.name, DRAINING, place.token)
+
+
+def get(climate: Climate, caller: Caller, host_id: str, at: datetime | None = None) -> Host:
+    """A host as it is; with `at` its extra capabilities are those of that moment.
+
+    NotFound before it was registered.
+    """
+    require(caller, "oshosts:get")
+
+    def act(conn: Connection, patient: bool) -> Host:
+        host = hosts.get(conn, number(host_id))
+        if at is None:
+            return host
+        known = journal.until(journal.read(conn, pool_membership.get(conn, host.id).stream), at)
+        if not known:
+            raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+        return replace(host, extra=host_facts.fold(journal.of_host(known)).extra)
+
+    return work(climate, act)
+
+
+def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Host]:
+    """All hosts in one statement, in the order of their numbers."""
+    require(caller, "oshosts:get")
+    after = None if marker is None else marker_number(marker)
+    return work(climate, lambda conn, patient: hosts.listed(conn, after, limit))
+
+
+def update(
+    climate: Climate, caller: Caller, host_id: str, extra: Mapping[str, str | None], *, dry_run: bool = False
+) -> Host:
+    """Set capabilities, or remove those that are None; Conflict where a lease on the host relies on one of them."""
+    require(caller, "oshosts:put")
+    if not extra:
+        raise InvalidInput("No data to update")
+    check_names(extra)
+
+    def act(conn: Connection, patient: bool) -> Host:
+        host = hosts.get(conn, number(host_id), lock=True)
+        changed = {name for name, value in extra.items() if host.extra.get(name) != value}
+        relied = _relied_on(conn, host.id)
+        if changed & relied:
+            names = ", ".join(sorted(changed & relied))
+            raise Conflict(f"Can't add extracapabilities [{names}] to Host {host.id}: leases on it rely on them")
+        return hosts.change(conn, caller, host.id, extra, climate.now(conn))
+
+    return work(climate, act, keep=not dry_run)
+
+
+def _relied_on(conn: Connection, number: int) -> frozenset[str]:
+    """Names of the capabilities for which reservations were given this host."""
+    asked = (requirements.keys(requirements.parse(text)) for text in hosts.relied_on(conn, number))
+    flavors = (json.loads(text)["extra_specs"] for text in hosts.flavors_on(conn, number))
+    return frozenset().union(*asked, *(flavor_demand.capabilities(specs) for specs in flavors))
+
+
+def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:
+    """Register a host no longer, in whatever pool it is, and forget how it is switched.
+
+    Conflict names the leases that hold it, now or later, or says that it is off; one that has failed may be.
+    """
+    require(caller, "oshosts:delete")
+
+    def act(conn: Connection, patient: bool) -> tuple[HostPlace, int]:
+        known = maintenance.lock_open(conn, number(host_id))
+        host, now = hosts.get(conn, number(host_id), lock=True), climate.now(conn)
+        promised = hosts.promised(conn, host.id)
+        if promised:
+            named = ", ".join(map(str, promised[:5])) + (" and others" if len(promised) > 5 else "")
+            raise Conflict(f"Can't delete host {host.id}. The host is reserved: by lease {named}")
+        place, token = pool_membership.get(conn, host.id), event_claims.tokens(conn, 1)[0]
+        if place.pool is not Pool.FAILED:
+            move_checks.refuse_asleep(conn, [place])
+        if power.clear(conn, host.id):
+            pool_membership.record(conn, caller, [(place, [HostPowerCleared(now)])])
+        hosts.remove(conn, caller, host.id, now)
+        left = [one.id for one in maintenance.listed(conn, Wanted(host.id))]
+        if not set(left) <= set(known):
+            raise Busy(f"A maintenance window of host {host.id} is being planned; try again shortly")
+        maintenance.close(conn, caller, left, WindowState.CANCELLED, now)
+        return place, token
+
+    place, token = work(climate, act, keep=not dry_run)
+    if not dry_run:
+        _let_go(climate, place, token)
+
+
+def _let_go(climate: Climate, place: HostPlace, token: int) -> None:
+    """Out of all pools, with the servers that may be on it."""
+    if place.pool is Pool.RESERVATION:
+        _told(lambda name: climate.cloud.withdraw(name, token), place.name)
+    elif place.pool is not Pool.MULTI_TENANT:
+        _told(lambda name: climate.cloud.place(name, None, token), place.name)
+
+
+def _told(verb: Callable[[str], None], name: str) -> None:
+    """Ask the cloud; what it cannot do now, `drift.mend` asks for again."""
+    try:
+        verb(name)
+    except (CloudError, NotYet, Fenced) as error:
+        log.warning("the cloud's reservation pool is not what it should be", host=name, error=str(error))
+
+
+def allocations(
+    climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
+) -> list[tuple[int, list[Allocated]]]:
+    """A page of all hosts with who holds them, now and later; hosts that nobody holds have an empty list."""
+    require(caller, "oshosts:get_allocations")
+    after = None if marker is None else marker_number(marker)
+
+    def act(conn: Connection, patient: bool) -> list[tuple[int, list[Allocated]]]:
+        by_host: dict[int, list[Allocated]] = {number: [] for number in hosts.in_calendar(conn, after, limit)}
+        for held in availability.allocated(conn, climate.now(conn), by_host):
+            by_host[held.host].append(held)
+        return list(by_host.items())
+
+    return work(climate, act)
+
+
+def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, list[Allocated]]:
+    require(caller, "oshosts:get_allocations")
+
+    def act(conn: Connection, patient: bool) -> tuple[int, list[Allocated]]:
+        host = hosts.get(conn, number(host_id))
+        return host.id, availability.allocated(conn, climate.now(conn), [host.id])
+
+    return work(climate, act)
+
+
+def properties(climate: Climate, caller: Caller, *, private: bool = False) -> list[Property]:
+    """Extra capabilities and their values; the private ones only for admins who ask for all."""
+    require(caller, "oshosts:get_resource_properties")
+    if private and not caller.is_admin:
+        raise Forbidden("Only admins may list private properties")
+    return work(climate, lambda conn, patient: hosts.property_list(conn, private=private))
+
+
+def set_private(climate: Climate, caller: Caller, name: str, private: bool) -> Property:
+    require(caller, "oshosts:update_resource_properties")
+    return work(climate, lambda conn, patient: hosts.set_private(conn, name, private, climate.now(conn)))
+
+
+def number(host_id: str) -> int:
+    """A host's number from the wire; what is no number is nobody's id."""
+    if host_id.isascii() and host_id.isdigit() and len(host_id) <= 18:
+        return int(host_id)
+    raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+
+
+def marker_number(marker: str) -> int:
+    try:
+        return number(marker)
+    except NotFound:
+        raise InvalidInput(f"marker {marker} is not the id of a host") from None
+
+
+def check_names(extra: Mapping[str, object]) -> None:
+    """InvalidInput for a name that is not of up to 64 letters, digits and _ - : . or is that of a column.
+
+    And for authorized projects that name none.
+    """
+    named = extra.get(hosts.AUTHORIZED_PROJECTS)
+    if named is not None and not str(named).replace(",", " ").split():
+        raise InvalidInput(f"{hosts.AUTHORIZED_PROJECTS} must name ids of projects, by commas, not {named!r}")
+    for name in extra:
+        if len(name) > LONGEST_NAME:
+            raise InvalidInput("Extra capability key too long")
+        if not name or not all(c.isascii() and (c.isalnum() or c in "_-:.") for c in name):
+            raise InvalidInput(f"Extra capability {name!r} may have letters, digits and _ - : . only")
+        if name in hosts.COLUMNS or name in ("created_at", "updated_at", "name", "disabled"):
+            raise InvalidInput(f"Extra capability {name} is the name of something that every host has")

@@ -1,0 +1,47 @@
+"""The moves of hosts that what becomes of a lease brings about: recorded in its transaction."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import Move, OnEnd, Pool, Turn
+from climate.domain.lease import Lease
+from climate.domain.policy import Caller
+from climate.domain.status import EventKind
+from climate.settings import Settings
+from climate.store.hosts import cleaning, next_leases, pool_membership
+from climate.store.leases import event_claims
+
+FOR_THE_ROUNDS = frozenset({Pool.RECYCLING, Pool.CLEANING, Pool.MULTI_TENANT})
+"""Pools in which there is something to do about a host at once."""
+
+
+def cleaning_time(settings: Settings) -> timedelta | None:
+    """How long hosts are cleaned after a lease; None where they are not."""
+    return timedelta(seconds=settings.cleaning_time) if settings.cleaning_time or settings.cleaning_hook else None
+
+
+def follow(climate: Climate, conn: Connection, author: Caller, turn: Turn) -> Sequence[Move]:
+    """Move the hosts of a lease where it has got to; nothing is read where nothing can move."""
+    before, after = turn.before, turn.after
+    numbers = {host for lease in (before, after) for r in lease.reservations for host in r.hosts}
+    if not numbers or (before.events == after.events and before.reservations == after.reservations):
+        return ()
+    held = pool_membership.of(conn, numbers, lock=True)
+    promised = promised_on(conn, after) if turn.did_for_some(EventKind.END) else ()
+    moves = list(pools.follow(turn, held, cleaning_time(climate.settings), promised))
+    pool_membership.record(conn, author, [(place, [fact]) for place, fact in moves])
+    cleaned = {place.host: fact.until for place, fact in moves if fact.pool == Pool.CLEANING and fact.until}
+    cleaning.keep(conn, turn.at, cleaned)
+    if any(fact.pool in FOR_THE_ROUNDS for _, fact in moves):
+        event_claims.wake_rounds(conn)
+    return moves
+
+
+def promised_on(conn: Connection, lease: Lease) -> frozenset[int]:
+    """Those of the hosts that the lease would release at its end on which another lease counts."""
+    released = {host for r in lease.reservations if pools.on_end(r) is OnEnd.RELEASE for host in r.hosts}
+    return frozenset(next_leases.starts(conn, released, {r.id for r in lease.reservations}))

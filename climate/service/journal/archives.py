@@ -1,0 +1,234 @@
+"""Leases that went long ago move to compressed files, from which their history still answers.
+
+Each file is on the disk, whole, before the first row of its leases goes; what
+a run leaves undone, wherever it was killed, the next one goes on with.  At any
+moment the facts of a lease are in the journal, in an archive, or in both.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain.errors import Busy, InvalidInput, Unavailable
+from climate.domain.lease import fold
+from climate.service.transaction import work
+from climate.settings import Settings
+from climate.store.journal import archive_files, archives, fact_codec, journal
+from climate.store.journal.archive_files import Damaged, Line
+from climate.store.journal.archives import BEGINNING, Old
+from climate.store.journal.journal import Entry
+from climate.store.journal.row_differences import UNREADABLE
+from climate.store.limits import LONGEST_GRACE
+
+log = structlog.get_logger(__name__)
+
+IN_A_FILE = 10_000
+IN_A_BLOCK = 100
+"""Leases that are compressed together, and read together."""
+AT_ONCE = 500
+"""Leases whose rows one transaction deletes."""
+
+Step = Callable[[str], None]
+"""Is told after each step what was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many leases there are in a file, in a block of it, and in a transaction that deletes rows."""
+
+    file: int = IN_A_FILE
+    block: int = IN_A_BLOCK
+    deleted: int = AT_ONCE
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run has archived; `kept` are leases of that age that something still needs."""
+
+    files: int = 0
+    leases: int = 0
+    facts: int = 0
+    kept: int = 0
+
+
+def folder(settings: Settings) -> Path:
+    """Where archives are."""
+    return Path(settings.archive_dir) if settings.archive_dir else settings.home / "archives"
+
+
+def archive(
+    climate: Climate,
+    older_than: timedelta,
+    sizes: Sizes = Sizes(),
+    step: Step = lambda done: None,
+) -> Outcome:
+    """Move leases that have been gone for longer than that to files.
+
+    InvalidInput for leases that still count in the limits of their projects; Busy while somebody else makes archives.
+    """
+    least = timedelta(days=climate.settings.limit_period_days) + LONGEST_GRACE
+    if older_than < least:
+        raise InvalidInput(
+            f"leases gone for less than {least.days} days count in limits, so --older-than must be at least"
+            f" {least.days}d, not {older_than.days}d"
+        )
+    path = folder(climate.settings)
+    with reading(climate.engine) as guard:
+        if not archives.alone(guard):
+            raise Busy("another archive of leases is being made: try again when it is done")
+        try:
+            return _archived(climate, older_than, _Run(climate, path, sizes, step))
+        finally:
+            archives.let_others(guard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    climate: Climate
+    folder: Path
+    sizes: Sizes
+    step: Step
+
+
+def _archived(climate: Climate, older_than: timedelta, run: _Run) -> Outcome:
+    with reading(climate.engine) as conn:
+        now = climate.now(conn)
+    outcome, after, before = Outcome(), BEGINNING, now - older_than
+    _go_on(run)
+    while found := _next(run, before, after):
+        after = (found[-1].gone_at, found[-1].id)
+        free = [one for one in found if not one.is_needed]
+        outcome.kept += len(found) - len(free)
+        if free:
+            _move(run, free, before, now, outcome)
+    return outcome
+
+
+def _next(run: _Run, before: datetime, after: tuple[datetime, UUID]) -> list[Old]:
+    return work(run.climate, lambda conn, patient: archives.old(conn, before, after, run.sizes.file))
+
+
+def _go_on(run: _Run) -> None:
+    """Finish what an earlier run has left: files that are half there go, as do rows that a whole file has."""
+    with reading(run.climate.engine) as conn:
+        unfinished = archives.listed(conn, "writing", "written")
+    for one in unfinished:
+        if one.state == "written":
+            _verify(run, one.name, one.size, one.sha256)
+            _delete_rows(run, one.id)
+        else:
+            _drop(run, one.id, one.name)
+
+
+def _verify(run: _Run, name: str, size: int, sha256: str) -> None:
+    """Unavailable where a file is not as it was written: the rows of its leases may be all that is left of them."""
+    if (wrong := archive_files.damage(run.folder / name, size, sha256)) is not None:
+        raise Unavailable(f"{wrong}: nothing was deleted; put the file back as it was, and run the command again")
+
+
+def _drop(run: _Run, number: int, name: str) -> None:
+    archive_files.forget(run.folder / name)
+    work(run.climate, lambda conn, patient: archives.forget(conn, number))
+
+
+def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outcome: Outcome) -> None:
+    name = f"leases-{now:%Y%m%dT%H%M%SZ}-{uuid4().hex[:12]}.jsonl.gz"
+    number = work(run.climate, lambda conn, patient: archives.begin(conn, name, before, now))
+    run.step("begun")
+    about = {"older_than": before.isoformat(), "made_at": now.isoformat()}
+    written = archive_files.write(run.folder / name, _blocks(run, free), about)
+    run.step("written")
+    if not written.places:
+        _drop(run, number, name)
+        outcome.kept += len(free)
+        return
+    _verify(run, name, written.size, written.sha256)
+    work(run.climate, lambda conn, patient: archives.finish(conn, number, written))
+    run.step("known")
+    _delete_rows(run, number)
+    outcome.files += 1
+    outcome.leases += len(written.places)
+    outcome.facts += sum(one.version for one in written.places)
+    outcome.kept += len(free) - len(written.places)
+
+
+def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
+    """Only leases whose facts have no holes, are as many as their rows say, and say that the lease is gone."""
+    for start in range(0, len(free), run.sizes.block):
+        versions = {one.id: one.version for one in free[start : start + run.sizes.block]}
+        with reading(run.climate.engine) as conn:
+            found = list(archives.lines(conn, versions))
+        yield [line for line in found if _is_whole(line, versions[UUID(line["lease_id"])])]
+        run.step("a block written")
+
+
+def _is_whole(line: Line, version: int) -> bool:
+    whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1)) and _is_gone(line)
+    if not whole:
+        log.warning("a lease is not archived: its rows are not what its journal says", lease_id=line["lease_id"])
+    return whole
+
+
+def _is_gone(line: Line) -> bool:
+    """Whether the facts say so: a row that was changed by hand is no reason to delete a lease."""
+    try:
+        return fold(journal.of_lease(_entry(UUID(line["lease_id"]), fact) for fact in line["facts"])).gone
+    except UNREADABLE:
+        return False
+
+
+def _delete_rows(run: _Run, number: int) -> None:
+    while work(run.climate, lambda conn, patient: archives.delete_rows(conn, number, run.sizes.deleted)):
+        run.step("rows deleted")
+    work(run.climate, lambda conn, patient: archives.close(conn, number))
+    run.step("done")
+
+
+def facts_of(climate: Climate, conn: Connection, lease_id: UUID) -> list[Entry]:
+    """All that happened to a lease, from the journal or, where it is not there any more, from an archive.
+
+    Unavailable where the archive cannot be read.
+    """
+    if entries := journal.read(conn, lease_id):
+        return entries
+    found = archives.place(conn, lease_id)
+    if found is None:
+        return []
+    name, at = found
+    try:
+        line = archive_files.read(folder(climate.settings) / name, at.place, at.size, lease_id)
+    except Damaged as error:
+        log.error("an archive cannot be read", archive=name, reason=str(error))
+        raise Unavailable(
+            f"The history of lease {lease_id} is in the archive {name}, which cannot be read here:"
+            " an administrator has to look at CLIMATE_ARCHIVE_DIR and `climate journal check`"
+        ) from error
+    return [_entry(lease_id, fact) for fact in line["facts"]]
+
+
+def _entry(stream: UUID, fact: Line) -> Entry:
+    return Entry(
+        stream,
+        fact["version"],
+        fact_codec.decode(fact["kind"], fact["body"]),
+        fact["actor"],
+        fact["request_id"],
+        datetime.fromisoformat(fact["recorded_at"]),
+    )
+
+
+def damage(climate: Climate, conn: Connection) -> Iterator[tuple[UUID, str]]:
+    """What is wrong with archives: rows that are left though a file has them, and files that are not as written."""
+    for lease_id in archives.left_over(conn):
+        yield lease_id, "is in an archive, and has rows or a journal"
+    for one in archives.known(conn):
+        wrong = archive_files.damage(folder(climate.settings) / one.name, one.size, one.sha256)
+        if wrong is not None:
+            yield UUID(int=one.id), f"archive: {wrong}"

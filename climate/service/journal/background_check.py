@@ -1,0 +1,99 @@
+"""The comparison of rows with the journal, a part at a time: it can go on in production for ever.
+
+Each run takes up where the last one stopped, and looks again at what was found before.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.service.journal import check
+from climate.service.journal.check import NO_JOURNAL, Portion
+from climate.service.transaction import work
+from climate.store.journal import check_progress
+from climate.store.journal.check_progress import Progress
+from climate.store.journal.row_differences import FIRST, LAST
+
+KNOWN = 200
+"""Streams that differed before, and are looked at again in a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """When a run stops: after so many facts, or so much time, whichever is first; each portion is looked at whole."""
+
+    facts: int = 50_000
+    time: timedelta = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The state of the comparison after a run."""
+
+    progress: Progress
+    differing: int
+    """Streams that differ from their rows."""
+    first: str = ""
+    """One of them, and how it differs."""
+
+
+def go_on(climate: Climate, bounds: Bounds | None = None, size: int = check.PORTION) -> Checked:
+    """Compare the next streams with their rows, at least one portion, and at most to the end of a pass."""
+    limits = bounds or Bounds()
+    _look_again(climate)
+    known = began = work(climate, lambda conn, patient: _begin(climate, conn))
+    start, facts = _now(climate), 0
+    while True:
+        portion = check.look(climate, known.after, size)
+        facts += portion.facts
+        after = work(climate, lambda conn, patient: _note(climate, conn, known, portion))  # noqa: B023
+        if after is None:  # somebody else is at it
+            break
+        known = after
+        if portion.last is None or facts >= limits.facts or _now(climate) - start >= limits.time:
+            break
+    return checked(climate) or Checked(began, 0)
+
+
+def checked(climate: Climate) -> Checked | None:
+    """Return the state of the comparison; None before the first run."""
+    with reading(climate.engine) as conn:
+        known = check_progress.progress(conn)
+        first = next((f"{stream} {what}" for stream, what in check_progress.found(conn, 1)), "")
+        return None if known is None else Checked(known, check_progress.count(conn), first)
+
+
+def _begin(climate: Climate, conn: Connection) -> Progress:
+    check_progress.begin(conn, first := Progress(FIRST, climate.now(conn)))
+    return check_progress.progress(conn) or first
+
+
+def _note(climate: Climate, conn: Connection, before: Progress, portion: Portion) -> Progress | None:
+    now = climate.now(conn)
+    if portion.last is None:
+        after = Progress(FIRST, now, 0, before.began_at)
+    else:
+        after = replace(before, after=portion.last, streams=before.streams + portion.streams)
+    if not check_progress.advance(conn, before, after):
+        return None
+    found = [(one.stream, one.what) for one in portion.differences]
+    check_progress.note(conn, before.after, portion.last or LAST, found, now)
+    return after
+
+
+def _look_again(climate: Climate) -> None:
+    """Forget what was found before and is mended; what has no journal is looked at when its turn comes."""
+    with reading(climate.engine) as conn:
+        before = [stream for stream, what in check_progress.found(conn, KNOWN) if what != NO_JOURNAL]
+    if before:
+        still = {one.stream for one in check.look_at(climate, before)}
+        mended = [stream for stream in before if stream not in still]
+        work(climate, lambda conn, patient: check_progress.forget(conn, mended))
+
+
+def _now(climate: Climate) -> datetime:
+    with reading(climate.engine) as conn:
+        return climate.now(conn)

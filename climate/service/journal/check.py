@@ -1,0 +1,128 @@
+"""The journal against the rows: compare them, and look back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain.errors import NotFound
+from climate.domain.lease import Lease, fold
+from climate.service.journal import archives
+from climate.store.journal import fact_codec, journal, row_differences
+from climate.store.journal.journal import Entry
+from climate.store.journal.row_differences import FIRST, Compared, RowDifference
+
+PORTION = 200
+"""Streams that are compared at once."""
+
+NO_ROWS, NO_JOURNAL = "has a journal but no rows", "has rows but no journal"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A stream whose rows are not what its facts say: which row of which table, and in which column."""
+
+    stream: UUID
+    what: str
+    table: str = ""
+    row: str = ""
+    column: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The outcome of a look at some streams.  `last` is the last of them; None: there are no more."""
+
+    differences: tuple[Difference, ...]
+    last: UUID | None
+    streams: int
+    facts: int
+
+
+def differences(climate: Climate) -> list[Difference]:
+    """Fold the whole journal and compare with the rows; empty is healthy."""
+    found = [one for portion in portions(climate) for one in portion.differences]
+    with reading(climate.engine) as conn:
+        return found + [Difference(stream, what) for stream, what in archives.damage(climate, conn)]
+
+
+def portions(climate: Climate, after: UUID = FIRST, size: int = PORTION) -> Iterator[Portion]:
+    """Compare one stream after the other from there on, each portion in a snapshot of its own."""
+    place: UUID | None = after
+    while place is not None:
+        portion = look(climate, place, size)
+        yield portion
+        place = portion.last
+
+
+def look(climate: Climate, after: UUID = FIRST, size: int = PORTION) -> Portion:
+    """Compare the first streams after a stream with their rows."""
+    with snapshot(climate) as conn:
+        streams = journal.streams(conn, after, size)
+        last = streams[-1] if len(streams) == size else None
+        compared = row_differences.compare(conn, streams)
+        found = told(compared)
+        found += [
+            Difference(stream, NO_JOURNAL, sort.tables[0].table.name)
+            for stream, sort in row_differences.without_journal(conn, after, last)
+        ]
+        if last is None:
+            rest = row_differences.decisions_without_journal(conn)
+            found += [Difference(stream, NO_JOURNAL, sort.tables[0].table.name, owner) for stream, sort, owner in rest]
+    return Portion(tuple(found), last, len(streams), compared.facts)
+
+
+def look_at(climate: Climate, streams: Sequence[UUID]) -> list[Difference]:
+    """Compare these streams with their rows."""
+    with snapshot(climate) as conn:
+        return told(row_differences.compare(conn, streams))
+
+
+@contextmanager
+def snapshot(climate: Climate) -> Iterator[Connection]:
+    """Give a connection all whose statements see the same rows."""
+    with climate.engine.connect().execution_options(isolation_level="REPEATABLE READ") as conn:
+        yield conn
+
+
+def told(compared: Compared) -> list[Difference]:
+    """Return the differences in words; of a stream without its main row, that alone."""
+    lost = {one.stream for one in compared.rows if one.is_main and one.said is None}
+    found = [Difference(fault.stream, fault.what) for fault in compared.faults]
+    for one in compared.rows:
+        if one.stream not in lost:
+            found += _of_row(one)
+        elif one.is_main:
+            found.append(Difference(one.stream, NO_ROWS, one.projected.table.name, _spelled(one.key)))
+    return sorted(found, key=lambda difference: difference.stream)
+
+
+def _of_row(one: RowDifference) -> Iterator[Difference]:
+    table, row = one.projected.table.name, _spelled(one.key)
+    if one.said is None or one.known is None:
+        what = "facts say that there is one" if one.said is None else "no fact says that there is one"
+        yield Difference(one.stream, f"{table} {row}: {'no row' if one.said is None else 'a row'}, {what}", table, row)
+        return
+    for column in one.columns:
+        said, known = one.said[column], fact_codec.encode(one.known[column])
+        what = f"{table} {row}: {column}: rows say {said!r}, facts say {known!r}"
+        yield Difference(one.stream, what, table, row, column)
+
+
+def _spelled(key: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in key.items())
+
+
+def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
+    """A lease as it was `at` a moment (default: now) with all that had happened to it by then."""
+    with reading(climate.engine) as conn:
+        entries = archives.facts_of(climate, conn, lease_id)
+    entries = entries if at is None else journal.until(entries, at)
+    if not entries:
+        raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
+    return fold(journal.of_lease(entries)), entries

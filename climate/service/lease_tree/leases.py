@@ -1,0 +1,312 @@
+"""Leases over the tree: hosts of this deployment and of its child zones and cells, promised in two phases.
+
+This deployment records the lease as HELD, with its own hosts and with the parts
+that children are asked for.  Each child holds its part; the journal knows a part
+before it is ever confirmed.  Then each child confirms, and last this deployment.
+Whoever dies in between, the hold expires: the event `expire_hold` gives up the
+lease, and its end event takes back what children may have confirmed.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError
+from climate.cloud.children import Child, Verdict
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain import holds as rules
+from climate.domain import lease_events
+from climate.domain.errors import (
+    Busy,
+    ClimateError,
+    Conflict,
+    NotEnoughHosts,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+)
+from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeasePartReleased
+from climate.domain.lease import Lease, Part
+from climate.domain.policy import Caller, require
+from climate.domain.status import PartState
+from climate.service.lease_tree import parts as lease_parts
+from climate.service.lease_tree import shares as tree_shares
+from climate.service.leases import holds, leases, shortages, unbegun_claims
+from climate.service.leases import update as changes
+from climate.service.leases.leases import Order
+from climate.service.leases.update import Changes, PartsFirst
+from climate.service.transaction import work
+from climate.store import idempotency
+from climate.store.idempotency import Key
+from climate.store.leases import leases as stored
+
+log = structlog.get_logger(__name__)
+
+HOLD = timedelta(seconds=120)
+"""Seconds that the two phases may take."""
+
+ROUNDS = 3
+"""Times that hosts are looked for anew when a child has given away the hosts that it offered."""
+
+TRIES = 3
+"""Times that a child is asked to confirm while its answer does not come."""
+
+
+class _Refused(Exception):
+    """A child does not hold a part that it had offered."""
+
+    def __init__(self, children: frozenset[Child]) -> None:
+        super().__init__()
+        self.children = children
+
+
+def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
+    """Record a lease as `leases.create` does; with hosts of children where its own do not suffice.
+
+    A reservation of hosts may name the `zone` or the `cell` that it has to lie in,
+    and may be spread `across` several; else it lies in one.
+    """
+    require(caller, "leases:post")
+    if tree_shares.begins_here(climate, order):
+        try:
+            made = leases.create(climate, caller, order, key, dry_run=dry_run)
+        except tree_shares.NOT_HERE:
+            only = all(tree_shares.is_only_for_here(climate, spec) for spec in order.reservations)
+            if only or not climate.children.active():
+                raise
+        else:
+            if not made.parts or dry_run:
+                return made
+    if key and (known := leases.made_earlier(climate, caller, key)):
+        if (resumed := _resumed(climate, caller, known, order)) is not None:
+            return resumed
+        work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
+    return _placed(climate, caller, order, key, dry_run=dry_run)
+
+
+def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Lease | None:
+    """The lease of an earlier request, whose work is taken up where it was left; None where it was undone."""
+    if not known.parts:
+        return known
+    try:
+        lease = leases.get(climate, caller, known.id)
+    except NotFound:
+        return None
+    if lease.deleting:
+        return None
+    try:
+        return _carried_out(climate, caller, lease, order)
+    except _Refused:
+        _give_up(climate, caller, lease)
+        return None
+
+
+def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, dry_run: bool) -> Lease:
+    without: frozenset[Child] = frozenset()
+    for _ in range(ROUNDS):
+        shares = tree_shares.shares(climate, caller, order, without)
+        split = replace(order, shares=shares, hold=_length(climate, order)) if shares else order
+        lease = leases.create(climate, caller, split, key, dry_run=dry_run)
+        if dry_run or not lease.parts:
+            return lease
+        try:
+            return _carried_out(climate, caller, lease, order)
+        except _Refused as refused:
+            without |= refused.children
+        _give_up(climate, caller, lease)
+        if key:
+            work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
+    raise NotEnoughHosts("Not enough hosts available: what children offered was given away each time")
+
+
+def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -> Lease:
+    """Hold all parts, and confirm them unless only a hold was asked for."""
+    lease = _hold(climate, caller, lease)
+    return lease if order.hold is not None else confirm(climate, caller, lease.id)
+
+
+def _length(climate: Climate, order: Order) -> timedelta:
+    """Return the seconds that the lease is held: as asked for, or as the two phases need, up to its own end."""
+    if order.hold is not None:
+        return order.hold
+    with reading(climate.engine) as conn:
+        left = order.end - climate.now(conn)
+    return timedelta(
+        seconds=max(1, int(min(HOLD, left / 2, timedelta(seconds=climate.settings.hold_seconds)) / SECOND))
+    )
+
+
+SECOND = timedelta(seconds=1)
+
+# The two phases.
+
+
+def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
+    """The lease with all its parts held; _Refused where a child does not, Unavailable where one does not answer."""
+    if not lease.held:
+        return lease
+    planned = [(r, part) for r in lease.reservations for part in r.parts if part.state is PartState.PLANNED]
+    outcomes = climate.children.ask_all([lease_parts.hold(caller, lease, r, part) for r, part in planned])
+    refused, silent = set(), False
+    for (_, part), outcome in zip(planned, outcomes, strict=True):
+        held = lease_parts.held_in(outcome)
+        if held is not None and part.least <= held[2] <= part.most:
+            lease = _note(climate, caller, lease.id, part, _held_as(part, held))
+        elif isinstance(outcome, CloudError):
+            silent = True
+        else:
+            refused.add(lease_parts.child_of(part))
+    if refused:
+        raise _Refused(frozenset(refused))
+    if silent:
+        _give_up(climate, caller, lease)
+        raise Unavailable("A child does not answer: what was held is given back, try again")
+    return lease
+
+
+def _held_as(part: Part, held: tuple[UUID, UUID, int]) -> Callable[[datetime], Fact]:
+    return lambda now: LeasePartHeld(part.id, now, *held)
+
+
+def _note(climate: Climate, caller: Caller, lease_id: UUID, part: Part, fact: Callable[[datetime], Fact]) -> Lease:
+    """Record what a child has said of a part; a second time it is passed over.  Conflict once the hold is over."""
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+        now = climate.now(conn)
+        present = next(one for one in lease.parts if one.id == part.id)
+        if present.state is not part.state:
+            return lease
+        if not lease.held:
+            raise rules.expired(lease)
+        return stored.record(conn, caller, lease, fact(now))
+
+    return work(climate, act)
+
+
+def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
+    """Confirm a held lease as `holds.confirm` does, after the parts of it that lie in children."""
+    try:
+        lease = leases.get(climate, caller, lease_id)
+    except NotFound:
+        return holds.confirm(climate, caller, lease_id, key)
+    if lease.held and lease.parts:
+        with reading(climate.engine) as conn:
+            rules.running(lease, climate.now(conn))
+        if any(part.state is PartState.PLANNED for part in lease.parts):
+            raise Conflict(f"The lease {lease.id} is still being put together: its parts are not all held")
+        _confirm_parts(climate, caller, lease)
+    return holds.confirm(climate, caller, lease_id, key)
+
+
+def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
+    left = [part for part in lease.parts if part.state is PartState.HELD]
+    for _ in range(TRIES):
+        outcomes = climate.children.ask_all([lease_parts.confirm(lease, part) for part in left])
+        silent = []
+        for part, outcome in zip(left, outcomes, strict=True):
+            if isinstance(outcome, CloudError):
+                silent.append(part)
+            elif outcome.is_done:
+                _note(climate, caller, lease.id, part, _confirmed(part))
+            else:
+                _give_up(climate, caller, lease)
+                raise Conflict(f"The {part.where} gave its part of the lease away: all of it is given back, ask anew")
+        left = silent
+        if not left:
+            return
+    _give_up(climate, caller, lease)
+    raise Unavailable("A child does not answer: what was held is given back, try again")
+
+
+def _confirmed(part: Part) -> Callable[[datetime], Fact]:
+    return lambda now: LeasePartConfirmed(part.id, now)
+
+
+def _released(part: Part) -> Callable[[datetime], Fact]:
+    return lambda now: LeasePartReleased(part.id, now)
+
+
+def _give_up(climate: Climate, caller: Caller, lease: Lease) -> None:
+    """Give the lease up, with all that children are known to hold; what cannot be done now, its own events do."""
+    try:
+        lease = leases.get(climate, caller, lease.id)
+        held = [part for part in lease.parts if part.in_force]
+        answers = climate.children.ask_all([lease_parts.release(lease, part) for part in held])
+        for part, answer in zip(held, answers, strict=True):
+            if not isinstance(answer, CloudError) and answer.verdict is not Verdict.REFUSED:
+                _note(climate, caller, lease.id, part, _released(part))
+        leases.delete(climate, caller, lease.id)
+    except ClimateError as error:
+        log.warning("lease over children could not be given up yet", lease_id=str(lease.id), reason=str(error))
+
+
+# Other dates.
+
+
+def update(
+    climate: Climate,
+    caller: Caller,
+    lease_id: UUID,
+    wanted: Changes,
+    version: int | None = None,
+    *,
+    dry_run: bool = False,
+) -> Lease:
+    """Change a lease as `changes.update` does, over all its parts.
+
+    A later end is agreed to by every child before it is recorded here, and taken
+    back where one refuses.  An earlier end is recorded here first: no child can
+    refuse it, and each is told until it has heard.
+    """
+    try:
+        return changes.update(climate, caller, lease_id, wanted, version, dry_run=dry_run)
+    except PartsFirst:
+        lease = leases.get(climate, caller, lease_id)
+    assert wanted.end is not None
+    agreed = replace(wanted, agreed=True)
+    tried = changes.update(climate, caller, lease_id, agreed, version, dry_run=True)
+    if dry_run:
+        _prolong(climate, lease, wanted.end, dry_run=True)
+        return tried
+    planned = _plan_sync(climate, caller, lease_id, HOLD, version)
+    try:
+        _prolong(climate, planned, wanted.end)
+        return changes.update(climate, caller, lease_id, agreed, planned.version)
+    except PreconditionFailed:
+        raise Busy("Somebody else has changed the lease meanwhile: it stays as it was, try again") from None
+    except ClimateError:
+        _plan_sync(climate, caller, lease_id, timedelta(0))
+        raise
+
+
+def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelta, version: int | None = None) -> Lease:
+    """Have the parts get the dates of the lease after the delay, unless it is changed before."""
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+        shortages.unless_version(lease, version)
+        now = climate.now(conn)
+        lease = unbegun_claims.take_back(conn, caller, lease, now)
+        lease_events.refuse_while_running(lease)
+        after = stored.record(conn, caller, lease, lease_events.sync(lease, now, now + delay, uuid4))
+        leases.wake_if_soon(climate, conn, after, now)
+        return after
+
+    return work(climate, act)
+
+
+def _prolong(climate: Climate, lease: Lease, end: datetime, *, dry_run: bool = False) -> None:
+    """Have all children agree to a later end; Conflict or Unavailable where one does not."""
+    parts = [part for part in lease.parts if part.in_force]
+    outcomes = climate.children.ask_all([lease_parts.prolong(lease, part, end, dry_run=dry_run) for part in parts])
+    for part, outcome in zip(parts, outcomes, strict=True):
+        if isinstance(outcome, CloudError):
+            raise Unavailable("A child does not answer: the lease stays as it was, try again")
+        if not outcome.is_done:
+            raise Conflict(f"The {part.where} does not keep its part of the lease for so long ({outcome.reason})")

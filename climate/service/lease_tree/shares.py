@@ -1,0 +1,215 @@
+"""Shares of a new lease: which of its hosts lie here, and which in child zones and cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import structlog
+
+from climate.cloud import CloudError
+from climate.cloud.children import CELL, ZONE, Asker, Child, Offer, PartOrder, PartRequest
+from climate.context import Climate
+from climate.domain.errors import ClimateError, InvalidInput, InvalidRequirements, NotEnoughHosts
+from climate.domain.facts import PlannedPart
+from climate.domain.policy import Caller
+from climate.service.lease_tree import parts as lease_parts
+from climate.service.leases import leases
+from climate.service.leases.leases import Order
+from climate.service.leases.reservations import Share
+from climate.store.hosts.hosts import HOST_TYPE
+
+log = structlog.get_logger(__name__)
+
+NOT_HERE = (NotEnoughHosts, InvalidRequirements)
+"""Refusals after which children are asked: their hosts may have properties that none of these has."""
+
+PATH = "!"
+"""Stands between the names of cells in a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Hosts that a child could give."""
+
+    child: Child
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The deployments that a reservation may lie in."""
+
+    is_here: bool
+    """True: the reservation may lie in this deployment."""
+    children: Sequence[Child]
+    named: str = ""
+    """The one that the reservation names."""
+
+
+def begins_here(climate: Climate, order: Order) -> bool:
+    """Return whether children are asked only where this deployment does not have the hosts.
+
+    What may be spread is to have as many hosts as are wanted, and not only the fewest that will do.
+    """
+    is_open = any(spec.get("across") and int(spec["min"]) < int(spec["max"]) for spec in order.reservations)
+    return all(is_for_here(climate, spec) for spec in order.reservations) and not (
+        is_open and climate.children.active()
+    )
+
+
+def is_for_here(climate: Climate, spec: Any) -> bool:
+    """Return whether a reservation may lie in this deployment."""
+    return _names_none(spec) or _names_this(climate, spec)
+
+
+def is_only_for_here(climate: Climate, spec: Any) -> bool:
+    """Return whether a reservation has to lie in this deployment."""
+    return not _names_none(spec) and _names_this(climate, spec)
+
+
+def shares(climate: Climate, caller: Caller, order: Order, without: frozenset[Child]) -> dict[int, Share]:
+    """By its place, what of each reservation lies in children.
+
+    Raises NotEnoughHosts where nobody has the hosts, and InvalidInput for a zone or cell that is not known.
+    """
+    children = climate.children.active()
+    found: dict[int, Share] = {}
+    for place, spec in enumerate(order.reservations):
+        if spec.get("resource_type") == HOST_TYPE:
+            so_far = replace(order, reservations=order.reservations[: place + 1], shares=dict(found), hold=None)
+            places = _places(climate, spec, children)
+            left = [child for child in places.children if child not in without]
+            share = _share(climate, caller, so_far, replace(places, children=left))
+            if share:
+                found[place] = share
+    return found
+
+
+def _names_none(spec: Any) -> bool:
+    return spec.get("zone") is None and spec.get("cell") is None
+
+
+def _names_this(climate: Climate, spec: Any) -> bool:
+    settings, zone, cell = climate.settings, spec.get("zone"), spec.get("cell")
+    if cell is None:
+        return bool(zone == settings.zone_name)
+    return zone is None and settings.cells_enable and bool(cell == settings.cell_name)
+
+
+def _places(climate: Climate, spec: Any, children: Sequence[Child]) -> Places:
+    zone, cell = spec.get("zone"), spec.get("cell")
+    if zone is not None and cell is not None:
+        raise InvalidInput("zone and cell cannot both be given: a reservation names one of them")
+    if _names_none(spec):
+        return Places(is_here=True, children=children)
+    kind, name = (ZONE, str(zone)) if cell is None else (CELL, str(cell))
+    if _names_this(climate, spec):
+        return Places(is_here=True, children=(), named=f"{kind} {name}")
+    found = [child for child in children if child.kind == kind and _is_called(child, name)]
+    if not found:
+        known = "a child zone" if kind == ZONE else "a cell below it"
+        raise InvalidInput(f"{kind} {name[:80]!r} is neither this {kind} nor {known} that answers")
+    if kind == CELL and len(found) > 1:
+        paths = ", ".join(sorted(child.name for child in found)[:5])
+        raise InvalidInput(f"cell {name[:80]!r} may be {paths}: give the path")
+    return Places(is_here=False, children=found, named=f"{kind} {name[:200]}")
+
+
+def _is_called(child: Child, name: str) -> bool:
+    return child.name == name or (child.kind == CELL and child.name.rpartition(PATH)[2] == name)
+
+
+def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Share | None:
+    """Return the split of the last reservation; None: all of it is here.  Raises NotEnoughHosts."""
+    spec = order.reservations[-1]
+    across = bool(spec.get("across"))
+    own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in {places.named}")
+    if places.is_here:
+        reason = _refusal_here(climate, caller, _filled(order) if across else order)
+        if reason is None:
+            return None
+        if isinstance(reason, InvalidRequirements) and not places.children:
+            raise reason
+        own = _own_hosts(climate, caller, order) if across else 0
+        refusal = NotEnoughHosts(str(reason))
+    least, most = int(spec["min"]), int(spec["max"])
+    offers = _offers(climate, caller, order, places.children, 1 if across else least)
+    share = _split(own, offers, least, most) if across else _whole(offers, least, most)
+    if share is None and own >= least:
+        return None
+    if share is None:
+        raise NotEnoughHosts(f"{refusal}; children offer {', '.join(str(o.hosts) for o in offers) or 'none'}")
+    return share
+
+
+def _filled(order: Order) -> Order:
+    """The order with no fewer hosts for its last reservation than the most that are wanted."""
+    spec = order.reservations[-1]
+    return replace(order, reservations=(*order.reservations[:-1], {**spec, "min": spec["max"]}))
+
+
+def _refusal_here(climate: Climate, caller: Caller, order: Order) -> ClimateError | None:
+    """Return the reason why this deployment cannot give all of the order; None: it can."""
+    try:
+        leases.create(climate, caller, order, dry_run=True)
+    except NOT_HERE as error:
+        return error
+    return None
+
+
+def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
+    """Return the number of hosts that this deployment could give for the last reservation."""
+    some = {**order.reservations[-1], "min": 1}
+    try:
+        tried = leases.create(
+            climate, caller, replace(order, reservations=(*order.reservations[:-1], some)), dry_run=True
+        )
+    except NOT_HERE:
+        return 0
+    return len(tried.reservations[-1].holds)
+
+
+def _offers(climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int) -> list[Offered]:
+    """Return the offer of each child for the last reservation of the order, best first."""
+    own = (*lease_parts.OWN, "resource_type")
+    spec = {key: value for key, value in order.reservations[-1].items() if key not in own}
+    wanted = {**spec, "min": least, "max": order.reservations[-1]["max"]}
+    across = bool(order.reservations[-1].get("across"))
+    asker = Asker(caller.project_id, lease_parts.role(caller))
+    asked = [(child, {**wanted, **lease_parts.spread(child, across=across)}) for child in children]
+    answers = climate.children.ask_all(
+        [PartRequest(child, asker, Offer(PartOrder(order.name, order.start, order.end, spec))) for child, spec in asked]
+    )
+    offers = []
+    for child, answer in zip(children, answers, strict=True):
+        if isinstance(answer, CloudError):
+            log.warning("child made no offer", child=str(child), reason=str(answer))
+        elif (held := lease_parts.held_in(answer)) is not None:
+            offers.append(Offered(child, held[2]))
+    return sorted(offers, key=lambda offer: (-offer.hosts, offer.child.kind, offer.child.id, offer.child.name))
+
+
+def _whole(offers: Sequence[Offered], least: int, most: int) -> Share | None:
+    """All of it in the child with the best offer."""
+    best = next((offer for offer in offers if offer.hosts >= least), None)
+    return Share(0, (_part(best.child, least, min(most, best.hosts)),)) if best else None
+
+
+def _split(own: int, offers: Sequence[Offered], least: int, most: int) -> Share | None:
+    """As many hosts as are wanted, from as few deployments as possible, this one first."""
+    own, parts = min(own, most), []
+    left = most - own
+    for offer in offers:
+        if left <= 0:
+            break
+        count = min(left, offer.hosts)
+        parts.append(_part(offer.child, count, count))
+        left -= count
+    return Share(own, tuple(parts)) if most - left >= least and parts else None
+
+
+def _part(child: Child, least: int, most: int) -> PlannedPart:
+    if child.kind == CELL:
+        return PlannedPart(uuid4(), 0, "", least, most, cell=child.name)
+    return PlannedPart(uuid4(), child.id, child.name, least, most)

@@ -1,0 +1,278 @@
+"""Claim due events for workers, and put back what workers lost: UNDONE to IN_PROGRESS, and back."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain import event_progress, lease_events
+from climate.domain.facts import ClaimedShare, Fact
+from climate.domain.hosts.pools import Turn
+from climate.domain.lease import Lease, fold
+from climate.domain.lease_events import Verdict
+from climate.domain.policy import Caller
+from climate.domain.status import EventKind
+from climate.service.leases import repair
+from climate.service.leases.event_shares import QUEUE, Outcome, facts_of, queue_of
+from climate.service.notifications import delivery
+from climate.service.notifications import messages as telling
+from climate.store.leases import due_events, event_claims, leases, queue_limits
+from climate.store.leases.due_events import BEGINNING, Cursor, Due
+from climate.store.leases.event_claims import Message, Rest, Stranded
+from climate.store.leases.leases import Change
+from climate.store.leases.queue_limits import ANY_NUMBER
+
+log = structlog.get_logger(__name__)
+
+BATCH = 200
+RESCUED = 100
+"""Events that are put back at once."""
+
+HOLDS = 20_000
+"""Hosts that the leases of one claim have together: each is read, and compared with what it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The outcome of one claim."""
+
+    count: int
+    """Events that were claimed."""
+    more: bool
+    """Whether there is more that is due and was not looked at."""
+    full: frozenset[str] = frozenset()
+    """Queues for which no more may be claimed before workers have begun some of what they have."""
+
+
+_Held = TypeVar("_Held", Due, Stranded)
+
+
+def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
+    """Mark the first of what is due IN_PROGRESS, each with a new token; how many that were."""
+    return claim(climate, by, cursor or Cursor(), limit).count
+
+
+def claim(
+    climate: Climate,
+    by: str,
+    cursor: Cursor,
+    limit: int = BATCH,
+    alive: Callable[[], None] = lambda: None,
+    ahead: int = ANY_NUMBER,
+) -> Claimed:
+    """Mark what is due from the cursor on IN_PROGRESS, each with a new token, and move the cursor.
+
+    No queue gets more than `ahead` events that no worker has begun.  A constant
+    number of statements for any number of events; no more of them than have
+    `HOLDS` hosts together, or one.  Where the rows of one lease cannot be read or written, all
+    are claimed one by one, and that lease is set aside; `alive` is called after each of them.
+    """
+    try:
+        return _claim(climate, by, cursor, limit, ahead)
+    except Exception as error:
+        if not repair.is_its_own(error):
+            raise
+        log.warning("claiming one by one", error=type(error).__name__)
+    return _claim_singly(climate, by, cursor, min(limit, ahead), alive)
+
+
+def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: Callable[[], None]) -> Claimed:
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        found = due_events.lock(conn, now, due_events.look(conn, now, cursor).ids, limit)
+    count = 0
+    for one in found:
+        try:
+            with climate.engine.begin() as conn:
+                now = climate.now(conn)
+                count += _mark(climate, conn, by, due_events.lock(conn, now, [one.event_id], 1), now)
+        except Exception as error:
+            if not repair.is_its_own(error):
+                raise
+            repair.put_aside(climate, one.lease_id, error)
+        alive()
+    return Claimed(count, more=True)
+
+
+def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) -> Claimed:
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        room = queue_limits.rooms(conn, ahead, cursor.full, cursor.turns)
+        if cursor.full - room.closed:  # what has waited longest comes first again
+            cursor.after = BEGINNING
+        look = due_events.look(conn, now, cursor)
+        locked = due_events.lock(conn, now, look.ids, limit, room) if look.ids else []
+        chosen = _no_more_than(locked, HOLDS)
+        count = _mark(climate, conn, by, chosen, now) if chosen else 0
+    cursor.full = room.full(queue for one in chosen for queue in one.queues)
+    queue_limits.take_turns(cursor.turns, ((queue, o.is_end, o.project_id) for o in chosen for queue in o.queues))
+    left = bool(count) and (len(locked) == limit or len(chosen) < len(locked) or bool(cursor.full))
+    if not left:
+        cursor.after = look.end or BEGINNING
+    return Claimed(count, more=left or look.end is not None, full=cursor.full)
+
+
+def has_room(climate: Climate, cursor: Cursor, ahead: int) -> bool:
+    """Return whether more may be claimed for a queue that was full at the last claim."""
+    with reading(climate.engine) as conn:
+        return bool(cursor.full - queue_limits.rooms(conn, ahead, cursor.full, {}).closed)
+
+
+def _no_more_than(locked: Sequence[_Held], holds: int) -> Sequence[_Held]:
+    """The first ones that have so many hosts together; the first one in any case."""
+    sums = list(accumulate(one.holds for one in locked))
+    return locked[: max(1, bisect_right(sums, holds))]
+
+
+def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], now: datetime) -> int:
+    found = leases.get_many(conn, {one.lease_id for one in chosen})
+    in_turn = [found[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in found]
+    ready = list(_most_urgent(in_turn, {one.event_id for one in chosen}, now))
+    # Of what is UNDONE in the locked rows only: what a rival has claimed since the look has a claim rightly.
+    for event_id in {one.event_id for one in chosen if one.is_claimed} & {event_id for _, event_id in ready}:
+        raise ValueError(f"event {event_id} is UNDONE, and is claimed: its row was changed by hand")
+    types = [event_progress.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
+    tokens = iter(event_claims.tokens(conn, sum(max(1, len(apart)) for apart in types)))
+    changes: list[Change] = []
+    rung: list[Message] = []
+    for (lease, event_id), apart in zip(ready, types, strict=True):
+        claimed = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in apart)
+        fact = lease_events.claim(lease, event_id, claimed[0].token if claimed else next(tokens), now)
+        changes.append((lease, [replace(fact, shares=claimed)]))
+        rung += [Message(event_id, one.token, queue_of(one.resource_type)) for one in claimed]
+        rung += [] if claimed else [Message(event_id, fact.token, _queue(lease))]
+    leases.record_many(conn, system(by), changes)
+    event_claims.open_many(conn, rung, by, now)
+    return len(ready)
+
+
+def _most_urgent(found: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[tuple[Lease, UUID]]:
+    """Of each lease the most urgent event among those that may run: one at a time."""
+    for lease in found:
+        event = next((event for event in lease_events.due(lease, now) if event.id in may_run), None)
+        if event is not None:
+            yield lease, event.id
+
+
+def _queue(lease: Lease) -> str:
+    """The queue of an event that is run as a whole: that of the lease's only type."""
+    types = lease.resource_types
+    return queue_of(types[0]) if len(types) == 1 else QUEUE
+
+
+def to_send(climate: Climate) -> list[Message]:
+    """What to ring for: new claims, and claims whose message seems to be lost."""
+    with climate.engine.begin() as conn:
+        return event_claims.to_send(conn, climate.now(conn))
+
+
+def take_back(climate: Climate, messages: Sequence[Message]) -> None:
+    """Note that these messages were not sent after all."""
+    with climate.engine.begin() as conn:
+        event_claims.take_back(conn, messages)
+
+
+def ring_again(climate: Climate) -> None:
+    """Have every event that was rung for and not begun rung for again: the broker may have lost the messages."""
+    with climate.engine.begin() as conn:
+        event_claims.ring_again(conn)
+
+
+def rung_unbegun(climate: Climate) -> dict[str, int]:
+    """Return for each queue how many events were rung for and not begun."""
+    with reading(climate.engine) as conn:
+        return event_claims.rung_unbegun(conn)
+
+
+def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:
+    """Put back what a worker began and did not finish in its time; how many that were.
+
+    A share that no worker of its type has begun when its lease is over is given up: the end must not wait for it.
+    The leases have no more than so many hosts together, or are one.
+    """
+    try:
+        return _rescue(climate, by, RESCUED, holds)
+    except Exception as error:
+        if not repair.is_its_own(error):
+            raise
+        log.warning("rescuing one by one", error=type(error).__name__)
+    return _rescue_singly(climate, by)
+
+
+def _rescue_singly(climate: Climate, by: str) -> int:
+    """Each by itself; a lease that is not to be rescued is set aside."""
+    with climate.engine.begin() as conn:
+        stranded = event_claims.stranded(conn, climate.now(conn), RESCUED)
+    count = 0
+    for one in stranded:
+        try:
+            count += _rescue(climate, by, 1, HOLDS, one.event_id)
+        except Exception as error:
+            if not repair.is_its_own(error):
+                raise
+            repair.put_aside(climate, one.lease_id, error)
+    return count
+
+
+def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | None = None) -> int:
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        stranded = _no_more_than(event_claims.stranded(conn, now, limit, event_id), holds)
+        if not stranded:
+            return 0
+        found = leases.get_many(conn, [one.lease_id for one in stranded])
+        happened: dict[UUID, list[Fact]] = {}
+        count = 0
+        for one in stranded:
+            lease = fold(happened.get(one.lease_id, []), found[one.lease_id])
+            outcome = _lost(climate, one.event_id) if one.is_begun else _not_begun(lease, one.event_id, now)
+            if outcome is not None and event_claims.settle(conn, one.event_id, one.token):
+                facts = facts_of(conn, lease, Message(one.event_id, one.token), by, outcome, now)
+                happened.setdefault(one.lease_id, []).extend(facts)
+                count += 1
+        changes = [(found[lease_id], facts) for lease_id, facts in happened.items()]
+        settled = leases.record_many(conn, system(by), changes)
+        turns = [Turn(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
+        delivery.tell(conn, now, *(notice for turn in turns for notice in telling.of_start(turn)))
+        if count:
+            event_claims.wake_poller(conn)
+            log.warning("events rescued from lost workers", count=count)
+    return count
+
+
+def _lost(climate: Climate, event_id: UUID) -> Outcome:
+    return lambda lease, now: [lease_events.fall_short(lease, event_id, now, "worker lost", climate.chance())]
+
+
+def _not_begun(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
+    """The outcome of a share that nobody has begun; None where it makes sense still."""
+    event = lease.event(event_id)
+    why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else lease_events.verdict(lease, event, now)
+    return None if why is Verdict.RUN else lambda lease, now: [lease_events.pass_over(lease, event_id, why, now)]
+
+
+def next_due(climate: Climate) -> timedelta | None:
+    """How long until something becomes due that is not due already."""
+    with reading(climate.engine) as conn:
+        now = climate.now(conn)
+        due_at = event_claims.next_due(conn, now)
+    return None if due_at is None else due_at - now
+
+
+def rest(climate: Climate) -> Rest:
+    """Look whether there is anything to claim, to ring for or to rescue; one statement."""
+    with reading(climate.engine) as conn:
+        return event_claims.rest(conn, climate.other_time(conn))
+
+
+def system(name: str) -> Caller:
+    """The engine itself as the author of facts: its part in it, not the machine, for owners read the history."""
+    return Caller(user_id=f"climate:{name.partition(':')[0]}", project_id="")

@@ -1,0 +1,44 @@
+"""Record how a share of an event went, and claim it anew while other shares are under way."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from climate.domain import event_progress
+from climate.domain.event_share import Share
+from climate.domain.facts import EventSharePutBack, Fact
+from climate.domain.lease import Lease
+from climate.store.leases import event_claims
+from climate.store.leases.event_claims import Message
+from climate.store.leases.queue_limits import QUEUE as QUEUE
+
+Outcome = Callable[[Lease, datetime], Sequence[Fact]]
+"""What a lease and a moment make of a run: the facts of how it went."""
+
+
+def queue_of(resource_type: str) -> str:
+    """Return the queue of a resource type: a slow plugin delays nobody else's events."""
+    return f"{QUEUE}.{resource_type}"
+
+
+def facts_of(conn: Connection, lease: Lease, claim: Message, by: str, outcome: Outcome, now: datetime) -> list[Fact]:
+    """Return the facts of a claim that was given up just now, of a whole event or of a share.
+
+    The lease is locked.  A share that is put back while others are under way is claimed under a new token.
+    """
+    share = event_progress.under(lease.event(claim.event_id), claim.token)
+    if share is None:
+        return list(outcome(lease, now))
+    happened = list(event_progress.of_share(share, outcome(event_progress.alone(lease, claim.event_id, share), now)))
+    if not event_claims.others(conn, claim.event_id):
+        return event_progress.settled(lease, claim.event_id, happened, now)
+    return [_anew(conn, fact, share, by) if isinstance(fact, EventSharePutBack) else fact for fact in happened]
+
+
+def _anew(conn: Connection, back: EventSharePutBack, share: Share, by: str) -> EventSharePutBack:
+    token = event_claims.tokens(conn, 1)[0]
+    message = Message(back.event_id, token, queue_of(share.resource_type))
+    event_claims.open_many(conn, [message], by, back.at, not_before=back.run_at)
+    return replace(back, token=token)

@@ -1,0 +1,265 @@
+"""Run claimed events: IN_PROGRESS to DONE, or to ERROR."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection
+from structlog.contextvars import bound_contextvars
+
+from climate.cloud import CloudError, Fenced, NotYet, Refused
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain import event_progress
+from climate.domain import lease_events as schedule
+from climate.domain.facts import Fact
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import LENT, HostPlace, Pool, Turn
+from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.lease_events import AdditionalEvent, Verdict
+from climate.domain.policy import Caller, require
+from climate.domain.status import EventKind, HoldState
+from climate.plugin import Lent, ResourcePlugin, not_loaded
+from climate.service.hosts import lease_moves
+from climate.service.lease_tree import parts
+from climate.service.leases import handover, preparation
+from climate.service.leases.claim_heartbeat import Pulse
+from climate.service.leases.cloud_steps import Steps
+from climate.service.leases.event_claims import system
+from climate.service.leases.event_shares import Outcome, facts_of
+from climate.service.leases.leases import wake_if_soon
+from climate.service.notifications import delivery, messages
+from climate.service.notifications import lease_events as lifecycle
+from climate.service.transaction import work
+from climate.store import inventory_pools
+from climate.store.hosts import pool_membership
+from climate.store.leases import event_claims, leases
+from climate.store.leases.event_claims import Limits, Message
+
+log = structlog.get_logger(__name__)
+
+HANDS_OVER = (EventKind.START, EventKind.ADJUST)
+HOOKS: Mapping[str, str] = {
+    **dict.fromkeys(HANDS_OVER, "on_start"),
+    EventKind.BEFORE_END: "before_end",
+    EventKind.CLOSE: "close",
+    EventKind.END: "on_end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of one event by one worker."""
+
+    climate: Climate
+    lease: Lease
+    event: Event
+    token: int
+    worker: str
+    begun: datetime
+    places: Mapping[int, HostPlace]
+    promised: frozenset[int] = frozenset()
+    """Hosts that would be released, on which another lease counts."""
+    backends: Mapping[int, str] = field(default_factory=dict)
+    """What the cloud calls the places of inventories, by their numbers."""
+
+    @property
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Those that the run is for: all, or those of the type of its share."""
+        share = event_progress.under(self.event, self.token)
+        own = self.lease.reservations
+        return own if share is None else tuple(r for r in own if r.resource_type == share.resource_type)
+
+
+def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
+    """Start, act, record.  No transaction is open while the cloud works.
+
+    A duplicate or outdated message does nothing.  An unforeseen exception
+    leaves the event IN_PROGRESS: its claim runs out and it is put back.
+    """
+    begun = _begin(climate, event_id, token, worker)
+    if begun is None:
+        log.info("message dropped: the event was started before, or taken away", event_id=str(event_id))
+        return
+    with bound_contextvars(lease_id=str(begun.lease.id), event_id=str(event_id)):
+        _work_on(begun)
+
+
+def _work_on(begun: _Run) -> None:
+    climate, event = begun.climate, begun.event
+    why = schedule.verdict(begun.lease, event, begun.begun)
+    if why is not Verdict.RUN:
+        _settle(begun, [], lambda lease, now: [schedule.pass_over(lease, event.id, why, now)])
+        return
+    with Pulse(climate, event.id, begun.token) as pulse:
+        steps = Steps(climate, event.id, event.due_at, begun.token, pulse.lost)
+        outcome = _act(begun, steps)
+    _settle(begun, steps.done, outcome)
+
+
+def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | None:
+    settings = climate.settings
+    with climate.engine.begin() as conn:
+        limits = Limits(timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds))
+        now = event_claims.start(conn, Message(event_id, token), worker, climate.other_time(conn), limits)
+        if now is None:
+            return None
+        lease = leases.of_event(conn, event_id)
+        held = pool_membership.of(conn, {host for r in lease.reservations for host in r.hosts})
+        event = lease.event(event_id)
+        promised = lease_moves.promised_on(conn, lease) if event.kind is EventKind.END else frozenset()
+        amounts = {hold.number for r in lease.reservations for hold in r.amounts}
+        backends = inventory_pools.backends(conn, amounts) if amounts else {}
+    return _Run(climate, lease, event, token, worker, now, held, promised, backends)
+
+
+def _act(begun: _Run, steps: Steps) -> Outcome:
+    """Run the hook of every reservation, one's trouble not keeping the others from theirs.
+
+    The outcome is that of the worst.  Who is fenced stops: where the event was
+    taken away nothing is recorded; where a round has moved a host under a
+    later token since the claim, the event comes back soon under a new one.
+    """
+    troubles: list[Exception] = []
+    lacking: dict[UUID, list[HostPlace]] = {}
+    # Nothing of a hold was asked of the cloud: its end is a matter of the rows alone.
+    for reservation in () if begun.event.kind is EventKind.EXPIRE else begun.reservations:
+        try:
+            lacking[reservation.id] = _hook(begun, steps, reservation)
+            parts.act(begun.climate, begun.event.kind, begun.lease, reservation)
+        except Fenced as error:
+            log.warning("stopped: a later claim has been at work", reason=str(error))
+            return _outcome(begun, [NotYet("something of it was worked on meanwhile")], {})
+        except (CloudError, NotYet) as error:
+            troubles.append(error)
+    return _outcome(begun, troubles, {number: found for number, found in lacking.items() if found})
+
+
+def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace]:
+    """Let the plugin do what the event asks for; the hosts that could not be handed over and were left out."""
+    plugin, kind = begun.climate.plugins.get(reservation.resource_type), begun.event.kind
+    if reservation.lies_elsewhere or kind is EventKind.SYNC:
+        return []
+    if plugin is None:
+        raise CloudError(not_loaded(reservation.resource_type))
+    held = [begun.places[host] for host in reservation.hosts]
+    if kind is EventKind.ADDITIONAL:
+        _on_event(plugin, steps, _lent(begun, reservation, tuple(place.name for place in held)), begun.event)
+        return []
+    if kind is EventKind.PREPARE:
+        preparation.bring_up(begun.climate, held)
+        return []
+    limit = timedelta(seconds=begun.climate.settings.wait_seconds)
+    patient = not schedule.has_waited(begun.event, begun.begun, limit)
+    out = handover.bring_up(begun.climate, reservation, held, patient=patient) if kind in HANDS_OVER else []
+    if held and len(out) == len(held):  # healing hands over to the degraded lease what it finds, or what comes back
+        return out
+    hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin that knows no grace period has no `close`
+    hook(steps, _lent(begun, reservation, tuple(place.name for place in held if place not in out)))
+    return out
+
+
+def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) -> None:
+    """Tell a plugin of an additional event, unless it has no hook for such events."""
+    hook = getattr(plugin, "on_event", None)
+    if hook is not None:
+        hook(steps, lent, AdditionalEvent(event.name, event.due_at))
+
+
+def _lent(begun: _Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:
+    lease = begun.lease
+    started = lease.event(EventKind.START).is_done_for(reservation.resource_type)
+    cleaned = lease_moves.cleaning_time(begun.climate.settings) is not None
+    lent = [place for place in begun.places.values() if (place.pool, place.reservation_id) == (LENT, reservation.id)]
+    return Lent(
+        lease.id,
+        lease.project_id,
+        lease.period,
+        reservation,
+        names,
+        begun.token,
+        started=started,
+        # What a start that failed may have left in the cloud was never handed over.
+        after=pools.after(pools.on_end(reservation), cleaned) if started else Pool.RESERVATION,
+        backends={hold.number: begun.backends[hold.number] for hold in reservation.amounts},
+        promised=tuple(place.name for place in lent if place.host in begun.promised),
+        slots={begun.places[hold.host].name: hold.slots for hold in reservation.holds if hold.slots},
+    )
+
+
+def _outcome(begun: _Run, troubles: Sequence[Exception], lacking: Mapping[UUID, Sequence[HostPlace]]) -> Outcome:
+    climate, event_id = begun.climate, begun.event.id
+    limit = timedelta(seconds=climate.settings.wait_seconds)
+    for kind in (Refused, CloudError, NotYet):
+        said = "; ".join(str(trouble) or kind.__name__ for trouble in troubles if isinstance(trouble, kind))
+        if not said:
+            continue
+        if kind is Refused:
+            return lambda lease, now: [schedule.fail(lease, event_id, now, said)]
+        if kind is CloudError:
+            return lambda lease, now: [schedule.fall_short(lease, event_id, now, said, climate.chance())]
+        return lambda lease, now: [
+            schedule.wait(lease, event_id, now, said, limit)
+            or schedule.fall_short(lease, event_id, now, f"waited too long: {said}", climate.chance())
+        ]
+    return lambda lease, now: [*schedule.finish(lease, event_id, now), *handover.marks(lease, lacking, now)]
+
+
+def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
+    """Record how it went, provided the event is still this worker's; allocations are released here, last of all."""
+    facts = work(begun.climate, lambda conn, patient: _recorded(conn, begun, done, outcome))
+    if facts is None:
+        log.warning("result refused: the event was taken away")
+    else:
+        log.info("event settled", kind=begun.event.kind, facts=[type(fact).__name__ for fact in facts])
+
+
+def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outcome) -> list[Fact] | None:
+    """What is written down, once; None where the event is another worker's."""
+    climate, event = begun.climate, begun.event
+    lease = leases.holding(conn, event.id)
+    settled = event_claims.settle_run(conn, event.id, begun.token, event.due_at, done)
+    if settled is None:
+        return None
+    now = climate.other_time(conn) or settled
+    facts = facts_of(conn, lease, Message(event.id, begun.token), begun.worker, outcome, now)
+    # These facts say what became of an event, and nothing that was read from rows: the journal is not folded for them.
+    after = leases.record_many(conn, system(begun.worker), [(lease, facts)])[0]
+    turn = Turn(lease, after, now, begun.token)
+    moved = lease_moves.follow(climate, conn, system(begun.worker), turn)
+    told = [*messages.of_lease(turn), *messages.of_hosts(moved), *lifecycle.of(climate.settings, lease, after)]
+    delivery.tell(conn, now, *told)
+    wake_if_soon(climate, conn, after, now)
+    if _gave_back(lease, after):
+        event_claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
+    return facts
+
+
+def _gave_back(before: Lease, after: Lease) -> bool:
+    """Whether something that others may be waiting for is no longer held."""
+    was, now = (
+        {r.id for r in lease.reservations if lease.hold_state_of(r) is HoldState.RELEASED} for lease in (before, after)
+    )
+    return any(r.id in now - was and (r.holds or r.addresses or r.amounts) for r in after.reservations)
+
+
+def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
+    """Another round of tries for a failed event, on an operator's word."""
+    require(caller, "events:requeue")
+    with climate.engine.begin() as conn:
+        now = climate.now(conn)
+        lease = leases.holding(conn, event_id)
+        after = leases.record(conn, caller, lease, schedule.requeue(lease, event_id, now))
+        event_claims.wake_poller(conn)
+    return after
+
+
+def listed(
+    climate: Climate, caller: Caller, status: str | None, limit: int, marker: UUID | None = None
+) -> list[tuple[Lease, Event]]:
+    """Events of all projects with their leases, those due first before others; InvalidInput for an unknown marker."""
+    require(caller, "events:get")
+    with reading(climate.engine) as conn:
+        return leases.events_with(conn, status, limit, marker)

@@ -1,0 +1,64 @@
+"""Confirm leases that are held.
+
+A held lease is created by `climate.service.leases.leases.create` with `Order.hold`,
+given up by `climate.service.leases.leases.delete`, and ended by its event
+`expire_hold` where nobody confirms it in time.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import holds
+from climate.domain.errors import Conflict, NotFound
+from climate.domain.facts import HoldConfirmed, HoldExpired
+from climate.domain.lease import Lease, fold
+from climate.domain.policy import Caller, require
+from climate.service.leases import lease_pools, leases
+from climate.service.notifications import delivery, lease_events
+from climate.service.transaction import work
+from climate.store.journal import journal
+from climate.store.journal.journal import Entry
+from climate.store.leases import leases as stored
+
+
+def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
+    """Make an ordinary lease of a held one; it starts at once where its start has come.
+
+    The same `key` again is answered with the lease as it was after the first
+    confirmation, whatever has become of it since.  Conflict where the hold has
+    expired, was confirmed under another key, or where the lease was never held.
+    """
+    require(caller, "leases:confirm")
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        try:
+            lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+        except NotFound:
+            return _confirmed_before(leases.story(climate, conn, caller, lease_id), key)
+        if not lease.held:
+            return _confirmed_before(leases.story(climate, conn, caller, lease_id), key)
+        now = climate.now(conn)
+        after = stored.record(conn, caller, lease, holds.confirm(lease, key, now))
+        delivery.tell(conn, now, *lease_events.of(climate.settings, lease, after))
+        leases.wake_if_soon(climate, conn, after, now)
+        return after
+
+    return lease_pools.announce(climate, work(climate, act))
+
+
+def _confirmed_before(story: Sequence[Entry], key: str) -> Lease:
+    """The lease as it was after its confirmation under this key; else why it cannot be confirmed."""
+    lease = fold(journal.of_lease(story))
+    for entry in story:
+        if isinstance(entry.fact, HoldConfirmed):
+            if entry.fact.key != key:
+                raise Conflict(f"The lease {lease.id} was confirmed before, under another key")
+            return fold(journal.of_lease(one for one in story if one.version <= entry.version))
+        if isinstance(entry.fact, HoldExpired):
+            raise holds.expired(lease)
+    if lease.gone:
+        raise NotFound(f"Object with {{'lease_id': '{lease.id}'}} not found")
+    raise Conflict(f"The lease {lease.id} was never held: there is nothing to confirm")

@@ -1,0 +1,290 @@
+"""Create, change, delete and read leases."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain import holds
+from climate.domain import lease_events as schedule
+from climate.domain.errors import ClimateError, InvalidPeriod, NotFound
+from climate.domain.facts import LeaseCreated, PlannedReservation
+from climate.domain.lease import Lease, fold
+from climate.domain.lease_events import AdditionalEvent, Times
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.plugin import Ask
+from climate.service.admission import admission as granting
+from climate.service.admission import enforcement
+from climate.service.admission.enforcement import Gate
+from climate.service.journal import archives
+from climate.service.leases import lease_pools, preparation, shortages, unbegun_claims
+from climate.service.leases import reservations as planning
+from climate.service.notifications import delivery
+from climate.service.notifications import lease_events as lifecycle
+from climate.service.transaction import work
+from climate.store import admission, idempotency
+from climate.store.hosts import pool_settings
+from climate.store.idempotency import Key
+from climate.store.journal import journal
+from climate.store.leases import event_claims, leases
+from climate.store.leases.leases import Listing
+
+GRACE = timedelta(minutes=1)
+"""How far in the past a lease may start, for clients that know no seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A lease that is asked for.  No `start` means now; each reservation has its `resource_type`."""
+
+    name: str
+    start: datetime | None
+    end: datetime
+    before_end: datetime | None = None
+    reservations: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[AdditionalEvent] = ()
+    """Events that the client names beside those of every lease; they have to lie inside it."""
+    shares: Mapping[int, planning.Share] = field(default_factory=dict)
+    """By their place: reservations of which something lies in child zones or cells."""
+    hold: timedelta | None = None
+    """How long the lease is only held: it is gone then unless it was confirmed, and nothing of it starts before."""
+
+
+def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
+    """Record the lease and hold what it needs, or do neither.
+
+    With a key that was used before, the lease as it was when it was made.
+    NotEnoughHosts says how many match, how many are free and when it would fit;
+    LimitExceeded which limit of the project is in the way.
+    """
+    require(caller, "leases:post")
+    holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
+    parts = planning.parts(climate, order.reservations, order.shares)
+    try:
+        parts = planning.checked(climate, caller, parts, order.end)
+    except ClimateError:
+        if key is None or (made := made_earlier(climate, caller, key)) is None:
+            raise
+        return made
+
+    repeated: list[str] = []
+
+    def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
+        if key and (known := idempotency.earlier(conn, caller, key)):
+            repeated.append(known)
+            return at_version(climate, conn, caller, UUID(known), 1)
+        lease = _made(climate, conn, _Try(caller, order, gate, patient), parts)
+        if key:
+            idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
+        return lease
+
+    with shortages.explained(climate):
+        made = enforcement.agreed(
+            climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
+        )
+    return made if dry_run or repeated else lease_pools.announce(climate, made, new=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """One try to carry an order out."""
+
+    caller: Caller
+    order: Order
+    gate: Gate
+    patient: bool
+
+
+def _made(climate: Climate, conn: Connection, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
+    caller, order, gate = wish.caller, wish.order, wish.gate
+    rules = admission.read(conn, caller.project_id)
+    grant = granting.begin(climate, conn, caller, gate, rules, hold=order.hold is not None)
+    now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
+    period = _period(order, now, climate)
+    soon = preparation.is_soon(climate.settings, period, now)
+    ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)
+    agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
+    planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
+    fact = _created(caller, order, _times(climate, conn, order, period, now, planned), now, planned)
+    lease = grant.record(conn, now, None, fact)
+    wake_if_soon(climate, conn, lease, now)
+    return lease
+
+
+def _times(
+    climate: Climate,
+    conn: Connection,
+    order: Order,
+    period: Period,
+    now: datetime,
+    reservations: Sequence[PlannedReservation],
+) -> Times:
+    settings = climate.settings
+    hosts = {hold.host for one in reservations for hold in one.holds}
+    return Times(
+        period,
+        schedule.before_end_time(period, order.before_end, timedelta(minutes=settings.minutes_before_end)),
+        prepare=preparation.due_at(conn, settings, period, hosts, now),
+        grace=schedule.grace(one.spec for one in reservations),
+        hold_until=holds.hold_until(order.hold, period, now),
+        additional=schedule.additional(order.events, period, order.before_end),
+    )
+
+
+def _created(
+    caller: Caller, order: Order, times: Times, now: datetime, reservations: tuple[PlannedReservation, ...]
+) -> LeaseCreated:
+    return LeaseCreated(
+        lease_id=uuid4(),
+        at=now,
+        name=order.name,
+        project_id=caller.project_id,
+        user_id=caller.user_id,
+        period=times.period,
+        reservations=reservations,
+        events=schedule.plan(times, uuid4),
+    )
+
+
+def made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
+    """The lease of an earlier request with this key, whatever has become of its resources since."""
+
+    def act(conn: Connection, patient: bool) -> Lease | None:
+        known = idempotency.earlier(conn, caller, key)
+        return at_version(climate, conn, caller, UUID(known), 1) if known else None
+
+    return work(climate, act)
+
+
+def delete(
+    climate: Climate, caller: Caller, lease_id: UUID, version: int | None = None, *, dry_run: bool = False
+) -> Lease:
+    """Give the lease up: gone at once where nothing of it is in the cloud yet, else after its end has run.
+
+    Busy while a worker is at one of its events.
+    """
+    require(caller, "leases:delete")
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
+        shortages.unless_version(lease, version)
+        now = climate.now(conn)
+        lease = unbegun_claims.take_back(conn, caller, lease, now)
+        before, lease = lease, leases.record(conn, caller, lease, *schedule.delete(lease, now))
+        delivery.tell(conn, now, *lifecycle.of(climate.settings, before, lease))
+        wake_if_soon(climate, conn, lease, now)
+        return lease
+
+    lease = work(climate, act, keep=not dry_run)
+    if not dry_run:
+        lease_pools.withdraw(climate, lease)
+    return lease
+
+
+def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = None) -> Lease:
+    """A lease as it is, or as it was `at` a moment; another project's is not found."""
+    require(caller, "leases:get")
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        if at is None:
+            return leases.get(conn, lease_id, project_id=scope(caller))
+        known = journal.of_lease(journal.until(story(climate, conn, caller, lease_id), at))
+        if not known or (lease := fold(known)).gone:
+            raise shortages.no_lease(lease_id)
+        return lease_pools.identified(conn, lease)
+
+    return work(climate, act)
+
+
+def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
+    """The project's leases, all projects' for an admin; oldest first."""
+    require(caller, "leases:get")
+    own = scope(caller)
+    narrowed = wanted if own is None else replace(wanted, project_id=own)
+    return work(climate, lambda conn, patient: leases.listed(conn, narrowed))
+
+
+def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
+    """All that ever happened to a lease, deleted ones too."""
+    require(caller, "leases:get")
+    return work(climate, lambda conn, patient: story(climate, conn, caller, lease_id))
+
+
+def story(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
+    """All that happened to a lease, be it archived; another project's is not found."""
+    entries = archives.facts_of(climate, conn, lease_id)
+    first = entries[0].fact if entries else None
+    own = scope(caller)
+    if not isinstance(first, LeaseCreated) or own not in (None, first.project_id):
+        raise shortages.no_lease(lease_id)
+    return entries
+
+
+def at_version(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID, version: int) -> Lease:
+    known = journal.of_lease(entry for entry in story(climate, conn, caller, lease_id) if entry.version <= version)
+    return lease_pools.identified(conn, fold(known))
+
+
+def scope(caller: Caller) -> str | None:
+    """The project that the caller is confined to; None for an admin."""
+    return None if caller.is_admin else caller.project_id
+
+
+def wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime) -> None:
+    """Ring the pollers when something of the lease is due before they look again by themselves.
+
+    NOTIFY takes a lock of the whole server at commit, so it is kept for when it matters (reliability.md 2.9).
+    """
+    soon = now + timedelta(seconds=climate.settings.poll_seconds)
+    if not lease.gone and any(event.status == "UNDONE" and event.run_at <= soon for event in lease.events):
+        event_claims.wake_poller(conn)
+
+
+def check_dates(climate: Climate, order: Order) -> None:
+    """Refuse an order whose dates are wrong, before anything is made for it."""
+    with reading(climate.engine) as conn:
+        now = climate.now(conn)
+    schedule.before_end_time(_period(order, now, climate), order.before_end, timedelta(0))
+
+
+def _period(order: Order, now: datetime, climate: Climate) -> Period:
+    start = order.start or now.replace(microsecond=0)
+    if start < now - GRACE:
+        raise InvalidPeriod("Start date must be later than current date")
+    if order.end <= now:
+        raise InvalidPeriod("End date must be later than current and start date")
+    period = limited(Period(start, order.end), climate)
+    schedule.additional(order.events, period, order.before_end)
+    return period
+
+
+def limited(period: Period, climate: Climate) -> Period:
+    """The period, unless it is longer than leases may be."""
+    days = climate.settings.max_lease_days
+    if period.end - period.start > timedelta(days=days):
+        raise InvalidPeriod(f"A lease lasts {days} days at most")
+    return period
+
+
+def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Lease:
+    """The lease of a reservation; another project's is not found, for admins neither."""
+
+    def act(conn: Connection, patient: bool) -> Lease:
+        lease = leases.of_reservation(conn, reservation_id)
+        if lease is None or lease.project_id != caller.project_id:
+            raise NotFound(f"Object with {{'reservation_id': '{reservation_id}'}} not found")
+        return lease
+
+    return work(climate, act)
+
+
+def of_resource(climate: Climate, resource_id: str) -> Lease | None:
+    """The lease in force that has a reservation for a resource; whoever calls has seen that the caller may know."""
+    return work(climate, lambda conn, patient: leases.of_resource(conn, resource_id))

@@ -1,0 +1,275 @@
+"""Other hosts for a reservation that cannot count on its own any more: the part that every way of healing shares."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import lease_events, lease_health
+from climate.domain.errors import NotEnoughHosts
+from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
+from climate.domain.hosts.pools import HostPlace, Pool, Turn
+from climate.domain.lease import Lease, Reservation, fold
+from climate.domain.lease_events import Times
+from climate.domain.lease_health import Standing
+from climate.domain.notifications import Notice
+from climate.domain.policy import ADMIN, Caller
+from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
+from climate.plugin import Ask
+from climate.service.hosts import lease_moves
+from climate.service.leases import preparation
+from climate.service.leases.leases import wake_if_soon
+from climate.service.notifications import delivery
+from climate.store import locks
+from climate.store.hosts import health, pool_membership, quarantine
+from climate.store.hosts.health import Unfit
+from climate.store.journal import journal
+from climate.store.leases import event_claims, leases
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A lease, which is locked, and what is the matter with its hosts."""
+
+    lease: Lease
+    now: datetime
+    author: Caller
+    why: str
+    """In words that the owner may read: they name no host."""
+    awaited: frozenset[int] = frozenset()
+    """Hosts that others should take the place of; where there are none, the lease goes on waiting for them."""
+    given_up: frozenset[int] = frozenset()
+    """Hosts that it has to do without from now on."""
+    without: frozenset[int] = frozenset()
+    """Hosts that are not to be chosen."""
+    given: tuple[tuple[UUID, Hold], ...] = ()
+    """What reservations get whether or not it matches; it must be free, and its row locked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case.  `lease` is the lease as it is now."""
+
+    lease: Lease
+    replaced: bool = False
+    """It got hosts that it did not have, or more room on those that it had."""
+    short: int = 0
+    """How much it lacks still."""
+    moved: tuple[HostPlace, ...] = field(default=())
+    """Hosts that were taken out of the running lease: the cloud has to be asked to follow."""
+
+
+def curable(lease: Lease, now: datetime) -> bool:
+    """Whether something can be done for the lease just now: not while an event runs, nor once it is over or ending."""
+    end = lease.event(EventKind.END)
+    over = lease.gone or lease.deleting or lease.period.end <= now or end.status is not UNDONE or end.token
+    start = lease.event(EventKind.START)
+    return not (over or start.status is ERROR or any(event.status is IN_PROGRESS for event in lease.events))
+
+
+def cure(climate: Climate, conn: Connection, case: Case) -> Outcome:
+    """Give each reservation of the lease other hosts instead of those that will not do, and count what is missing.
+
+    Waits for bookings under way, so all leases of the transaction must be locked before.  Hosts for which there is no
+    other one are held on to, as they may come back, unless they are given up.
+    """
+    locks.hosts_alone(conn)
+    lease = case.lease
+    story = journal.of_lease(journal.read(conn, lease.id)) if _lacks(lease) else []
+    held = pool_membership.of(conn, {host for r in lease.reservations for host in r.hosts})
+    avoided, kept = health.unfit(conn), frozenset(quarantine.hosts(conn, case.now))
+    changed: list[ReservationChanged] = []
+    for reservation in lease.reservations:
+        if reservation.holds or reservation.missing:
+            there = _standing(case, reservation, held, story)
+            so_far = fold(changed, lease)
+            got = _choose(climate, conn, _Choice(case, reservation, there, so_far, avoided, kept))
+            changed += _change(case, reservation, *there.settled(*got))
+    return _record(climate, conn, case, changed, held)
+
+
+def _lacks(lease: Lease) -> bool:
+    return any(r.missing for r in lease.reservations)
+
+
+def started(lease: Lease) -> bool:
+    """Whether the cloud may have been asked to start it: what is new has to be handed over by an event of its own."""
+    return lease.touched or is_active(lease)
+
+
+def is_active(lease: Lease) -> bool:
+    return lease.event(EventKind.START).carried_out
+
+
+def _standing(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> Standing:
+    promised = lease_health.promised(r, story if r.missing else ())
+    there = lease_health.standing(
+        r, held, promised, active=is_active(case.lease), awaited=case.awaited, given_up=case.given_up
+    )
+    given = tuple(hold for number, hold in case.given if number == r.id)
+    return replace(there, sound=(*there.sound, *given))
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    case: Case
+    reservation: Reservation
+    there: Standing
+    so_far: Lease
+    """With what was changed of its other reservations."""
+    avoided: Unfit
+    kept: frozenset[int]
+    """Hosts that a lease has not given back, as its end was given up."""
+
+
+def _choose(climate: Climate, conn: Connection, choice: _Choice) -> tuple[Sequence[Hold], int]:
+    """What can be held, with the sound ones, and how much of the promise that leaves open."""
+    sound, best = choice.there.sound, choice.there.sound
+    if choice.there.wants <= 0:
+        return sound, 0
+    plugin = climate.plugins.get(choice.reservation.resource_type)
+    if plugin is None:  # it was uninstalled while leases are left: nobody else can choose for them
+        return sound, choice.there.wants
+    for passed_over in _narrowing(choice):
+        try:
+            got = plugin.reserve(conn, _ask(climate, choice, passed_over)).holds
+        except NotEnoughHosts:
+            continue
+        if _counted(choice.reservation):
+            best = got if lease_health.weight(got) > lease_health.weight(best) else best
+        else:
+            return got, 0
+        if lease_health.weight(best) >= choice.there.promised:
+            break
+    return best, max(0, choice.there.promised - lease_health.weight(best))
+
+
+def _narrowing(choice: _Choice) -> Sequence[frozenset[int]]:
+    """Hosts to pass over, at first and where that leaves too few.
+
+    A host that is off may not come up in time, and one that is busy may not be
+    given back in time; a lease that needs it now cannot take a busy one at all.
+    """
+    off, busy = choice.avoided.off, choice.avoided.busy
+    strict = (off | busy, busy)
+    now = started(choice.case.lease) or choice.case.lease.period.start <= choice.case.now
+    return strict if now else (*strict, off, frozenset())
+
+
+def _ask(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> Ask:
+    """What is there of it has to stay; only as many hosts as it was promised, and as few as can be had."""
+    case, r, sound = choice.case, choice.reservation, choice.there.sound
+    stays = {hold.host for hold in sound}
+    avoided = {*choice.kept, *choice.avoided.unwell, *case.given_up, *case.awaited, *case.without, *passed_over} - stays
+    bounds = {"min": len(sound) or 1, "max": choice.there.promised} if _counted(r) else {}
+    return Ask(
+        spec={**r.spec, **bounds},
+        period=case.lease.period,
+        caller=case.author,
+        settings=climate.settings,
+        present=replace(r, holds=sound),
+        active=bool(sound) or started(case.lease),
+        patient=True,
+        taken=tuple(sorted((_hosts(choice.so_far) | avoided) - stays)),
+        grace_of_lease=lease_events.grace(one.spec for one in case.lease.reservations),
+        beside=tuple(one for one in choice.so_far.reservations if one.id != r.id),
+        avoided=frozenset(avoided),
+    )
+
+
+def _counted(reservation: Reservation) -> bool:
+    """Whether it is a number of whole hosts that was asked for, of which some are better than none."""
+    return "max" in reservation.spec
+
+
+def _change(case: Case, r: Reservation, holds: tuple[Hold, ...], missing: int) -> Iterator[ReservationChanged]:
+    if holds != r.holds or missing != r.missing:
+        others = {hold.host for hold in holds} != set(r.hosts)
+        changed = True if others and is_active(case.lease) else None
+        yield ReservationChanged(case.now, r.id, r.spec, holds, missing=missing, changed=changed, reason=case.why)
+
+
+def _record(
+    climate: Climate,
+    conn: Connection,
+    case: Case,
+    changed: Sequence[ReservationChanged],
+    held: Mapping[int, HostPlace],
+) -> Outcome:
+    """Write it down, with the event that hands over what is new, and tell the owner."""
+    lease, now = case.lease, case.now
+    after = fold(changed, lease)
+    facts = [*_events(climate, conn, case, after, held), *changed]
+    if not facts:
+        return Outcome(lease, short=sum(r.missing for r in lease.reservations))
+    token = event_claims.tokens(conn, 1)[0]
+    after = leases.record(conn, case.author, lease, *facts)
+    moved = lease_moves.follow(climate, conn, case.author, Turn(lease, after, now, token))
+    delivery.tell(conn, now, *_notices(case, after))
+    wake_if_soon(climate, conn, after, now)
+    return Outcome(
+        after,
+        replaced=bool(_held(after) - _held(lease)),
+        short=sum(r.missing for r in after.reservations),
+        moved=tuple(pool_membership.of(conn, {place.host for place, _ in moved}).values()),
+    )
+
+
+def _hosts(lease: Lease) -> set[int]:
+    return {host for r in lease.reservations for host in r.hosts}
+
+
+def _held(lease: Lease) -> set[tuple[UUID, int, int]]:
+    """What it has where: more room on a host that it has already is something new."""
+    return {(r.id, hold.host, hold.slots) for r in lease.reservations for hold in r.holds}
+
+
+def _events(
+    climate: Climate, conn: Connection, case: Case, after: Lease, held: Mapping[int, HostPlace]
+) -> Sequence[Fact]:
+    lease, now = case.lease, case.now
+    if started(lease):
+        wanted = _to_hand_over(lease, after, held)
+        return [LeaseRescheduled(now, lease.period, (lease_events.adjustment(lease, now, uuid4),))] if wanted else []
+    if _hosts(after) == _hosts(lease):
+        return []
+    due_at = preparation.due_at(conn, climate.settings, lease.period, _hosts(after), now)
+    times = Times(lease.period, prepare=due_at, grace=lease_events.grace(r.spec for r in lease.reservations))
+    return lease_events.reschedule(lease, times, now, uuid4)
+
+
+def _to_hand_over(lease: Lease, after: Lease, held: Mapping[int, HostPlace]) -> bool:
+    """Whether the running lease has hosts that are not lent to it yet, and nothing is planned that would lend them."""
+    if _held(after) - _held(lease):
+        return True
+    adjust = next((event for event in lease.events if event.kind is EventKind.ADJUST), None)
+    if not is_active(lease) or (adjust is not None and adjust.status is not DONE):
+        return False
+    idle = {place.host for place in held.values() if place.pool is Pool.RESERVATION}
+    fewer = {r.id for r in after.reservations if r.missing < lease.reservation(r.id).missing}
+    return any(h.host in idle and (not h.slots or r.id in fewer) for r in after.reservations for h in r.holds)
+
+
+def _notices(case: Case, after: Lease) -> Iterator[Notice]:
+    new = {number for number, _, _ in _held(after) - _held(case.lease)}
+    for r in after.reservations:
+        before = case.lease.reservation(r.id)
+        lacks = f"{r.missing} of what it reserved"
+        if r.missing > before.missing:
+            yield _notice("lease.degraded", f"Lease {after.name} lacks {lacks}: {case.why}", case, r)
+        elif r.missing < before.missing or r.id in new:
+            still = f", but lacks {lacks}" if r.missing else ""
+            yield _notice("lease.healed", f"Lease {after.name} has other hosts, or its own again{still}", case, r)
+
+
+def _notice(kind: str, message: str, case: Case, r: Reservation) -> Notice:
+    lease, body = case.lease, {"reservation_id": str(r.id), "missing": r.missing, "reason": case.why}
+    return Notice(kind, message, lease.project_id, lease.user_id, lease.id, body=body)
+
+
+def engine(lease: Lease) -> Caller:
+    """The engine itself as the author of what it does for a lease."""
+    return Caller("climate:healing", lease.project_id, frozenset({ADMIN}))

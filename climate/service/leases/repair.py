@@ -1,0 +1,95 @@
+"""Leases whose rows are broken: set aside by the pollers, mended from their journals."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Connection, exc, text
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain.errors import NotFound, Unavailable
+from climate.domain.lease import Lease, fold
+from climate.service.leases.event_shares import queue_of
+from climate.service.transaction import work
+from climate.store import db_errors
+from climate.store.journal import journal, row_differences, row_repair
+from climate.store.journal.projections import LEASE, claims_of
+from climate.store.leases import event_claims, set_aside
+from climate.store.leases import rows as lease_rows
+from climate.store.leases.event_claims import Message
+from climate.store.leases.set_aside import SetAside
+
+log = structlog.get_logger(__name__)
+
+MENDER = "mend"
+
+
+def is_its_own(error: Exception) -> bool:
+    """Whether an error may come from what the rows of one lease say, not from the database or the way to it."""
+    if isinstance(error, db_errors.ERRORS):
+        return isinstance(error, exc.IntegrityError | exc.DataError)
+    return not isinstance(error, Unavailable | OSError)
+
+
+def put_aside(climate: Climate, lease_id: UUID, error: Exception) -> None:
+    """Let no poller look at a lease any more until it is mended."""
+    reason = f"{type(error).__name__}: {getattr(error, 'orig', None) or error}"
+    with climate.engine.begin() as conn:
+        set_aside.put(conn, lease_id, climate.now(conn), " ".join(reason.split()))
+    log.error("lease set aside: `climate event mend` makes its rows anew", lease_id=str(lease_id), reason=reason[:300])
+
+
+def listed(climate: Climate) -> list[SetAside]:
+    """Return the leases that are set aside."""
+    with reading(climate.engine) as conn:
+        return set_aside.listed(conn)
+
+
+def mend(climate: Climate, lease_id: UUID, queue: str) -> Lease:
+    """Make the rows of a lease what its journal says, and let its events run again.
+
+    What is claimed stays so: a claim that is missing is opened again, under the token of
+    the journal and for `queue`, and one that the journal does not know is closed.  NotFound for a lease
+    without journal; whatever its fold raises where this release cannot read it.
+    """
+    return work(climate, lambda conn, patient: mend_all(climate, conn, [lease_id], queue)[0])
+
+
+def mend_all(climate: Climate, conn: Connection, lease_ids: Sequence[UUID], queue: str) -> list[Lease]:
+    """Mend leases together, which may be in each other's way; the journal is read once their rows are locked."""
+    row_repair.lock(conn, LEASE, lease_ids)
+    known = [_folded(conn, lease_id) for lease_id in sorted(lease_ids)]
+    rows = row_differences.compare(conn, lease_ids).rows
+    row_repair.lock_held(conn, rows)
+    row_repair.clear(conn, LEASE, rows)
+    row_repair.stop_running(conn, rows)
+    damaged = {one.stream for one in rows}
+    lease_rows.save(conn, [(None, lease) for lease in known if lease.id in damaged])
+    for lease in known:
+        _mend_claims(climate, conn, lease, queue)
+        set_aside.take_back(conn, lease.id)
+    event_claims.wake_poller(conn)
+    return known
+
+
+def _folded(conn: Connection, lease_id: UUID) -> Lease:
+    entries = journal.read(conn, lease_id)
+    if not entries:
+        raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
+    return fold(journal.of_lease(entries))
+
+
+def _mend_claims(climate: Climate, conn: Connection, lease: Lease, queue: str) -> None:
+    wanted = [
+        Message(event.id, token, queue_of(resource_type) if resource_type else queue)
+        for event, token, resource_type in claims_of(lease)
+    ]
+    present = {(row.event_id, row.token) for row in conn.execute(_CLAIMED, {"lease_id": lease.id})}
+    opened = [one for one in wanted if (one.event_id, one.token) not in present]
+    event_claims.open_many(conn, opened, MENDER, climate.now(conn))
+
+
+_CLAIMED = text("""
+    SELECT c.event_id, c.token FROM claims c JOIN events e ON e.id = c.event_id WHERE e.lease_id = :lease_id
+""")

@@ -1,0 +1,164 @@
+"""What the reservations of a new lease are to hold, each by its plugin."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from marshmallow import Schema
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import lease_events
+from climate.domain.errors import ClimateError, InvalidInput, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage
+from climate.domain.facts import PlannedPart, PlannedReservation
+from climate.domain.lease import Reservation
+from climate.domain.period import Period
+from climate.domain.policy import Caller
+from climate.plugin import Ask, ResourcePlugin
+from climate.service.leases import shortages
+
+T = TypeVar("T")
+
+NO_SHARES: Mapping[int, "Share"] = {}
+
+MOST_ORDERS = 6
+"""How often the reservations of a lease choose anew, each time in another order, before there is not enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How a reservation of hosts is split: so many here, the rest in child zones and cells."""
+
+    hosts: int
+    """In this deployment."""
+    parts: tuple[PlannedPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A reservation that is asked for, with the plugin that knows it."""
+
+    plugin: ResourcePlugin
+    spec: Mapping[str, Any]
+    share: Share | None = None
+    """What of it lies in children; None: nothing."""
+
+
+def parts(
+    climate: Climate, reservations: Sequence[Mapping[str, Any]], shares: Mapping[int, Share] = NO_SHARES
+) -> list[Part]:
+    """The reservations of an order; InvalidInput for a resource type that is not known here."""
+    found = []
+    for place, given in enumerate(reservations):
+        resource_type = given.get("resource_type")
+        if resource_type not in climate.plugins:
+            known = ", ".join(sorted(climate.plugins))
+            raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
+        spec = {name: value for name, value in given.items() if name != "resource_type"}
+        found.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
+    return found
+
+
+def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: datetime) -> list[Part]:
+    """The parts, with what the cloud knows of them.  Before any transaction: the cloud may be slow.
+
+    Its answer needs no exact times.
+    """
+    nominal = Period(until - timedelta(seconds=1), until)
+    known = []
+    for part in asked:
+        with shortages.of_the_cloud():
+            found = part.plugin.check(climate.cloud, Ask(part.spec, nominal, caller, climate.settings))
+        known.append(replace(part, spec={**part.spec, **(found or {})}))
+    return known
+
+
+def under(ask: Ask, agreed: Mapping[str, Any], asked: Sequence[Part]) -> Ask:
+    """The request under the terms of the pool: the whole lease goes on for the longest grace of its parts."""
+    graces = [{**agreed, **part.spec} for part in asked if _knows_grace(part.plugin.spec_schema)]
+    return replace(ask, terms=agreed, grace_of_lease=lease_events.grace(graces))
+
+
+@cache
+def _knows_grace(schema: type[Schema]) -> bool:
+    return "grace_period" in schema().fields
+
+
+def in_turn(count: int, choose: Callable[[int, Sequence[T]], T]) -> list[T]:
+    """What `choose(place, before)` answers for each of so many places, one after the other; in order of the places.
+
+    One for which too little is left chooses before all others then, and these
+    choose anew: what fits on few hosts only may be asked for last.
+    """
+    order = list(range(count))
+    refusal: ClimateError | None = None
+    for _ in range(MOST_ORDERS):
+        chosen: dict[int, T] = {}
+        for place in order:
+            try:
+                chosen[place] = choose(place, list(chosen.values()))
+            except (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage) as error:
+                refusal = refusal or error
+                break
+        else:
+            return [chosen[place] for place in range(count)]
+        if place == order[0]:
+            break
+        order = [place, *(other for other in order if other != place)]
+    assert refusal is not None
+    raise refusal
+
+
+def reserve(
+    conn: Connection, asked: Sequence[Part], common: Ask, liked: Callable[[int], tuple[int, ...]]
+) -> tuple[PlannedReservation, ...]:
+    """In turn, none taking what was chosen for those before: that is not in the database yet.
+
+    `common` is what is the same for all, `liked` the hosts that each takes first, by its place.
+    """
+
+    def choose(place: int, before: Sequence[PlannedReservation]) -> PlannedReservation:
+        ask = replace(common, spec=asked[place].spec, liked=liked(place))
+        return _reserved(conn, asked[place], _beside(ask, before))
+
+    return tuple(in_turn(len(asked), choose))
+
+
+def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
+    return replace(
+        ask,
+        taken=tuple(hold.host for one in planned for hold in one.holds),
+        taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
+        taken_amounts=tuple(hold for one in planned for hold in one.amounts),
+        beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
+        new_id=uuid4(),
+    )
+
+
+def _reserved(conn: Connection, asked: Part, ask: Ask) -> PlannedReservation:
+    plugin, share = asked.plugin, asked.share
+    if share and not share.hosts:
+        return PlannedReservation(ask.new_id, plugin.resource_type, {**ask.terms, **ask.spec}, parts=share.parts)
+    if share:
+        got = plugin.reserve(conn, here(ask, share.hosts))
+        spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]}
+        return PlannedReservation(ask.new_id, plugin.resource_type, spec, holds=got.holds, parts=share.parts)
+    got = plugin.reserve(conn, ask)
+    return PlannedReservation(
+        id=ask.new_id,
+        resource_type=plugin.resource_type,
+        spec=got.spec,
+        resource_id=got.resource_id,
+        holds=got.holds,
+        exists_before_start=got.exists_before_start,
+        addresses=got.addresses,
+        amounts=got.amounts,
+    )
+
+
+def here(ask: Ask, hosts: int) -> Ask:
+    """The request for the share of a reservation that lies in this deployment."""
+    return replace(ask, spec={**ask.spec, "min": hosts, "max": hosts})

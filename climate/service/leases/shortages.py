@@ -1,0 +1,124 @@
+"""Saying no in a way that helps."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from climate.cloud import CloudError, Refused
+from climate.context import Climate
+from climate.domain.errors import (
+    Conflict,
+    NotEnoughAddresses,
+    NotEnoughHosts,
+    NotEnoughStorage,
+    NotFound,
+    PreconditionFailed,
+    Unavailable,
+)
+from climate.domain.lease import Lease
+from climate.service.transaction import work
+from climate.store.allocation import capacity, floating_ips, hosts, inventories
+from climate.store.allocation.capacity import Cramped
+from climate.store.allocation.hosts import Short, Shortage, Wanted
+
+
+@contextmanager
+def explained(climate: Climate) -> Iterator[None]:
+    """Turn a bare shortage into one that says how many match, how many are free, and when it would fit.
+
+    Looked up in a transaction of its own, after the refused one has given its locks up.
+    """
+    try:
+        yield
+    except Short as short:
+        wanted = short.wanted
+        found = work(climate, lambda conn, patient: hosts.shortage(conn, wanted))
+        raise NotEnoughHosts(_say(found, wanted)) from None
+    except Cramped as cramped:
+        room = cramped.wanted
+        left = work(climate, lambda conn, patient: capacity.shortage(conn, room))
+        raise NotEnoughHosts(_say_of_room(left, room)) from None
+    except floating_ips.Short as few:
+        asked = few.wanted
+        there, missing = work(climate, lambda conn, patient: floating_ips.shortage(conn, asked))
+        raise NotEnoughAddresses(_say_of_addresses(there, missing, asked)) from None
+    except inventories.Short as lacking:
+        much = lacking.wanted
+        known = work(climate, lambda conn, patient: inventories.shortage(conn, much))
+        raise NotEnoughStorage(_say_of_amounts(known, much)) from None
+
+
+@contextmanager
+def of_the_cloud() -> Iterator[None]:
+    """Turn what the cloud says into an answer for who waits for it: Conflict for ever, Unavailable for now."""
+    try:
+        yield
+    except Refused as error:
+        raise Conflict(str(error)) from error
+    except CloudError as error:
+        raise Unavailable(f"The cloud cannot do this now: {error}") from error
+
+
+def _say(found: Shortage, wanted: Wanted) -> str:
+    told = f"Not enough hosts available: {wanted.least} wanted, {found.matching} match, {found.free} of them free"
+    if found.matching < wanted.least:
+        return told
+    if found.fits_from is None:
+        return f"{told}; no later start is known to fit"
+    return f"{told}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _say_of_room(left: capacity.Shortage, wanted: capacity.Wanted) -> str:
+    order, size = wanted.order, wanted.order.size
+    where = "" if order.affinity is None else " on one host" if order.affinity else ", each on another host"
+    told = (
+        f"Not enough hosts available: room for {order.amount} servers of {size.vcpus} VCPUs, {size.memory_mb} MB and "
+        f"{size.disk_gb} GB wanted{where}, {left.matching} hosts match, and {left.fitting} fit on them"
+    )
+    if left.lasts_until is not None:
+        last = left.lasts_until - wanted.grace
+        return f"{told}; what is in use can last until {last:%Y-%m-%d %H:%M:%S} UTC at most"
+    if order.kept:
+        return told
+    if left.fits_from is None:
+        return f"{told}; no later start is known to fit"
+    return f"{told}; it would fit from {left.fits_from:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floating_ips.Wanted) -> str:
+    told = (
+        f"Not enough floating IPs available: {wanted.amount} wanted, {found.matching} of network {wanted.network_id} "
+        f"can be reserved, {found.free} of them free"
+    )
+    if missing:
+        return f"{told}; not to be had are {', '.join(missing)}"
+    if wanted.must:
+        return f"{told}; those of this lease may be promised to another"
+    if found.matching < wanted.amount:
+        return told
+    if found.fits_from is None:
+        return f"{told}; no later start is known to fit"
+    return f"{told}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _say_of_amounts(found: inventories.Shortage, wanted: inventories.Wanted) -> str:
+    volumes = "1 volume" if wanted.pieces == 1 else f"{wanted.pieces} volumes of {wanted.piece} GB each"
+    told = (
+        f"Not enough storage available: {wanted.piece * wanted.pieces} GB of class {wanted.resource_class} wanted in "
+        f"{volumes}, {found.total} GB can be reserved, {found.free} GB of them free"
+    )
+    if wanted.must:
+        return f"{told}; what this lease has stays where it is"
+    if found.fits_from is None:
+        return f"{told}; no later start is known to fit"
+    return f"{told}; it would fit from {found.fits_from:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def unless_version(lease: Lease, version: int | None) -> None:
+    """Return when `version` is the lease's or none was given, else raise PreconditionFailed."""
+    if version is not None and version != lease.version:
+        raise PreconditionFailed(f"The lease is at version {lease.version}, not {version}")
+
+
+def no_lease(lease_id: UUID) -> NotFound:
+    return NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")

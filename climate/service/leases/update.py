@@ -1,0 +1,278 @@
+"""Change a lease: its name, its dates, what it asks for.  All of it or nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import holds, lease_events
+from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.facts import (
+    AmountHold,
+    Fact,
+    Hold,
+    LeaseRenamed,
+    LeaseRescheduled,
+    PlannedEvent,
+    ReservationChanged,
+)
+from climate.domain.lease import Lease, Reservation, fold
+from climate.domain.lease_events import Times
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.domain.status import DONE, EventKind
+from climate.plugin import Ask
+from climate.service.admission import admission, enforcement
+from climate.service.admission.enforcement import Gate
+from climate.service.leases import lease_pools, preparation, shortages, unbegun_claims
+from climate.service.leases import reservations as planning
+from climate.service.leases.leases import limited, scope, wake_if_soon
+from climate.service.transaction import work
+from climate.store.leases import leases
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be different; None leaves a thing as it is.  `now` for an end means at once."""
+
+    name: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    end_now: bool = False
+    start_now: bool = False
+    before_end: datetime | None = None
+    reservations: Sequence[Mapping[str, Any]] = ()
+    agreed: bool = False
+    """Children with parts of the lease have agreed to a later end."""
+
+    @property
+    def only_the_name(self) -> bool:
+        return self == Changes(name=self.name)
+
+
+class PartsFirst(Exception):
+    """The lease is to end later, and children with parts of it have not agreed to that yet."""
+
+
+def update(
+    climate: Climate,
+    caller: Caller,
+    lease_id: UUID,
+    changes: Changes,
+    version: int | None = None,
+    *,
+    dry_run: bool = False,
+) -> Lease:
+    """The lease after the changes, in one transaction: a refusal leaves it just as it was.
+
+    Busy while a worker is at one of its events; Conflict while it is only held.  NotEnoughHosts or
+    Conflict where the hosts are promised to others; LimitExceeded where more is asked for than the project may have.
+    PartsFirst for a lease over child zones and cells.
+    """
+    require(caller, "leases:put")
+    free = changes.only_the_name
+
+    def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
+        grant = admission.freely(climate, caller) if free else admission.begin(climate, conn, caller, gate)
+        lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
+        shortages.unless_version(lease, version)
+        now = climate.now(conn)
+        lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
+        liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
+        facts = _facts(climate, conn, _Wish(lease, caller, changes, now, patient, lease.period, liked))
+        lease = grant.record(conn, now, lease, *facts) if facts else lease
+        wake_if_soon(climate, conn, lease, now)
+        return lease
+
+    with shortages.explained(climate):
+        changed = enforcement.agreed(
+            climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
+        )
+    return changed if dry_run or free else lease_pools.announce(climate, changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    lease: Lease
+    caller: Caller
+    changes: Changes
+    now: datetime
+    patient: bool
+    period: Period
+    """The lease's, after the change."""
+    liked: Mapping[UUID, tuple[int, ...]]
+    """Hosts to choose before others for a reservation."""
+    specs: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)
+    """What each reservation asks for after the change."""
+    taken: tuple[int, ...] = ()
+    taken_addresses: tuple[int, ...] = ()
+    taken_amounts: tuple[AmountHold, ...] = ()
+    beside: tuple[Reservation, ...] = ()
+
+
+def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
+    lease, changes, now = wish.lease, wish.changes, wish.now
+    named = changes.name is not None and changes.name != lease.name
+    facts: list[Fact] = [LeaseRenamed(now, changes.name or "")] if named else []
+    facts += _seen(lease, now)
+    if changes.only_the_name:
+        return facts
+    holds.refuse_while_held(lease)
+    _refuse_strangers(lease, changes.reservations)
+    _refuse_other_places(lease, changes)
+    start = now if changes.start_now else changes.start
+    period = limited(lease_events.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
+    if lease.parts and period.end > lease.period.end and not changes.agreed:
+        raise PartsFirst
+    specs = {present.id: _spec(present, changes) for present in lease.reservations}
+    wish = replace(wish, specs=specs, period=period)
+    replanned = _all_replanned(climate, conn, wish)
+    moved = _moved(climate, conn, wish, replanned)
+    return [*facts, *moved, *replanned]
+
+
+def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[ReservationChanged]:
+    """In turn, none taking what was chosen for those before."""
+    lease = wish.lease
+
+    def choose(place: int, before: Sequence[ReservationChanged | None]) -> ReservationChanged | None:
+        known = [fact for fact in before if fact]
+        ahead = replace(
+            wish,
+            taken=tuple(hold.host for fact in known for hold in fact.holds),
+            taken_addresses=tuple(hold.number for fact in known for hold in fact.addresses or ()),
+            taken_amounts=tuple(hold for fact in known for hold in fact.amounts or ()),
+            beside=tuple(fold(known, lease).reservation(fact.reservation_id) for fact in known),
+        )
+        return _replanned(climate, conn, ahead, lease.reservations[place])
+
+    return [fact for fact in planning.in_turn(len(lease.reservations), choose) if fact]
+
+
+def _seen(lease: Lease, now: datetime) -> list[Fact]:
+    """Whoever changes the lease has seen that it has got other hosts; what it lacks, it lacks still."""
+    changed = [r for r in lease.reservations if r.resources_changed]
+    return [ReservationChanged(now, r.id, r.spec, r.holds, missing=r.missing, changed=False) for r in changed]
+
+
+def _moved(climate: Climate, conn: Connection, wish: _Wish, replanned: Sequence[ReservationChanged]) -> list[Fact]:
+    """The facts that move the lease's events, and plan one for what has to be handed over."""
+    lease, now, period = wish.lease, wish.now, wish.period
+    after = fold(replanned, lease)
+    hosts = {host for r in after.reservations for host in r.hosts}
+    times = Times(
+        period,
+        wish.changes.before_end,
+        prepare=None if _started(lease) else preparation.due_at(conn, climate.settings, period, hosts, now),
+        grace=lease_events.grace(r.spec for r in after.reservations),
+    )
+    moved = list(lease_events.reschedule(lease, times, now, uuid4))
+    grown = any(_grown(lease.reservation(fact.reservation_id), fact) for fact in replanned)
+    if _started(lease) and (grown or _reopened(lease, now, moved)):
+        planned = lease_events.adjustment(lease, now, uuid4)
+        moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
+    if lease.parts and period != lease.period:
+        told = lease_events.sync(lease, now, now, uuid4).events
+        moved = [LeaseRescheduled(now, period, (*told, *(e for fact in moved for e in _events(fact))))]
+    return moved
+
+
+def _reopened(lease: Lease, now: datetime, moved: Sequence[Fact]) -> bool:
+    """Whether the lease was in its grace period, closed to new servers, and now goes on."""
+    closed = next((e for e in lease.events if e.kind is EventKind.CLOSE and e.token), None)
+    return closed is not None and any(e.id == closed.id for fact in moved for e in _events(fact))
+
+
+def _events(fact: Fact) -> Sequence[PlannedEvent]:
+    return fact.events if isinstance(fact, LeaseRescheduled) else ()
+
+
+def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None:
+    own = {str(r.id): r for r in lease.reservations}
+    strangers = sorted(str(spec["id"]) for spec in wanted if str(spec["id"]) not in own)
+    if strangers:
+        raise InvalidInput(f"Please enter valid reservation IDs. Invalid reservation IDs are: {', '.join(strangers)}")
+    for spec in wanted:
+        if spec.get("resource_type", own[str(spec["id"])].resource_type) != own[str(spec["id"])].resource_type:
+            raise Conflict("resource_type cannot be updated")
+
+
+def _refuse_other_places(lease: Lease, changes: Changes) -> None:
+    """Parts in children follow the end of their lease, and nothing else of it."""
+    if any(spec.keys() & {"zone", "cell", "across"} for spec in changes.reservations):
+        raise Conflict("zone, cell and across of a reservation cannot be changed: ask for another lease")
+    if lease.parts and (changes.reservations or changes.start is not None or changes.start_now):
+        raise Conflict(
+            "Of a lease with parts in child zones or cells, only the name, end_date and before_end_date can be changed"
+        )
+
+
+def _spec(present: Reservation, changes: Changes) -> Mapping[str, Any]:
+    given = next((spec for spec in changes.reservations if str(spec["id"]) == str(present.id)), {})
+    return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
+
+
+def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reservation) -> ReservationChanged | None:
+    """What has to change for a reservation, or None."""
+    spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
+    before = lease_events.grace(r.spec for r in wish.lease.reservations)
+    if wish.period == wish.lease.period and spec == present.spec and grace == before:
+        return None
+    if present.lies_elsewhere:
+        return None
+    plugin = climate.plugins[present.resource_type]
+    ask = Ask(
+        spec,
+        wish.period,
+        wish.caller,
+        climate.settings,
+        present=present,
+        active=_started(wish.lease),
+        patient=wish.patient,
+        taken=wish.taken,
+        taken_addresses=wish.taken_addresses,
+        taken_amounts=wish.taken_amounts,
+        grace_of_lease=grace,
+        beside=wish.beside,
+        liked=wish.liked[present.id],
+        soon=preparation.is_soon(climate.settings, wish.period, wish.now),
+        project_id=wish.lease.project_id,
+    )
+    if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
+        return ReservationChanged(wish.now, present.id, spec, kept)
+    got = plugin.reserve(conn, planning.here(ask, len(present.holds)) if present.parts else ask)
+    if present.parts:
+        got = replace(got, spec=spec)
+    before_it = (present.spec, present.holds, present.addresses, present.amounts)
+    if (got.spec, got.holds, got.addresses, got.amounts) == before_it:
+        return None
+    return ReservationChanged(wish.now, present.id, got.spec, got.holds, addresses=got.addresses, amounts=got.amounts)
+
+
+def _shrunk(present: Reservation, ask: Ask) -> tuple[Hold, ...]:
+    """The same hosts for a part of the time that they are held anyway: nobody needs to be asked."""
+    shorter = tuple(replace(hold, during=ask.shared_window if hold.slots else ask.window) for hold in present.holds)
+    inside = all(
+        was.during.start <= now.during.start and now.during.end <= was.during.end
+        for was, now in zip(present.holds, shorter, strict=True)
+    )
+    return shorter if inside else ()
+
+
+def _started(lease: Lease) -> bool:
+    return lease.touched or lease.event(EventKind.START).status is DONE
+
+
+def _grown(present: Reservation, fact: ReservationChanged) -> bool:
+    """Whether there is more to hand over than before: other hosts or addresses, or more of slots or amounts."""
+    before = {(hold.host, hold.slots) for hold in present.holds}
+    known = {hold.number for hold in present.addresses}
+    more = any(hold.number not in known for hold in fact.addresses or ())
+    amounts = {hold.number: hold.amount for hold in present.amounts}
+    more = more or any(hold.amount > amounts.get(hold.number, 0) for hold in fact.amounts or ())
+    return more or any((hold.host, hold.slots) not in before for hold in fact.holds)

@@ -1,0 +1,115 @@
+"""Telling owners, admins and other services what happened to leases and hosts."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy import Connection
+
+from climate import http_client
+from climate.context import Climate
+from climate.domain.notifications import Audience, Notice
+from climate.domain.policy import Caller, require
+from climate.http_client import CourierError, Parcel, Receipt
+from climate.service.admission import enforcement
+from climate.service.notifications import webhooks
+from climate.service.transaction import work
+from climate.store import notifications
+from climate.store.notifications import Kept, Listing, Result
+
+__all__ = ["Listing", "Notice", "deliver", "listed", "tell"]
+
+log = structlog.get_logger(__name__)
+
+BATCH = 20
+"""How many are sent at the same time."""
+
+ROUND = timedelta(seconds=10)
+"""For how long a round goes on while there is more to send."""
+
+CLAIMED = timedelta(seconds=60)
+"""After which another worker sends what this one was about to: longer than any sending takes."""
+
+FIRST_DELAY = timedelta(seconds=5)
+LONGEST_DELAY = timedelta(hours=1)
+
+GONE = 410
+"""The receiver wants no such notice ever again."""
+
+
+def tell(conn: Connection, now: datetime, *told: Notice) -> None:
+    """Write notices in the transaction that makes them true: one statement, none where there is nothing to tell."""
+    notifications.add(conn, now, told)
+
+
+def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Kept]:
+    """The notices to the caller's project, oldest first; to an admin all, those for admins among them."""
+    require(caller, "notices:get")
+    narrowed = wanted if caller.is_admin else replace(wanted, project_id=caller.project_id)
+    return work(climate, lambda conn, patient: notifications.listed(conn, narrowed))
+
+
+def deliver(climate: Climate) -> int:
+    """Send what is due, each at least once and those of a lease in their order; how many arrived.
+
+    Any number of workers may do this at once.  No transaction is open meanwhile.
+    """
+    addressed = _addressed(climate)
+    others = [audience for audience in Audience if audience not in addressed]
+    arrived, ends = 0, None
+    while True:
+
+        def take(conn: Connection, patient: bool) -> tuple[datetime, list[Kept]]:
+            now = climate.now(conn)
+            notifications.send_nowhere(conn, others)
+            return now, notifications.claim(conn, addressed, now, now + CLAIMED, BATCH) if addressed else []
+
+        now, claimed = work(climate, take)
+        ends = ends or now + ROUND
+        if not claimed:
+            return arrived
+        good = _send(climate, claimed, now)
+        arrived += good
+        if not good or now >= ends:
+            return arrived
+
+
+def _addressed(climate: Climate) -> list[Audience]:
+    """Whom there is an address of."""
+    settings = climate.settings
+    found = [Audience.PEOPLE, Audience.HOOK] if settings.notify_url else []
+    return [*found, Audience.ENFORCEMENT] if settings.enforcement_url else found
+
+
+def _send(climate: Climate, claimed: Sequence[Kept], now: datetime) -> int:
+    """Send all of them, and keep how it went; how many arrived."""
+    answers = http_client.post_all([_parcel(climate, kept, now) for kept in claimed])
+    results = [_result(climate, kept, answer, now) for kept, answer in zip(claimed, answers, strict=True)]
+    work(climate, lambda conn, patient: notifications.settle(conn, results))
+    return sum(not result.error for result in results)
+
+
+def _parcel(climate: Climate, kept: Kept, now: datetime) -> Parcel:
+    settings = climate.settings
+    if kept.notice.audience is Audience.ENFORCEMENT:
+        return enforcement.parcel(settings, enforcement.ON_END, kept.notice.body)
+    return webhooks.parcel(settings, kept, now)
+
+
+def _result(climate: Climate, kept: Kept, answer: Receipt | CourierError, now: datetime) -> Result:
+    trouble = str(answer) if isinstance(answer, CourierError) else webhooks.trouble(answer.status)
+    if not trouble:
+        return Result(kept.id, kept.attempts, None, "")
+    unwanted = isinstance(answer, Receipt) and answer.status == GONE
+    last = unwanted or kept.attempts >= climate.settings.notify_tries
+    again_at = None if last else now + _delay(kept.attempts, climate.chance())
+    log.warning("a notice could not be sent", notice=kept.id, kind=kept.notice.kind, reason=trouble, given_up=last)
+    return Result(kept.id, kept.attempts, again_at, trouble)
+
+
+def _delay(attempts: int, chance: float) -> timedelta:
+    """Doubles with every try; one half of it is left to chance, so that many do not come back as one."""
+    doubled: int = 2 ** min(attempts - 1, 20)
+    delay = min(LONGEST_DELAY, FIRST_DELAY * doubled)
+    return delay / 2 * (1 + chance)

@@ -1,0 +1,61 @@
+"""What other services are told of the life of leases, the peer's way (reservation.md 1.7 E6, E7)."""
+
+from collections.abc import Iterator
+
+from climate.domain.lease import Lease
+from climate.domain.notifications import Audience, Notice
+from climate.domain.status import DONE, UNDONE, EventKind, HoldState
+from climate.service.admission import enforcement
+from climate.service.notifications import lease_payload
+from climate.settings import Settings
+
+TOLD = (EventKind.START, EventKind.ADDITIONAL, EventKind.BEFORE_END, EventKind.END)
+
+
+def of(settings: Settings, before: Lease | None, after: Lease) -> list[Notice]:
+    """Notices of what has become of a lease, for those services that there are."""
+    told: list[Notice] = []
+    if settings.notify_url:
+        told += [_notice(kind, after) for kind in _kinds(before, after)]
+    if settings.enforcement_url and _ended(before, after):
+        context = enforcement.context(settings, after.user_id, after.project_id)
+        body = {"context": context, "lease": lease_payload.of(after)}
+        told.append(_notice(enforcement.ON_END, after, Audience.ENFORCEMENT, body))
+    return told
+
+
+def _notice(
+    kind: str, lease: Lease, audience: Audience = Audience.HOOK, body: lease_payload.Body | None = None
+) -> Notice:
+    said = lease_payload.of(lease) if body is None else body
+    return Notice(kind, kind, lease.project_id, lease.user_id, lease.id, body=said, audience=audience)
+
+
+def _kinds(before: Lease | None, after: Lease) -> Iterator[str]:
+    if before is None:
+        yield "lease.create"
+        return
+    if _asked_for(before) != _asked_for(after) or _confirmed(before, after):
+        yield "lease.update"
+    known = {event.id: event for event in before.events}
+    for event in after.events:
+        was = known.get(event.id)
+        if event.kind in TOLD and event.carried_out and not (was and was.carried_out):
+            yield f"lease.event.{event.type}"
+        if event.kind is EventKind.BEFORE_END and event.status is UNDONE and was and was.status is DONE:
+            yield f"lease.event.{event.kind}.stop"
+    if after.gone and not before.gone:
+        yield "lease.delete"
+
+
+def _asked_for(lease: Lease) -> object:
+    return lease.name, lease.period, [(r.spec, r.holds) for r in lease.reservations]
+
+
+def _confirmed(before: Lease, after: Lease) -> bool:
+    return before.held and not (after.held or after.gone or after.deleting)
+
+
+def _ended(before: Lease | None, after: Lease) -> bool:
+    over = after.hold_state is HoldState.RELEASED
+    return over and before is not None and before.hold_state is not HoldState.RELEASED

@@ -1,0 +1,117 @@
+"""What owners and admins are told when a lease has got on, and when its hosts go somewhere."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from types import MappingProxyType
+
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import Move, OnEnd, Pool, Turn
+from climate.domain.lease import Lease
+from climate.domain.notifications import Notice
+from climate.domain.status import MISSED, EventKind
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+UNTRIED = "climate did not run in that time, or had no worker for it"
+"""Why a start was missed that was never put back for a reason of its own."""
+
+FATE = {
+    OnEnd.TERMINATE: "its servers are deleted",
+    OnEnd.RECYCLE: "its servers go on until their hosts are needed, and nothing new can be booted there",
+    OnEnd.RELEASE: "its servers go on, on hosts that are no longer its own",
+}
+
+
+def of_lease(turn: Turn) -> Iterator[Notice]:
+    """Yield the notices to the owner.
+
+    They tell of a start that was missed, a hold's expiry, missing hosts, additional events, before_end, grace and the
+    end.
+    """
+    lease = turn.after
+    started = lease.event(EventKind.START).carried_out
+    yield from of_start(turn)
+    yield from _degraded(turn)
+    if turn.did(EventKind.EXPIRE):
+        yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was held and not confirmed in time: it is gone")
+    for event in turn.additional:
+        body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
+        yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {_said(event.due_at)}", body)
+    if turn.did(EventKind.BEFORE_END) and started and _wanted(lease):
+        ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
+        yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
+    if turn.did(EventKind.CLOSE) and started:
+        last = _said(lease.event(EventKind.END).due_at)
+        over = (
+            f"Lease {lease.name} is over: nothing new can be booted; "
+            f"unless it is prolonged before {last}, then {_fate(lease)}"
+        )
+        yield _notice(lease, "lease.grace", over)
+    if turn.did(EventKind.END) and started:
+        yield _notice(lease, "lease.ended", f"Lease {lease.name} has ended")
+
+
+def of_start(turn: Turn) -> Iterator[Notice]:
+    """Yield that a lease was over before it could be started: its owner would learn of it from nothing else."""
+    lease, start = turn.after, turn.after.event(EventKind.START)
+    if start.outcome != MISSED or turn.before.event(EventKind.START).outcome == MISSED:
+        return
+    period = f"from {_said(lease.period.start)} to {_said(lease.period.end)}"
+    refused = turn.before.event(EventKind.START).reason
+    why = f"it could not be started: {refused}" if refused else UNTRIED
+    body = {"start_date": lease.period.start.isoformat(), "reason": why}
+    yield _notice(lease, "lease.missed", f"Lease {lease.name} was never started: it was {period}, and {why}", body)
+
+
+def _degraded(turn: Turn) -> Iterator[Notice]:
+    lease = turn.after
+    for r in lease.reservations:
+        if r.missing > turn.before.reservation(r.id).missing:
+            lacks = f"Lease {lease.name} lacks {r.missing} of what it reserved: its hosts were not ready in time"
+            body = {"reservation_id": str(r.id), "missing": r.missing}
+            yield Notice("lease.degraded", lacks, lease.project_id, lease.user_id, lease.id, body=body)
+
+
+def of_hosts(moves: Iterable[Move]) -> Iterator[Notice]:
+    """To admins, about hosts that do not come back at once."""
+    for place, fact in moves:
+        if fact.pool == Pool.RECYCLING:
+            waits = f"Host {place.name} recycles until its last server is gone: {fact.reason}"
+            yield Notice("host.recycling", waits, host=place.host, body={"host": place.name, "reason": fact.reason})
+
+
+def _notice(lease: Lease, kind: str, message: str, more: Mapping[str, str] = NOTHING) -> Notice:
+    end = lease.event(EventKind.END).due_at
+    body = {
+        "lease_id": str(lease.id),
+        "name": lease.name,
+        "end_date": lease.period.end.isoformat(),
+        "ends_for_good": end.isoformat(),
+        "on_end": sorted(_policies(lease)),
+        **more,
+    }
+    return Notice(kind, message, lease.project_id, lease.user_id, lease.id, body=body)
+
+
+def _wanted(lease: Lease) -> bool:
+    """An empty before_end asks for nothing; what knows no such word has a notice too."""
+    return any(r.spec.get("before_end") != "" for r in lease.reservations) or not lease.reservations
+
+
+def _policies(lease: Lease) -> set[OnEnd]:
+    return {pools.on_end(r) for r in lease.reservations if r.holds}
+
+
+def _fate(lease: Lease) -> str:
+    said = [FATE[policy] for policy in OnEnd if policy in _policies(lease)]
+    return "; ".join(said) or "what it has is taken back"
+
+
+def _grace(lease: Lease) -> str:
+    """Until when servers go on all the same, where there is a grace period."""
+    last = lease.event(EventKind.END).due_at
+    return f"nothing new can be booted then, and at {_said(last)} " if last > lease.period.end else ""
+
+
+def _said(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

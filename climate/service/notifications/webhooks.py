@@ -1,0 +1,82 @@
+"""Notices as webhooks: signed as the specification of Standard Webhooks says."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from datetime import UTC, datetime
+
+from climate import http_client
+from climate.http_client import Parcel
+from climate.settings import SettingError, Settings
+from climate.store.notifications import Kept
+
+PREFIX = "whsec_"
+SHORTEST, LONGEST = 24, 64
+
+
+def check(settings: Settings) -> None:
+    """SettingError for addresses that nothing can be posted to, and for a secret that cannot sign."""
+    for name in ("notify_url", "enforcement_url"):
+        url = getattr(settings, name)
+        if url and not http_client.usable(url):
+            raise SettingError(f"CLIMATE_{name.upper()} must be an http or https URL without a password in it")
+    if settings.notify_url:
+        key(settings)
+
+
+def key(settings: Settings) -> bytes:
+    """What signatures are made with; SettingError for a secret that is none."""
+    text = settings.notify_secret
+    try:
+        read = base64.b64decode(text.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        read = b""
+    if not text.startswith(PREFIX) or not SHORTEST <= len(read) <= LONGEST:
+        raise SettingError(
+            f"CLIMATE_NOTIFY_SECRET must be {PREFIX} and {SHORTEST} to {LONGEST} random bytes in base64; "
+            f'one is made by: echo "{PREFIX}$(head -c 32 /dev/urandom | base64)"'
+        )
+    return read
+
+
+def parcel(settings: Settings, kept: Kept, now: datetime) -> Parcel:
+    """A notice, ready to be posted.  Its id stays the same however often it is sent."""
+    body = json.dumps(_content(kept), ensure_ascii=False).encode()
+    number, stamp = f"notice_{kept.id}", str(int(now.timestamp()))
+    signed = hmac.new(key(settings), b".".join((number.encode(), stamp.encode(), body)), hashlib.sha256).digest()
+    return Parcel(
+        url=settings.notify_url,
+        body=body,
+        headers={
+            "webhook-id": number,
+            "webhook-timestamp": stamp,
+            "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
+            "User-Agent": "climate",
+        },
+        seconds=settings.notify_seconds,
+        private=settings.notify_private,
+    )
+
+
+def trouble(status: int) -> str:
+    """Why an answer does not mean that a notice has arrived; "" where it does."""
+    return "" if 200 <= status < 300 else f"HTTP {status}"
+
+
+def _content(kept: Kept) -> dict[str, object]:
+    told = kept.notice
+    return {
+        "type": told.kind,
+        "timestamp": kept.at.astimezone(UTC).isoformat(),
+        "data": {
+            "id": kept.id,
+            "message": told.message,
+            "project_id": told.project_id,
+            "user_id": told.user_id,
+            "lease_id": str(told.lease_id) if told.lease_id else None,
+            "host_id": str(told.host) if told.host is not None else None,
+            "details": dict(told.body),
+        },
+    }

@@ -1,0 +1,201 @@
+"""The rounds after the power of hosts: those of the reservation pool that nobody needs are off, and up in time.
+
+What is to be switched is planned by `climate.domain.hosts.power_planner`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain.errors import InvalidInput
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.hosts.power_planner import Machine, Rules, Switch, plan
+from climate.power import OFF, ON
+from climate.service.power import switching
+from climate.service.power.executor import Job
+from climate.service.transaction import work
+from climate.settings import SettingError, Settings
+from climate.store.hosts import pool_membership, power
+from climate.store.hosts.power import Supply
+
+log = structlog.get_logger(__name__)
+
+LOOK_AGAIN = timedelta(seconds=60)
+"""How often a host is looked at of which nothing is wanted."""
+
+MOST_AT_ONCE = 50
+"""Hosts that one round switches off: the cloud is asked about each of them."""
+
+TRY_AGAIN = timedelta(seconds=5)
+LONGEST_PAUSE = timedelta(minutes=10)
+"""A supply that does not do as it is asked is left alone for ever longer."""
+
+
+def rules(settings: Settings) -> Rules:
+    """How hosts are switched; InvalidInput where the settings contradict each other."""
+    saving = settings.idle_off_after > 0
+    return Rules.of_seconds(
+        warm=settings.warm_hosts if saving else 0,
+        idle_off_after=settings.idle_off_after,
+        power_on_lead=settings.power_on_lead,
+        boot=settings.power_timeout,
+        least_on=settings.least_on,
+        least_off=settings.least_off,
+    )
+
+
+def check(settings: Settings) -> None:
+    """SettingError where the settings of power saving contradict each other."""
+    try:
+        rules(settings)
+    except InvalidInput as error:
+        raise SettingError(f"the settings of power saving cannot be used: {error}") from None
+
+
+def tend(climate: Climate) -> int:
+    """Switch what the plan says, and look after those that are on their way; how many were asked to go either way.
+
+    A constant number of statements for any number of hosts.  Two at a time do no harm: what is written is compared
+    with what was read, and what is asked twice is done once.
+    """
+    found = work(climate, lambda conn, patient: _find(climate, conn))
+    if found is None:
+        return 0
+    empty = _empty(climate, found)
+    wanted = {
+        found.places[switch.host]: ON if switch.on else OFF
+        for switch in found.switches
+        if switch.on or switch.host in empty
+    }
+    jobs = switching.wish(climate, wanted, found.supplies)
+    for job in jobs:
+        log.info("a host is to be switched", host=job.place.name, wish=job.wish, reason=found.reason(job))
+    switching.carry_out(climate, [*jobs, *found.to_look_at({job.place.host for job in jobs})])
+    return len(jobs)
+
+
+def _empty(climate: Climate, found: "_Found") -> frozenset[int]:
+    """Those to be switched off on which the cloud knows of no server, which somebody may have put there by hand.
+
+    A host with servers is in use: its time of being idle begins anew.
+    """
+    going = [found.places[switch.host] for switch in found.switches if not switch.on][:MOST_AT_ONCE]
+    used: dict[int, bool] = {}
+    for place in going:
+        try:
+            used[place.host] = bool(climate.cloud.servers_on(place.name))
+        except CloudError as error:
+            log.warning("the cloud cannot say whether a host is empty: it stays on", host=place.name, error=str(error))
+    in_use = [host for host, has_servers in used.items() if has_servers]
+    if in_use:
+        work(climate, lambda conn, patient: power.use(conn, in_use, found.now))
+    return frozenset(used) - frozenset(in_use)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What there is to do."""
+
+    places: Mapping[int, HostPlace]
+    supplies: Mapping[int, Supply]
+    needs: Mapping[int, datetime]
+    due: frozenset[int]
+    """Hosts whose supplies are to be asked."""
+    switches: Sequence[Switch]
+    settings: Settings
+    now: datetime
+
+    def reason(self, job: Job) -> str:
+        return next(switch.reason for switch in self.switches if switch.host == job.place.host)
+
+    def to_look_at(self, others: Collection[int]) -> list[Job]:
+        """All whose turn it is but the others: those on their way are asked again for what is wanted."""
+        return [Job(self.places[h], self.supplies[h], self._again(h)) for h in sorted(self.due - set(others))]
+
+    def _again(self, host: int) -> str | None:
+        place, supply = self.places[host], self.supplies[host]
+        if switching.is_coming(place, supply):
+            return ON
+        kind = switching.is_going(place, supply) and switching.far(self.needs.get(host), self.settings, self.now)
+        return OFF if kind else None
+
+
+def _find(climate: Climate, conn: Connection) -> _Found | None:
+    known = power.listed(conn)
+    if not known:
+        return None
+    now, here = climate.now(conn), {place.host: place for place in pool_membership.listed(conn)}
+    supplies = {host: supply for host, supply in known.items() if host in here}
+    needs = power.needs(conn, [place.host for place in here.values() if place.pool is Pool.RESERVATION])
+    machines = [_machine(place, supplies.get(place.host), needs.get(place.host)) for place in here.values()]
+    switches = plan(machines, rules(climate.settings), now)
+    if not climate.settings.idle_off_after:
+        switches = tuple(switch for switch in switches if switch.on)
+    due = frozenset(host for host, supply in supplies.items() if _is_due(here[host], supply, now, climate.settings))
+    return _Found(here, supplies, needs, due, switches, climate.settings, now)
+
+
+def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> Machine:
+    """The host as the plan knows it.  One whose supply does not answer stays on; one that is off is tried all the same.
+
+    A host that is closed to new promises is no spare.
+    """
+    moving = supply is not None and (switching.is_coming(place, supply) or switching.is_going(place, supply))
+    on = (supply.wanted == ON) if supply and moving else place.on
+    asked = supply and supply.wanted == (ON if on else OFF) and supply.wanted_at
+    return Machine(
+        host=place.host,
+        on=on,
+        changed_at=asked or (supply.since if supply else place.since),
+        idle_since=max(place.since, supply.used_at) if supply and supply.used_at else place.since,
+        next_need=need,
+        busy=place.pool is not Pool.RESERVATION or (need is None and not place.reservable),
+        changing=moving,
+        managed=supply is not None and not (on and supply.failures),
+    )
+
+
+def _is_due(place: HostPlace, supply: Supply, now: datetime, settings: Settings) -> bool:
+    """Whether its supply is to be asked: at every look where something is under way, else now and then."""
+    moving = switching.is_coming(place, supply) or switching.is_going(place, supply)
+    if supply.asked_at is None or (moving and switching.is_overdue(supply, now, settings)):
+        return True
+    pause = timedelta(0) if moving and not supply.failures else TRY_AGAIN if moving else LOOK_AGAIN
+    return now - supply.asked_at >= min(LONGEST_PAUSE, pause * (1 << min(supply.failures, 10)))
+
+
+def call_up(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace, str]:
+    """Have hosts of the reservation pool switched on; those that are not up yet, and how that stands."""
+    numbers = [place.host for place in held if place.pool is Pool.RESERVATION]
+
+    def look(conn: Connection, patient: bool) -> tuple[Mapping[int, HostPlace], Mapping[int, Supply], datetime]:
+        supplies = power.of(conn, numbers)
+        return pool_membership.of(conn, supplies), supplies, climate.now(conn)
+
+    with reading(climate.engine) as conn:
+        if not power.managed(conn, numbers):
+            return {}
+    present, supplies, now = work(climate, look)
+    asleep = {host for host, place in present.items() if not place.on and supplies[host].wanted != ON}
+    jobs = switching.wish(climate, {present[host]: ON for host in asleep}, supplies)
+    on_their_way = [
+        Job(place, supplies[host], ON if switching.is_coming(place, supplies[host]) else None)
+        for host, place in present.items()
+        if (not place.on or switching.is_going(place, supplies[host]))
+        and host not in asleep
+        and _is_due(place, supplies[host], now, climate.settings)
+    ]
+    if jobs or on_their_way:
+        switching.carry_out(climate, [*jobs, *on_their_way])
+        present, supplies, now = work(climate, look)
+    return {
+        place: supplies[host].error or ("is being switched off" if place.on else "is coming up")
+        for host, place in present.items()
+        if not place.on or switching.is_going(place, supplies[host])
+    }

@@ -1,0 +1,131 @@
+"""The hands on the power supplies: many asked at once, and none that is slow or broken keeps the others from theirs."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from threading import Lock
+
+import structlog
+
+from climate.context import Climate
+from climate.domain.errors import ClimateError
+from climate.domain.hosts.pools import HostPlace
+from climate.power import OFF, ON, UNKNOWN, PowerDriver, PowerError, PowerFenced, PowerRefused, Target
+from climate.sealed_secrets import Unreadable
+from climate.service.transaction import work
+from climate.store.hosts import power
+from climate.store.hosts.power import Supply
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 32
+PATIENCE = 2.0
+"""Seconds after which those that have answered are no longer kept waiting by those that have not."""
+
+
+FRESH = 10.0
+"""Seconds for which the tokens of the last decisions, once read, count: a worker that stood still reads them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A host to be looked at, and what it is to be asked for unless it is so already: ON, OFF or nothing."""
+
+    place: HostPlace
+    supply: Supply
+    wish: str | None = None
+    hard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of it."""
+
+    job: Job
+    state: str | None
+    """None: its supply did not say."""
+    error: str = ""
+    refused: bool = False
+    """Another try is no use."""
+
+
+@dataclass
+class _Decisions:
+    """The tokens of the last decisions about the hosts of some jobs, in one statement for all of them."""
+
+    climate: Climate
+    hosts: Sequence[int]
+    known: Mapping[int, int] = field(default_factory=dict)
+    read_at: float | None = None
+    lock: Lock = field(default_factory=Lock)
+
+    def refuse_late(self, job: Job) -> None:
+        """Return while a job is the last decision about its host, else raise PowerFenced."""
+        with self.lock:
+            if self.read_at is None or time.monotonic() - self.read_at > FRESH:
+                started = time.monotonic()
+                self.known = self._read()
+                self.read_at = started
+        if self.known.get(job.supply.host) != job.supply.token:
+            raise PowerFenced(f"a later decision about the power of {job.place.name} was made")
+
+    def _read(self) -> Mapping[int, int]:
+        try:
+            return work(self.climate, lambda conn, patient: power.tokens(conn, self.hosts))
+        except ClimateError as error:
+            raise PowerError(f"the database cannot say what was decided last: {error}") from error
+
+
+def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:
+    """Do the jobs, and give what came of them in two parts: of the quick ones, and of the others.
+
+    To be called with no transaction open.
+    """
+    if not jobs:
+        return
+    with ThreadPoolExecutor(min(AT_ONCE, len(jobs)), "power") as pool:
+        decisions = _Decisions(climate, [job.supply.host for job in jobs if job.wish])
+        futures = [pool.submit(_do, climate, job, decisions) for job in jobs]
+        quick, slow = wait(futures, PATIENCE)
+        for part in (quick, slow):
+            if part:
+                yield sorted((_result(one) for one in part), key=lambda seen: seen.job.supply.host)
+
+
+def _result(future: "Future[Seen]") -> Seen:
+    return future.result()
+
+
+def _do(climate: Climate, job: Job, decisions: _Decisions) -> Seen:
+    state = None
+    try:
+        driver, target = _reached(climate, job)
+        state = driver.state(target)
+        if job.wish in (ON, OFF) and state != job.wish:
+            decisions.refuse_late(job)
+            _switch(driver, target, job)
+    except (PowerRefused, Unreadable) as error:
+        return Seen(job, state, str(error), refused=True)
+    except PowerError as error:
+        return Seen(job, state, str(error))
+    except Exception as error:  # noqa: BLE001  drivers may be strangers', and what their errors say may be secret
+        log.error("a power driver failed", driver=job.supply.driver, host=job.place.name, error=type(error).__name__)
+        return Seen(job, state, f"the driver {job.supply.driver} failed: {type(error).__name__}")
+    return Seen(job, state if state in (ON, OFF) else UNKNOWN)
+
+
+def _switch(driver: PowerDriver, target: Target, job: Job) -> None:
+    if job.wish == ON:
+        driver.on(target)
+    else:
+        driver.off(target, hard=job.hard)
+
+
+def _reached(climate: Climate, job: Job) -> tuple[PowerDriver, Target]:
+    supply = job.supply
+    driver = climate.power.get(supply.driver)
+    if driver is None:
+        raise PowerRefused(f"there is no power driver {supply.driver} here")
+    secrets = climate.vault.open(supply.secrets) if supply.secrets else {}
+    return driver, Target(job.place.name, supply.settings, secrets, supply.token)

@@ -1,0 +1,258 @@
+"""The power of hosts as admins see it: how each is switched, how that stands, by hand, and what was saved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from marshmallow import ValidationError
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain.errors import Conflict, InvalidInput, InvalidPeriod, NotFound, Unavailable
+from climate.domain.facts import HostPowerCleared, HostPowerSet, HostSwitched
+from climate.domain.hosts import power_planner
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.hosts.power_planner import Report
+from climate.domain.policy import Caller, require
+from climate.power import OFF, ON, PowerDriver
+from climate.service.hosts.inventory import marker_number, number
+from climate.service.leases import shortages
+from climate.service.power import switching
+from climate.service.power.executor import Job
+from climate.service.transaction import work
+from climate.store.hosts import host_facts, pool_membership, power, power_history
+from climate.store.hosts.power import Supply
+
+USED = frozenset({Pool.LENT, Pool.RECYCLING, Pool.DRAINING, Pool.CLEANING})
+"""Pools whose hosts are in somebody's use."""
+
+MOST_SETTINGS = 64
+LONGEST_REPORT = timedelta(days=366)
+USUAL_REPORT = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """How a host is to be switched: its driver, that one's settings with the secrets among them, and what it draws."""
+
+    driver: str
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    watts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Powered:
+    """A host that can be switched.  `secrets` are the names of those that are set; nobody is told what they are."""
+
+    place: HostPlace
+    supply: Supply
+    secrets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Hours that hosts were off within a time.  `names` are those of the hosts in the report, by number."""
+
+    start: datetime
+    end: datetime
+    names: Mapping[int, str]
+    report: Report
+
+
+def put(
+    climate: Climate,
+    caller: Caller,
+    host_id: str,
+    wiring: Wiring,
+    *,
+    dry_run: bool = False,
+) -> Powered:
+    """Say how a host is switched, anew and as a whole; InvalidInput names what its driver does not accept."""
+    require(caller, "power:put")
+    chosen = _driver(climate, wiring.driver)
+    accepted = _accepted(chosen, wiring.settings)
+    secrets = {name: value for name, value in accepted.items() if name in chosen.secrets and value}
+    plain = {name: value for name, value in accepted.items() if name not in chosen.secrets}
+    sealed = climate.vault.seal(secrets) if secrets else ""
+
+    def act(conn: Connection, patient: bool) -> Powered:
+        place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
+        host_facts.refuse_tampered(conn, place)
+        told = HostPowerSet(now, wiring.driver, plain, wiring.watts, bool(sealed))
+        pool_membership.record(conn, caller, [(place, [told])])
+        made = power.put(conn, Supply(place.host, wiring.driver, plain, now, sealed, wiring.watts), now)
+        return _powered(climate, place, made)
+
+    return work(climate, act, keep=not dry_run)
+
+
+def get(climate: Climate, caller: Caller, host_id: str) -> Powered:
+    """How a host is switched, and how that stands; NotFound where it cannot be."""
+    require(caller, "power:get")
+    return work(climate, lambda conn, patient: _get(climate, conn, host_id))
+
+
+def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Powered]:
+    """All hosts that can be switched, in the order of their numbers."""
+    require(caller, "power:get")
+    after = 0 if marker is None else marker_number(marker)
+
+    def act(conn: Connection, patient: bool) -> list[Powered]:
+        supplies = power.listed(conn, after, limit)
+        there = pool_membership.of(conn, supplies)
+        return [_powered(climate, there[host], supply) for host, supply in supplies.items()]
+
+    return work(climate, act)
+
+
+def clear(climate: Climate, caller: Caller, host_id: str, *, force: bool = False, dry_run: bool = False) -> None:
+    """Switch a host no more; Conflict while it is off, or going, for nobody would switch it on again.
+
+    Forced, it counts as on from then.
+    """
+    require(caller, "power:delete")
+
+    def act(conn: Connection, patient: bool) -> None:
+        found = _get(climate, conn, host_id, lock=True)
+        place = found.place
+        if not force and (not place.on or found.supply.wanted == OFF):
+            raise Conflict(f"Host {place.name} is switched off: switch it on first, or force it")
+        now = climate.now(conn)
+        host_facts.refuse_tampered(conn, place)
+        power.clear(conn, place.host)
+        on = () if place.on else (HostSwitched(now, True, "no longer switched by climate"),)
+        pool_membership.record(conn, caller, [(place, [HostPowerCleared(now), *on])])
+
+    work(climate, act, keep=not dry_run)
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """What an admin wants of a host's power.  `hard` cuts it; `force` also does where the host is in use."""
+
+    on: bool
+    hard: bool = False
+    force: bool = False
+
+    @property
+    def state(self) -> str:
+        return ON if self.on else OFF
+
+
+def switch(climate: Climate, caller: Caller, host_id: str, wanted: ByHand, *, dry_run: bool = False) -> Powered:
+    """Switch a host by hand; it follows later, and the plan may switch it again when it has rested.
+
+    Conflict where it is in use, or on its way the other way, or its supply
+    refuses; Unavailable where that does not answer.
+    """
+    require(caller, "power:switch")
+    found = get_for(climate, host_id)
+    servers = 0
+    if not wanted.on and not wanted.force:
+        with shortages.of_the_cloud():
+            servers = len(climate.cloud.servers_on(found.place.name))
+
+    def act(conn: Connection, patient: bool) -> Job:
+        now_found = _get(climate, conn, host_id, lock=True)
+        place, supply = now_found.place, now_found.supply
+        need, now = power.needs(conn, [place.host]).get(place.host), climate.now(conn)
+        if not wanted.on and not wanted.force:
+            _refuse_in_use(climate, place, servers, need, now)
+        if wanted.on and switching.is_going(place, supply) and not wanted.force:
+            raise Conflict(f"Host {place.name} is being switched off: it can be switched on when it is off")
+        power.wish(conn, {place.host: wanted.state}, now)
+        return Job(place, power.of(conn, [place.host])[place.host], wanted.state, wanted.hard)
+
+    job = work(climate, act, keep=not dry_run)
+    if dry_run:
+        return _powered(climate, job.place, job.supply)
+    for seen in switching.carry_out(climate, [job]):
+        if seen.error:
+            _withdraw(climate, seen.job)
+            refusal = Conflict if seen.refused else Unavailable
+            raise refusal(f"Host {job.place.name} cannot be switched {wanted.state}: {seen.error}")
+    return get_for(climate, host_id)
+
+
+def _refuse_in_use(climate: Climate, place: HostPlace, servers: int, need: datetime | None, now: datetime) -> None:
+    if place.pool in USED:
+        raise Conflict(f"Host {place.name} is in use: it is in the pool {place.pool}")
+    if servers:
+        raise Conflict(f"Host {place.name} is in use: {servers} servers are on it")
+    if not switching.far(need, climate.settings, now):
+        raise Conflict(f"Host {place.name} is needed at {need:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _withdraw(climate: Climate, job: Job) -> None:
+    """What could not be asked is no longer wanted, unless somebody wants something else by now."""
+
+    def act(conn: Connection, patient: bool) -> None:
+        known = power.of(conn, [job.place.host]).get(job.place.host)
+        if known and job.supply.is_as(known):
+            power.wish(conn, {job.place.host: None}, climate.now(conn))
+
+    work(climate, act)
+
+
+def report(climate: Climate, caller: Caller, start: datetime | None, end: datetime | None) -> Saved:
+    """Hours that each host was off, and kWh where it is known what it draws; the last 30 days where nobody says."""
+    require(caller, "power:get")
+
+    def act(conn: Connection, patient: bool) -> Saved:
+        now = climate.now(conn)
+        until = min(end, now) if end else now
+        since = start or until - USUAL_REPORT
+        if not since < until:
+            raise InvalidPeriod("A report ends after it starts, and starts before now")
+        if until - since > LONGEST_REPORT:
+            raise InvalidPeriod(f"A report is on {LONGEST_REPORT.days} days at most")
+        told = power_history.between(conn, since, until)
+        watts = {host: float(one.watts) for host, one in power.listed(conn).items() if one.watts is not None}
+        saved = power_planner.saved(told.history, until, since, watts or None)
+        return Saved(since, until, told.names, saved)
+
+    return work(climate, act)
+
+
+def get_for(climate: Climate, host_id: str) -> Powered:
+    """How a host is switched, for who has been let in already."""
+    return work(climate, lambda conn, patient: _get(climate, conn, host_id))
+
+
+def _get(climate: Climate, conn: Connection, host_id: str, *, lock: bool = False) -> Powered:
+    place = pool_membership.get(conn, number(host_id), lock=lock)
+    supply = power.of(conn, [place.host]).get(place.host)
+    if supply is None:
+        raise NotFound(f"Host {place.host} has no power settings")
+    return _powered(climate, place, supply)
+
+
+def _powered(climate: Climate, place: HostPlace, supply: Supply) -> Powered:
+    driver = climate.power.get(supply.driver)
+    return Powered(place, supply, tuple(sorted(driver.secrets)) if driver and supply.secrets else ())
+
+
+def _driver(climate: Climate, name: str) -> PowerDriver:
+    try:
+        return climate.power[name]
+    except KeyError:
+        known = ", ".join(sorted(climate.power))
+        raise InvalidInput(f"There is no power driver {name[:80]!r}; there are {known}") from None
+
+
+def _accepted(driver: PowerDriver, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the driver makes of the settings.  No message of theirs repeats a value."""
+    if len(settings) > MOST_SETTINGS:
+        raise InvalidInput(f"A host has {MOST_SETTINGS} power settings at most")
+    schema = driver.schema()
+    try:
+        accepted: dict[str, Any] = schema.load(settings)
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"settings.{str(name)[:80]}: {' '.join(map(str, said))}"
+            for name, said in sorted(error.messages_dict.items())
+        )
+        known = ", ".join(sorted(schema.fields))
+        raise InvalidInput(f"{wrong}; settings of this driver are {known}") from None
+    return accepted

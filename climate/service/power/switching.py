@@ -1,0 +1,257 @@
+"""Switch hosts: write the wish down, ask their supplies, and write down what was seen.
+
+The wish comes first, under the host's row lock: whoever books the host later
+finds it on its way off, and whoever booked it earlier keeps it on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.cloud import CloudError
+from climate.context import Climate
+from climate.domain.facts import HostFact, HostMoved, HostSwitched
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.domain.hosts.power_state import Glance, Patience, Verdict, coming, going, judge
+from climate.domain.notifications import Notice
+from climate.domain.policy import Caller
+from climate.power import OFF, ON, UNKNOWN
+from climate.service.hosts import reconcile
+from climate.service.notifications import delivery
+from climate.service.power import executor
+from climate.service.power.executor import Job, Seen
+from climate.service.transaction import work
+from climate.settings import Settings
+from climate.store import locks
+from climate.store.hosts import pool_membership, power
+from climate.store.hosts.power import Supply
+from climate.store.leases import event_claims
+
+log = structlog.get_logger(__name__)
+
+AUTHOR = Caller("climate:power", "")
+
+TOLD_AFTER = 3
+"""Failures in a row of which admins are told."""
+
+FAILURES = frozenset({Verdict.STAYED_OFF, Verdict.STAYED_ON})
+
+NOT_ASKED = "not asked for by climate"
+
+Word = Mapping[str, str | None]
+"""What the cloud says is wrong with each host."""
+
+
+def patience(settings: Settings) -> Patience:
+    return Patience(timedelta(seconds=settings.power_timeout), timedelta(seconds=settings.service_down_seconds))
+
+
+def is_coming(place: HostPlace, supply: Supply) -> bool:
+    return coming(place.on, supply.wanted)
+
+
+def is_going(place: HostPlace, supply: Supply) -> bool:
+    return going(place.on, supply.wanted)
+
+
+def is_overdue(supply: Supply, now: datetime, settings: Settings) -> bool:
+    """Whether it should be as it was asked to be by now."""
+    return supply.wanted_at is not None and now - supply.wanted_at >= patience(settings).switching
+
+
+def far(need: datetime | None, settings: Settings, now: datetime) -> bool:
+    """Whether the host can be off for a while before anybody needs it."""
+    return need is None or need - now > timedelta(seconds=settings.power_on_lead + settings.least_off)
+
+
+def wish(
+    climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[int, Supply], *, hard: bool = False
+) -> list[Job]:
+    """Write down what these hosts are to be, and give what is to be asked for it; one that was
+    promised, moved or switched by others meanwhile is left out.
+
+    Off goes no host of the reservation pool that is needed soon, unless its power is to be cut (`hard`).
+    """
+
+    def act(conn: Connection, patient: bool) -> list[Job]:
+        numbers = [place.host for place in wanted]
+        locks.hosts_alone(conn)
+        present, known = pool_membership.of(conn, numbers, lock=True), power.of(conn, numbers)
+        needs, now = power.needs(conn, numbers), climate.now(conn)
+        meant = {
+            place.host: state
+            for place, state in wanted.items()
+            if present[place.host].version == place.version
+            and supplies[place.host].is_as(known.get(place.host))
+            and (state == ON or hard or far(needs.get(place.host), climate.settings, now))
+        }
+        power.wish(conn, meant, now)
+        renewed = power.of(conn, meant)
+        return [Job(present[host], renewed[host], state, hard=hard) for host, state in meant.items()]
+
+    return work(climate, act) if wanted else []
+
+
+def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[Seen]:
+    """Ask the supplies, and write down what was seen; what came of each job."""
+    told: list[Seen] = []
+    for part in executor.ask(climate, jobs):
+        word = _word(climate, part)
+        failed = work(climate, partial(_record, climate, part, word))
+        reconcile.ask(climate, failed)
+        told += part
+    return told
+
+
+def _word(climate: Climate, seen: Iterable[Seen]) -> Word | None:
+    """What the cloud says of its hosts, where somebody has to know; None where it does not answer."""
+    if not any(one.state == ON and not one.job.place.on for one in seen):
+        return {}
+    try:
+        return climate.cloud.health()
+    except CloudError as error:
+        log.warning("the cloud cannot say which hosts are up", error=str(error))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A host with what was seen of it, and what that means."""
+
+    place: HostPlace
+    supply: Supply
+    seen: Seen
+    verdict: Verdict
+    used: bool
+    """Whether somebody counts on it now."""
+
+    @property
+    def fails(self) -> bool:
+        """It was to be there for leases, and is not."""
+        return self.verdict is Verdict.STAYED_OFF and self.place.pool is Pool.RESERVATION
+
+    @property
+    def asked_for(self) -> bool:
+        return self.supply.wanted == (ON if self.verdict is Verdict.CAME_UP else OFF)
+
+
+def _record(
+    climate: Climate, part: Sequence[Seen], word: Word | None, conn: Connection, patient: bool
+) -> list[HostPlace]:
+    """Facts, notes and notices of what was seen; the hosts that have failed by it.
+
+    A host whose supply or wish was changed meanwhile is judged at the next look.
+    """
+    now, numbers = climate.now(conn), [seen.job.supply.host for seen in part]
+    needs = power.needs(conn, numbers)
+    turns = _judged(climate, part, {seen.job.supply.host: seen.job.place for seen in part}, needs, word, now)
+    if any(turn.verdict is not Verdict.AS_BEFORE for turn in turns):
+        locks.hosts_alone(conn)
+        present, needs = pool_membership.of(conn, numbers, lock=True), power.needs(conn, numbers)
+        turns = _judged(climate, part, present, needs, word, now)
+    known = power.of(conn, numbers)
+    turns = [turn for turn in turns if turn.supply.is_as(known.get(turn.place.host)) and not turn.place.removed]
+    power.note(conn, [_noted(turn, known[turn.place.host], now) for turn in turns])
+    failing = sum(turn.fails for turn in turns)
+    tokens = iter(event_claims.tokens(conn, failing) if failing else ())
+    facts = [(turn.place, list(_facts(turn, now, next(tokens) if turn.fails else 0))) for turn in turns]
+    moved = pool_membership.record(conn, AUTHOR, [(place, happened) for place, happened in facts if happened])
+    delivery.tell(conn, now, *(notice for turn in turns for notice in _notices(turn)))
+    for turn in turns:
+        if turn.verdict is not Verdict.AS_BEFORE:
+            log.info("a host was switched", host=turn.place.name, outcome=turn.verdict, error=turn.seen.error)
+    return [place for place in moved if place.pool is Pool.FAILED and place.since == now]
+
+
+def _judged(
+    climate: Climate,
+    part: Sequence[Seen],
+    present: Mapping[int, HostPlace],
+    needs: Mapping[int, datetime],
+    word: Word | None,
+    now: datetime,
+) -> list[_Turn]:
+    limits, turns = patience(climate.settings), []
+    for seen in part:
+        place = present[seen.job.supply.host]
+        need = needs.get(place.host)
+        used = need is not None and need <= now
+        verdict = judge(_glance(place, seen, used, word), now, limits)
+        turns.append(_Turn(place, seen.job.supply, seen, verdict, used))
+    return turns
+
+
+def _glance(place: HostPlace, seen: Seen, used: bool, word: Word | None) -> Glance:
+    supply = seen.job.supply
+    return Glance(
+        on=place.on,
+        since=supply.since,
+        wanted=supply.wanted,
+        wanted_at=supply.wanted_at,
+        state=seen.state or "",
+        well=None if word is None else place.name in word and word[place.name] is None,
+        refused=seen.refused,
+        idle=place.pool is Pool.RESERVATION and not used,
+    )
+
+
+def _noted(turn: _Turn, known: Supply, now: datetime) -> Supply:
+    seen, verdict = turn.seen, turn.verdict
+    settled = verdict not in FAILURES
+    keeps = verdict is Verdict.AS_BEFORE or (settled and turn.asked_for)
+    return replace(
+        known,
+        wanted=known.wanted if keeps else None,
+        wanted_at=known.wanted_at if keeps else None,
+        asked_at=now,
+        state=seen.state or UNKNOWN,
+        seen_at=now if seen.state else known.seen_at,
+        # One that would not go off counts as switched on just now, lest it be asked again and again.
+        changed_at=known.changed_at if verdict in (Verdict.AS_BEFORE, Verdict.STAYED_OFF) else now,
+        used_at=now if turn.used else known.used_at,
+        failures=_failures(turn, known),
+        error=seen.error or ("" if settled else _trouble(turn)),
+    )
+
+
+def _failures(turn: _Turn, known: Supply) -> int:
+    if turn.seen.refused:  # told at once, and once
+        return max(known.failures + 1, TOLD_AFTER)
+    return known.failures + 1 if turn.seen.error or turn.verdict in FAILURES else 0
+
+
+def _facts(turn: _Turn, now: datetime, token: int) -> Iterator[HostFact]:
+    if turn.verdict in (Verdict.CAME_UP, Verdict.WENT_OFF):
+        why = f"asked for at {turn.supply.wanted_at:%Y-%m-%d %H:%M:%S} UTC" if turn.asked_for else NOT_ASKED
+        yield HostSwitched(now, turn.verdict is Verdict.CAME_UP, why)
+    if turn.fails:
+        yield pools.move(turn.place, HostMoved(now, Pool.FAILED, _trouble(turn), token))
+
+
+def _trouble(turn: _Turn) -> str:
+    since = f"since it was asked to at {turn.supply.wanted_at:%Y-%m-%d %H:%M:%S} UTC"
+    did = "come up" if turn.verdict is Verdict.STAYED_OFF else "gone off"
+    said = turn.seen.error or f"its power supply says {turn.seen.state or UNKNOWN}"
+    return f"it has not {did} {since}: {said}"
+
+
+def _notices(turn: _Turn) -> Iterator[Notice]:
+    """To admins, about what they would not expect."""
+    name, verdict = turn.place.name, turn.verdict
+    if verdict in FAILURES:
+        yield _notice(turn, "power.failed", f"Host {name}: {_trouble(turn)}")
+    elif turn.supply.failures < TOLD_AFTER <= _failures(turn, turn.supply):
+        yield _notice(turn, "power.failed", f"The power supply of host {name} cannot be used: {turn.seen.error}")
+    elif verdict is not Verdict.AS_BEFORE and not turn.asked_for:
+        does = "on" if verdict is Verdict.CAME_UP else "off"
+        yield _notice(turn, "power.switched", f"Host {name} was switched {does}, and not by climate")
+
+
+def _notice(turn: _Turn, kind: str, message: str) -> Notice:
+    body = {"host": turn.place.name, "state": turn.seen.state or UNKNOWN, "error": turn.seen.error}
+    return Notice(kind, message, host=turn.place.host, body=body)

@@ -1,0 +1,173 @@
+"""Pools of storage that can be reserved: registered, shown, changed, taken off the books; and who holds how much."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.domain.facts import FOREVER
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.service.leases import shortages
+from climate.service.transaction import work
+from climate.store import idempotency, inventory_pools
+from climate.store.allocation import inventories
+from climate.store.idempotency import Key
+from climate.store.inventory_pools import Allocated, Inventory
+
+RESOURCE_TYPE = "storage:pool"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOrder:
+    """A pool to be registered.  `backend` is what the cloud calls the place in which its volumes are made."""
+
+    name: str
+    storage_class: str
+    backend: str
+    capacity_gb: int
+
+
+def register(
+    climate: Climate, caller: Caller, order: PoolOrder, key: Key | None = None, *, dry_run: bool = False
+) -> Inventory:
+    """Take a backend of the cloud into the storage that can be reserved.
+
+    NotFound where the cloud has no such backend, InvalidInput where it is
+    smaller than `capacity_gb`, Conflict where its name or the backend is taken.
+    """
+    require(caller, "storage_pools:post")
+    _check_capacity(climate, order.backend, order.capacity_gb)
+
+    def act(conn: Connection, patient: bool) -> Inventory:
+        if key and (known := idempotency.earlier(conn, caller, key)):
+            return inventory_pools.get(conn, RESOURCE_TYPE, UUID(known))
+        now = climate.now(conn)
+        row = {
+            "resource_type": RESOURCE_TYPE,
+            "resource_class": order.storage_class,
+            "name": order.name,
+            "backend": order.backend,
+            "total": order.capacity_gb,
+            "created_at": now,
+        }
+        made = inventory_pools.add(conn, row)
+        if key:
+            idempotency.remember(conn, caller, key, str(made.id), now)
+        return made
+
+    return work(climate, act, keep=not dry_run)
+
+
+def _check_capacity(climate: Climate, backend: str, capacity_gb: int) -> None:
+    with shortages.of_the_cloud():
+        found = climate.cloud.find_storage(backend)
+    if found is None:
+        raise NotFound(f"The cloud has no storage backend '{backend}'")
+    if capacity_gb > found.capacity_gb:
+        raise InvalidInput(
+            f"capacity_gb is {capacity_gb}, and the backend {backend} has {found.capacity_gb} GB: "
+            f"give at most {found.capacity_gb}"
+        )
+
+
+def get(climate: Climate, caller: Caller, pool_id: str) -> Inventory:
+    """A registered pool; NotFound where there is none of that id."""
+    require(caller, "storage_pools:get")
+    return work(climate, lambda conn, patient: inventory_pools.get(conn, RESOURCE_TYPE, _id(pool_id)))
+
+
+def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Inventory]:
+    """All registered pools; InvalidInput for an unknown marker."""
+    require(caller, "storage_pools:get")
+    after = None if marker is None else _marker(marker)
+    return work(climate, lambda conn, patient: inventory_pools.listed(conn, RESOURCE_TYPE, after, limit))
+
+
+def change(
+    climate: Climate, caller: Caller, pool_id: str, changes: Mapping[str, Any], *, dry_run: bool = False
+) -> Inventory:
+    """Change `name`, `capacity_gb` or `closed` of a pool.
+
+    Conflict where more is promised of it at one instant than it would have,
+    InvalidInput where its backend is smaller.
+    """
+    require(caller, "storage_pools:put")
+    capacity = changes.get("capacity_gb")
+    if capacity is not None:
+        _check_capacity(climate, get(climate, caller, pool_id).backend, capacity)
+
+    def act(conn: Connection, patient: bool) -> Inventory:
+        known = inventory_pools.get(conn, RESOURCE_TYPE, _id(pool_id), lock=True)
+        now = climate.now(conn)
+        peak = inventories.peaks(conn, [known.number], Period(now, FOREVER)).get(known.number, 0)
+        if capacity is not None and capacity < peak:
+            raise Conflict(
+                f"capacity_gb of pool {known.name} cannot become {capacity}: leases count on {peak} GB of it at once"
+            )
+        renamed = {"total" if key == "capacity_gb" else key: value for key, value in changes.items()}
+        return inventory_pools.change(conn, known.number, {**renamed, "updated_at": now})
+
+    return work(climate, act, keep=not dry_run)
+
+
+def remove(climate: Climate, caller: Caller, pool_id: str, *, dry_run: bool = False) -> None:
+    """Register a pool no longer; Conflict says how many leases count on it or keep volumes there."""
+    require(caller, "storage_pools:delete")
+
+    def act(conn: Connection, patient: bool) -> None:
+        known = inventory_pools.get(conn, RESOURCE_TYPE, _id(pool_id), lock=True)
+        count = len(inventory_pools.promised(conn, known.number))
+        if count:
+            leases = "1 lease counts" if count == 1 else f"{count} leases count"
+            raise Conflict(f"Can't delete storage pool {known.name}. It is reserved: {leases} on it")
+        inventory_pools.change(conn, known.number, {"removed_at": climate.now(conn)})
+
+    work(climate, act, keep=not dry_run)
+
+
+def allocations(
+    climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
+) -> list[tuple[Inventory, list[Allocated]]]:
+    """A page of all pools with who holds how much of them, now and later; an empty list where nobody does."""
+    require(caller, "storage_pools:allocations")
+    after = None if marker is None else _marker(marker)
+
+    def act(conn: Connection, patient: bool) -> list[tuple[Inventory, list[Allocated]]]:
+        known = inventory_pools.listed(conn, RESOURCE_TYPE, after, limit)
+        held: dict[int, list[Allocated]] = {one.number: [] for one in known}
+        for one in inventory_pools.allocated(conn, climate.now(conn), held):
+            held[one.number].append(one)
+        return [(one, held[one.number]) for one in known]
+
+    return work(climate, act)
+
+
+def allocation(climate: Climate, caller: Caller, pool_id: str) -> tuple[Inventory, list[Allocated]]:
+    """One pool with who holds how much of it, now and later."""
+    require(caller, "storage_pools:allocations")
+
+    def act(conn: Connection, patient: bool) -> tuple[Inventory, list[Allocated]]:
+        known = inventory_pools.get(conn, RESOURCE_TYPE, _id(pool_id))
+        return known, inventory_pools.allocated(conn, climate.now(conn), [known.number])
+
+    return work(climate, act)
+
+
+def _id(text: str) -> UUID:
+    """An id from the wire; what is no UUID is nobody's id."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(f"There is no {RESOURCE_TYPE} with the id {text}") from None
+
+
+def _marker(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInput(f"marker {text} is not the id of a {RESOURCE_TYPE}") from None

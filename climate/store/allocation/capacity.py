@@ -1,0 +1,195 @@
+"""Which hosts have room for more servers when, and the choice among them; the same two ways as `availability`.
+
+The quick way takes the rows of the fullest hosts that look as if they had
+room and that nobody else is booking, and counts again in a new statement.  It
+never waits.  Where that is not enough, the caller comes again the patient way.
+What is taken of a host is counted at every instant of the window, in one
+statement for all hosts.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Select
+from sqlalchemy.dialects.postgresql import Range
+
+from climate.domain.errors import Busy, NotEnoughHosts
+from climate.domain.hosts import capacity
+from climate.domain.hosts.capacity import Order, Room, Size, Use
+from climate.domain.hosts.requirements import Requirement
+from climate.domain.period import Period
+from climate.store import locks
+from climate.store.allocation import resource_classes
+from climate.store.allocation.capacity_queries import PARTS, search
+from climate.store.allocation.hosts import HORIZON, PATIENT_LOOKS, TryPatiently
+from climate.store.allocation.resource_classes import Taken
+
+HORIZON_ROWS = 3000
+"""Allocations that are looked at to say when it would fit."""
+
+
+class Cramped(NotEnoughHosts):
+    """Not enough hosts available"""
+
+    def __init__(self, wanted: "Wanted") -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Slots that are free for the whole `window`."""
+
+    requirement: Requirement
+    window: Period
+    order: Order
+    own: frozenset[UUID] = frozenset()
+    """Reservations whose present slots count as free."""
+    beside: Sequence[Use] = ()
+    """What was chosen a moment ago, and is in no table yet."""
+    keep: tuple[int, ...] = field(default=())
+    """Hosts to take before all others."""
+    without: tuple[int, ...] = field(default=())
+    """Hosts not to take."""
+    grace: timedelta = timedelta(0)
+    """The part of the window that comes after the lease's period."""
+    soon: bool = False
+    """Whether hosts that are switched off may not be up in time."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Amounts of resource classes for each slot."""
+    classes_beside: Sequence[Taken] = ()
+    """What was chosen of them a moment ago."""
+    project_id: str = ""
+    """For which they are wanted: hosts with authorized projects are for those only."""
+
+    @property
+    def must(self) -> tuple[int, ...]:
+        """Hosts that are in use already: they need not match any more."""
+        return tuple(self.order.kept)
+
+
+def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> Mapping[int, int]:
+    """Slots by number of host for `wanted`; the hosts' rows stay locked until the transaction ends.
+
+    TryPatiently where the quick way is not enough; Cramped where the patient way is not.
+    """
+    return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+
+
+def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
+    found = _looked(conn, wanted, search(wanted.requirement).quick)
+    locks.note_hosts(conn, (room.host for room in found))
+    chosen = capacity.choose(_again(conn, wanted, [room.host for room in found]), wanted.order) if found else None
+    if chosen is None:
+        raise TryPatiently()
+    return chosen
+
+
+def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
+    locks.hosts_alone(conn)
+    for _ in range(PATIENT_LOOKS):
+        # By size alone it is not known how many hosts are enough where resource classes are asked for.
+        statements = search(wanted.requirement)
+        look = statements.ranked if wanted.classes else statements.best
+        seen = capacity.choose(_looked(conn, wanted, look), wanted.order)
+        if seen is None:
+            raise Cramped(wanted)
+        locks.lock_hosts(conn, seen)
+        chosen = capacity.choose(_again(conn, wanted, list(seen)), wanted.order)
+        if chosen is not None:
+            return chosen
+    raise Busy("The hosts are being booked by others right now; try again shortly")
+
+
+def _looked(conn: Connection, wanted: Wanted, statement: Select[Any]) -> list[Room]:
+    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _given(wanted, numbers=None))])
+
+
+def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
+    """The rooms, each with no more slots than the resource classes allow for."""
+    if not wanted.classes or not rooms:
+        return rooms
+    numbers = [room.host for room in rooms]
+    fit = resource_classes.fitting(conn, numbers, wanted.classes, wanted.window, wanted.own, wanted.classes_beside)
+    return [Room(room.host, min(room.free, fit.get(room.host, 0))) for room in rooms]
+
+
+def _again(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
+    """The rooms of hosts whose rows are ours, in the order given; whether they suit is asked again too."""
+    given = _given(wanted, numbers=sorted(numbers))
+    found = {row.id: row.free for row in conn.execute(search(wanted.requirement).again, given)}
+    return _capped(conn, wanted, [Room(number, found[number]) for number in numbers if number in found])
+
+
+def _given(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, object]:
+    order, window = wanted.order, wanted.window
+    return {
+        "start": window.start,
+        "during": Range(window.start, window.end),
+        "own": list(wanted.own),
+        "beside": _json(wanted.beside),
+        "vcpus": order.size.vcpus,
+        "memory_mb": order.size.memory_mb,
+        "disk_gb": order.size.disk_gb,
+        "amount": order.amount,
+        "least": order.least,
+        "most": order.most,
+        "keep": list(wanted.keep),
+        "must": list(wanted.must),
+        "without": list(wanted.without),
+        "soon": wanted.soon,
+        "project_id": wanted.project_id,
+        "numbers": numbers,
+    }
+
+
+def _json(beside: Sequence[Use]) -> str:
+    rows = [
+        {
+            "host": use.host,
+            "begins": use.during.start,
+            "ends": use.during.end,
+            **dict(zip(PARTS, use.size.parts, strict=True)),
+        }
+        for use in beside
+        if use.size
+    ]
+    return json.dumps(rows, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why there is no room: how many slots there are, on how many hosts that match, and what can be had instead."""
+
+    matching: int
+    fitting: int
+    fits_from: datetime | None = None
+    lasts_until: datetime | None = None
+    """When slots that are in use are promised to others."""
+
+
+def shortage(conn: Connection, wanted: Wanted) -> Shortage:
+    """What to tell somebody who was refused.  Looks at a bounded number of allocations in a bounded future."""
+    order, window, statements = wanted.order, wanted.window, search(wanted.requirement)
+    until = window.end + HORIZON
+    given = {**_given(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
+    capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
+    rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
+    told = Shortage(len(capacities), capacity.fitting(order, rooms))
+    if wanted.classes:
+        return told  # when they would be free is not looked up: a start that fits by size alone may be none
+    rows = conn.execute(statements.uses, given).all()
+    known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
+    uses = [
+        Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None)
+        for row in rows
+        if row.host in capacities  # others were opened or registered between the two statements
+    ]
+    uses += [use for use in wanted.beside if use.host in capacities]
+    if order.kept:
+        return replace(told, lasts_until=capacity.lasts_until(capacities, uses, order, window))
+    return replace(told, fits_from=capacity.earliest_fit(capacities, uses, order, window, known_until))

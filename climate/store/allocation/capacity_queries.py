@@ -1,0 +1,177 @@
+"""The statements that count how much room hosts have for more servers: made once for a requirement."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Boolean,
+    ColumnElement,
+    FromClause,
+    Integer,
+    Select,
+    Uuid,
+    and_,
+    bindparam,
+    false,
+    func,
+    or_,
+    select,
+    text,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE
+
+from climate.domain.hosts.pools import Pool
+from climate.domain.hosts.requirements import Requirement
+from climate.store.allocation.host_queries import far_from_up, suits
+from climate.store.tables.leases import IN_FORCE, Time, allocations, has, hosts, in_force
+
+SPARE = 2
+"""Rows taken beyond those that have enough room, for what others book meanwhile."""
+
+PARTS = ("vcpus", "memory_mb", "disk_gb")
+
+_PEAKS = """
+    SELECT s.host, max(s.vcpus)::bigint AS vcpus, max(s.memory_mb)::bigint AS memory_mb,
+        max(s.disk_gb)::bigint AS disk_gb, bool_or(s.lent) AS lent
+    FROM (
+        SELECT u.host, u.lent, sum(u.vcpus * p.sign) OVER w AS vcpus, sum(u.memory_mb * p.sign) OVER w AS memory_mb,
+            sum(u.disk_gb * p.sign) OVER w AS disk_gb
+        FROM (
+            SELECT a.host, a.slots = 0 AS lent, lower(a.during) AS begins, upper(a.during) AS ends,
+                a.vcpus, a.memory_mb, a.disk_gb
+            FROM allocations a
+            WHERE a.{in_force} AND a.during && :during AND (a.slots = 0 OR a.reservation_id <> ALL (:own)) {among}
+            UNION ALL
+            SELECT b.host, false, b.begins, b.ends, b.vcpus, b.memory_mb, b.disk_gb
+            FROM jsonb_to_recordset(CAST(:beside AS jsonb)) AS b
+                (host bigint, begins timestamptz, ends timestamptz, vcpus bigint, memory_mb bigint, disk_gb bigint)) u
+        CROSS JOIN LATERAL (VALUES (greatest(u.begins, :start), 1), (u.ends, -1)) AS p (at, sign)
+        WINDOW w AS (PARTITION BY u.host ORDER BY p.at)) s
+    GROUP BY s.host
+"""
+"""The most that is taken of each host at any instant: running sums over what begins and ends, rows of one moment
+together, so that what ends makes room for what begins.  `lent`: at some instant somebody has the whole host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Statements over the hosts that suit one requirement."""
+
+    best: Select[Any]
+    """(host, free slots): the fullest hosts first, as many as have enough room together, and SPARE more.
+
+    For what starts soon those that are up come before them.
+    """
+    ranked: Select[Any]
+    """All hosts that have room, in that order."""
+    quick: Select[Any]
+    """The same, locked; passes over those that others hold."""
+    again: Select[Any]
+    """(host, free slots) of those among `numbers` that suit and have room."""
+    rooms: Select[Any]
+    """The same of all hosts."""
+    capacities: Select[Any]
+    """(host, sizes) of all that suit."""
+    uses: Select[Any]
+    """(host, begin, end, slots, sizes) of what is promised of them until `until`, `limit` rows, earliest first."""
+
+
+@lru_cache(maxsize=500)
+def search(requirement: Requirement) -> Search:
+    """The statements for a requirement."""
+    suitable = suits(requirement)
+    everywhere = _rooms(suitable)
+    best, ranked = _best(everywhere), select(everywhere.c.id, everywhere.c.free).order_by(*_order(everywhere))
+    free = _rooms(and_(suitable, hosts.c.id == func.any(_numbers("numbers"))), "AND a.host = ANY (:numbers)")
+    return Search(
+        best=best,
+        ranked=ranked,
+        quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
+        again=select(free.c.id, free.c.free),
+        rooms=select(everywhere.c.id, everywhere.c.free),
+        capacities=select(hosts.c.id, hosts.c.vcpus, hosts.c.memory_mb, hosts.c.local_gb).where(suitable),
+        uses=_uses(suitable),
+    )
+
+
+def _numbers(name: str) -> ColumnElement[Any]:
+    return bindparam(name, type_=ARRAY(BigInteger))
+
+
+def _number(name: str) -> ColumnElement[int]:
+    return bindparam(name, type_=BigInteger)
+
+
+def _peaks(among: str) -> FromClause:
+    wanted: list[BindParameter[Any]] = [
+        bindparam("during", type_=TSTZRANGE),
+        bindparam("start", type_=Time),
+        bindparam("own", type_=ARRAY(Uuid)),
+        *([bindparam("numbers", type_=ARRAY(BigInteger))] if among else []),
+    ]
+    said = text(_PEAKS.format(in_force=IN_FORCE, among=among)).bindparams(*wanted)
+    return said.columns(host=BigInteger, lent=Boolean, **dict.fromkeys(PARTS, BigInteger)).subquery("peaks")
+
+
+def _rooms(suitable: ColumnElement[bool], among: str = "") -> FromClause:
+    """(host, free slots, one to keep, it recycles, how far from up, others share it, worth) where of use."""
+    peaks = _peaks(among)
+    whole = {"vcpus": hosts.c.vcpus, "memory_mb": hosts.c.memory_mb, "disk_gb": hosts.c.local_gb}
+    fits = [(whole[part] - func.coalesce(peaks.c[part], 0)) / func.nullif(_number(part), 0) for part in PARTS]
+    free: ColumnElement[int] = func.least(_number("amount"), *(func.floor(fit) for fit in fits)).cast(BigInteger)
+    counted = (
+        select(
+            hosts.c.id,
+            free.label("free"),
+            (hosts.c.id == func.any(_numbers("keep"))).label("kept"),
+            has(hosts.c.pool, Pool.RECYCLING).label("recycles"),
+            far_from_up().label("off"),
+            peaks.c.host.is_not(None).label("shared"),
+        )
+        .select_from(hosts.outerjoin(peaks, peaks.c.host == hosts.c.id))
+        .where(suitable, ~func.coalesce(peaks.c.lent, false()))
+        .subquery("counted")
+    )
+    worth = func.least(counted.c.free, _number("most")).label("worth")
+    return select(counted, worth).where(counted.c.free >= _number("least")).subquery("rooms")
+
+
+def _order(rooms: FromClause) -> tuple[ColumnElement[Any], ...]:
+    """The best hosts first."""
+    return rooms.c.kept.desc(), rooms.c.recycles, rooms.c.off, rooms.c.shared.desc(), rooms.c.free, rooms.c.id
+
+
+def _best(rooms: FromClause) -> Select[Any]:
+    order = _order(rooms)
+    before = func.sum(rooms.c.worth).over(order_by=order, rows=(None, -1 - SPARE))
+    ranked = select(
+        rooms.c.id, rooms.c.free, func.row_number().over(order_by=order).label("place"), before.label("before")
+    ).subquery("ranked")
+    enough = func.coalesce(ranked.c.before, 0) < _number("amount")
+    return (
+        select(ranked.c.id, ranked.c.free)
+        .join(hosts, hosts.c.id == ranked.c.id)
+        .where(or_(enough, ranked.c.id == func.any(_numbers("must"))))
+        .order_by(ranked.c.place)
+    )
+
+
+def _uses(suitable: ColumnElement[bool]) -> Select[Any]:
+    """Read host by host, as `search._busy` is."""
+    a, limit = allocations, bindparam("limit", type_=Integer)
+    begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")
+    theirs = (
+        select(begins, ends, a.c.slots, *(a.c[part] for part in PARTS))
+        .where(a.c.host == hosts.c.id, in_force(a), begins < bindparam("until", type_=Time))
+        .where(ends > bindparam("start", type_=Time))
+        .where(or_(a.c.slots == 0, a.c.reservation_id != func.all(bindparam("own", type_=ARRAY(Uuid)))))
+        .order_by(begins)
+        .limit(limit)
+        .lateral("theirs")
+    )
+    joined = select(hosts.c.id.label("host"), *theirs.c).join(theirs, true())
+    return joined.where(suitable).order_by(theirs.c.begins).limit(limit)

@@ -1,0 +1,166 @@
+"""Which floating addresses are free when, and the choice among them: as with hosts (climate.store.allocation.hosts).
+
+The quick way locks free addresses that nobody else is booking and, in a new
+statement and hence a new snapshot, keeps those that are still free; it never
+waits.  The patient way waits for the rows, in the order of their numbers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, and_, bindparam, exists, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, INET, Range
+
+from climate.domain.errors import Busy, NotEnoughAddresses
+from climate.domain.period import Period
+from climate.store import locks
+from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, Shortage, TryPatiently, earliest_fit
+from climate.store.tables.floating_ips import floating_allocations, floating_ips
+from climate.store.tables.leases import in_force
+
+PATIENT_LOOKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`amount` addresses of a network, all free for the whole `window`."""
+
+    network_id: str
+    amount: int
+    window: Period
+    own: UUID | None = None
+    """A reservation whose present addresses count as free."""
+    keep: tuple[int, ...] = ()
+    """Addresses to take before all others, by number."""
+    must: tuple[int, ...] = ()
+    """Those of them that are in use already: they have to be free for the window."""
+    required: tuple[str, ...] = ()
+    """Addresses that have to be among them, as they are spelled."""
+    without: tuple[int, ...] = ()
+    """Addresses not to take, though they may look free."""
+
+
+class Short(NotEnoughAddresses):
+    """Not enough floating IPs available"""
+
+    def __init__(self, wanted: Wanted) -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An address that is free, by number and as it is spelled."""
+
+    number: int
+    address: str
+
+
+def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[Chosen, ...]:
+    """Free addresses, in the order of their numbers; their rows stay locked until the transaction ends.
+
+    TryPatiently where the quick way is not enough; NotEnoughAddresses where the patient way is not.
+    """
+    return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+
+
+def _quickly(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
+    taken = _read(conn, _best(wanted).with_for_update(key_share=True, skip_locked=True))
+    locks.note_others(conn)
+    still = _still_free(conn, taken, wanted)
+    if not _enough(still, wanted):
+        raise TryPatiently()
+    return still
+
+
+def _patiently(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
+    locks.hosts_alone(conn)
+    for _ in range(PATIENT_LOOKS):
+        candidates = _read(conn, _best(wanted))
+        if not _enough(candidates, wanted):
+            raise Short(wanted)
+        rows = select(floating_ips.c.number).where(_among([one.number for one in candidates]))
+        conn.execute(locks.ordered(rows, floating_ips.c.number))
+        still = _still_free(conn, candidates, wanted)
+        if len(still) == len(candidates):
+            return still
+    raise Busy("The floating IPs are being booked by others right now; try again shortly")
+
+
+def _enough(found: Sequence[Chosen], wanted: Wanted) -> bool:
+    numbers, spelled = {one.number for one in found}, {one.address for one in found}
+    return len(found) >= wanted.amount and set(wanted.must) <= numbers and set(wanted.required) <= spelled
+
+
+def _read(conn: Connection, query: Select[Any]) -> tuple[Chosen, ...]:
+    return tuple(sorted((Chosen(*row) for row in conn.execute(query)), key=lambda one: one.number))
+
+
+def _best(wanted: Wanted) -> Select[Any]:
+    """The free addresses, first those that it must have, then those that it would like."""
+    number, address = floating_ips.c.number, floating_ips.c.address
+    required = [bindparam(None, one, INET) for one in wanted.required]
+    order = (
+        *([number.in_(wanted.must).desc()] if wanted.must else []),
+        *([address.in_(required).desc()] if required else []),
+        *([number.in_(wanted.keep).desc()] if wanted.keep else []),
+        number,
+    )
+    return select(number, func.host(address)).where(_free(wanted)).order_by(*order).limit(wanted.amount)
+
+
+def _still_free(conn: Connection, found: Sequence[Chosen], wanted: Wanted) -> tuple[Chosen, ...]:
+    """Whether they are registered is asked again too: one may have been removed until its row was ours."""
+    query = select(floating_ips.c.number, func.host(floating_ips.c.address))
+    return _read(conn, query.where(_free(wanted), _among([one.number for one in found])))
+
+
+def _suits(wanted: Wanted) -> ColumnElement[bool]:
+    return and_(
+        floating_ips.c.network_id == wanted.network_id,
+        floating_ips.c.removed_at.is_(None),
+        floating_ips.c.number.not_in(wanted.without),
+    )
+
+
+def _free(wanted: Wanted) -> ColumnElement[bool]:
+    return and_(_suits(wanted), ~_taken(wanted))
+
+
+def _taken(wanted: Wanted) -> ColumnElement[bool]:
+    held = floating_allocations
+    return exists().where(
+        held.c.number == floating_ips.c.number,
+        held.c.during.overlaps(Range(wanted.window.start, wanted.window.end)),
+        held.c.reservation_id.is_distinct_from(wanted.own),
+        in_force(held),
+    )
+
+
+def _among(numbers: Sequence[int]) -> ColumnElement[bool]:
+    return floating_ips.c.number == func.any(bindparam("numbers", list(numbers), ARRAY(BigInteger)))
+
+
+def shortage(conn: Connection, wanted: Wanted) -> tuple[Shortage, tuple[str, ...]]:
+    """What to tell somebody who was refused, and which of the addresses that he requires are not to be had."""
+    count = select(func.count(), func.count().filter(~_taken(wanted))).select_from(floating_ips)
+    matching, free = conn.execute(count.where(_suits(wanted))).one()
+    spelled = set(conn.scalars(select(func.host(floating_ips.c.address)).where(_free(wanted))))
+    missing = tuple(one for one in wanted.required if one not in spelled)
+    if missing or matching < wanted.amount:
+        return Shortage(matching, free, None), missing
+    until = wanted.window.end + HORIZON
+    held = floating_allocations
+    rows = conn.execute(
+        select(held.c.number, func.lower(held.c.during), func.upper(held.c.during))
+        .join(floating_ips, floating_ips.c.number == held.c.number)
+        .where(_suits(wanted), in_force(held), held.c.reservation_id.is_distinct_from(wanted.own))
+        .where(held.c.during.overlaps(Range(wanted.window.start, until)))
+        .order_by(func.lower(held.c.during))
+        .limit(HORIZON_ROWS)
+    )
+    taken = [(number, Period(start, end)) for number, start, end in rows]
+    known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
+    return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.amount, known_until)), ()

@@ -1,0 +1,247 @@
+"""The statements of the search for free hosts: made once for a requirement, run with what is asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Protocol
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Integer,
+    Interval,
+    Select,
+    Text,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
+
+from climate.domain.hosts.pools import BOOKABLE, Pool
+from climate.domain.hosts.requirements import Requirement
+from climate.domain.period import Period
+from climate.store.allocation.requirements_sql import condition
+from climate.store.hosts.hosts import AUTHORIZED_PROJECTS
+from climate.store.tables.hosts import host_power
+from climate.store.tables.leases import Time, allocations, has, hosts, in_force
+
+FAR = timedelta(days=3650)
+
+
+class Asked(Protocol):
+    """What the statements are run with."""
+
+    @property
+    def window(self) -> Period: ...
+    @property
+    def own(self) -> UUID | None: ...
+    @property
+    def keep(self) -> tuple[int, ...]: ...
+    @property
+    def must(self) -> tuple[int, ...]: ...
+    @property
+    def without(self) -> tuple[int, ...]: ...
+    @property
+    def soon(self) -> bool: ...
+    @property
+    def project_id(self) -> str: ...
+    @property
+    def at_random(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Statements over the hosts that suit one requirement.  To be run with `given` and what each says."""
+
+    best: Select[int]
+    """Free hosts, best first, `limit` of them out of a `sample`."""
+    quick: Select[int]
+    """The same, locked; passes over those that others hold."""
+    anywhere: Select[int]
+    """As `quick`, for what has no hosts to keep and does not start soon; the sample is what follows a random host.
+
+    Looks at a few hosts, where `quick` looks at all.  None that recycles is among them.
+    """
+    still_free: Select[int]
+    """Those among `numbers` that suit and are free, in the order given."""
+    few_still_free: Select[int]
+    """The same, host by host: for less than some dozen."""
+    counted: Select[int, int]
+    """How many suit, and how many of those are free."""
+    busy: Select[Any]
+    """(host, start, end) of what is promised between the window's start and `until`, `limit` rows, earliest first."""
+
+
+def given(asked: Asked, **more: object) -> Mapping[str, object]:
+    """The parameters that all the statements take, and `more`."""
+    window = asked.window
+    return {
+        "start": window.start,
+        "end": window.end,
+        "during": Range(window.start, window.end),
+        "own": asked.own,
+        "keep": list(asked.keep),
+        "must": list(asked.must),
+        "without": list(asked.without),
+        "soon": asked.soon,
+        "project_id": asked.project_id,
+        "at_random": asked.at_random,
+        **more,
+    }
+
+
+@lru_cache(maxsize=500)
+def search(requirement: Requirement, has_own: bool) -> Search:
+    """The statements for a requirement; with `has_own` what the reservation `own` holds counts as free."""
+    suitable, best = suits(requirement), _best(requirement, has_own)
+    number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
+    among = select(number.c.number).join(hosts, hosts.c.id == number.c.number).order_by(number.c.place)
+    one = _one_host(allocations.c.host).op("&&")(_one_host(number.c.number))
+    return Search(
+        best=best,
+        quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
+        anywhere=_anywhere(suitable).with_for_update(of=hosts, key_share=True, skip_locked=True),
+        still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
+        few_still_free=among.where(suitable, _free(one, has_own)),
+        counted=select(func.count(), func.count().filter(_free(_on_host, has_own))).where(suitable),
+        busy=_busy(suitable),
+    )
+
+
+def _numbers(name: str) -> ColumnElement[Any]:
+    return bindparam(name, type_=ARRAY(BigInteger))
+
+
+def suits(requirement: Requirement) -> ColumnElement[bool]:
+    """Hosts that can be promised and are as required, or `must` be taken; but none of those to do `without`."""
+    there = and_(
+        open_to_project(), hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE))
+    )
+    suitable = and_(there, condition(requirement))
+    return and_(or_(suitable, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
+
+
+def open_to_project() -> ColumnElement[bool]:
+    """Whether the project `project_id` is among the authorized ones of a host; every project is where it names none."""
+    named = func.regexp_split_to_array(hosts.c.extra[AUTHORIZED_PROJECTS].astext, r"[\s,]+")
+    return or_(~hosts.c.extra.has_key(AUTHORIZED_PROJECTS), bindparam("project_id", type_=Text) == func.any(named))
+
+
+def far_from_up() -> ColumnElement[int]:
+    """For what starts `soon`: 0 of hosts that are on, more the longer it takes until a host is.
+
+    One on its way off comes last: only when it is off can it be asked to come up again.
+    """
+    asked = select(host_power.c.host)
+    coming = hosts.c.id.in_(asked.where(has(host_power.c.wanted, "on")))
+    going = hosts.c.id.in_(asked.where(has(host_power.c.wanted, "off")))
+    unimportant = ~bindparam("soon", type_=Boolean)
+    return case((unimportant, 0), (hosts.c.switched_on, case((going, 3), else_=0)), (coming, 1), else_=2)
+
+
+_on_host = allocations.c.host == hosts.c.id
+
+
+def _one_host(number: ColumnElement[int]) -> ColumnElement[Any]:
+    """The number as the index of the exclusion constraint has it, to the letter: it finds one host in a window."""
+    return func.int8range(number, number, literal_column("'[]'"))
+
+
+def _in_window() -> ColumnElement[bool]:
+    return and_(allocations.c.during.overlaps(bindparam("during", type_=TSTZRANGE)), in_force(allocations))
+
+
+def _free(of_host: ColumnElement[bool], has_own: bool) -> ColumnElement[bool]:
+    """Whether no allocation `of_host` lies in the window."""
+    a = allocations
+    taken = exists().where(of_host, _in_window())
+    return ~(taken.where(a.c.reservation_id.is_distinct_from(bindparam("own", type_=Uuid))) if has_own else taken)
+
+
+def _best(requirement: Requirement, has_own: bool) -> Select[int]:
+    """Those to keep, then the tightest fit among a random sample, so that long free stretches stay whole.
+
+    A host that recycles comes last: to promise it is to end the servers that were to go on there.  For what
+    starts soon those that are switched on come before those that may not be up in time.  With `at_random` the
+    fit does not count.
+    """
+    kept = hosts.c.id == func.any(_numbers("keep"))
+    recycles, off = has(hosts.c.pool, Pool.RECYCLING), far_from_up()
+    sample = (
+        select(hosts.c.id)
+        .where(suits(requirement), _free(_on_host, has_own))
+        .order_by(kept.desc(), recycles, off, func.random())
+        .limit(bindparam("sample", type_=Integer))
+        .subquery("sample")
+    )
+    fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
+    return (
+        select(hosts.c.id)
+        .join(sample, sample.c.id == hosts.c.id)
+        .order_by(kept.desc(), recycles, off, fit, func.random())
+        .limit(bindparam("limit", type_=Integer))
+    )
+
+
+def _anywhere(suitable: ColumnElement[bool]) -> Select[int]:
+    """The tightest fit among the free hosts that follow a random one, by their numbers and around the end.
+
+    NOT IN keeps the order of the index, so that the scan stops when the sample is full.
+    """
+    last = select(func.max(hosts.c.id)).scalar_subquery()
+    origin = select(func.floor(func.random() * last).cast(BigInteger).label("number")).cte("origin")
+    number = select(origin.c.number).scalar_subquery()
+    taken = select(allocations.c.host).where(_in_window())
+    size = bindparam("sample", type_=Integer)
+
+    def some(part: ColumnElement[bool]) -> Select[int]:
+        fine = (suitable, ~has(hosts.c.pool, Pool.RECYCLING), part, hosts.c.id.not_in(taken))
+        return select(hosts.c.id).where(*fine).order_by(hosts.c.id).limit(size)
+
+    both = union_all(some(hosts.c.id > number), some(hosts.c.id <= number)).subquery("sampled")
+    sample = func.array(select(both.c.id).limit(size).scalar_subquery(), type_=ARRAY(BigInteger))
+    fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
+    best = select(hosts.c.id).where(hosts.c.id == func.any(sample)).order_by(fit, func.random())
+    return best.limit(bindparam("limit", type_=Integer))
+
+
+def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:
+    """How long the host would be free around the window, were it not for this booking."""
+    a = allocations
+    mine = (a.c.host == host, in_force(a))
+    begins, ends = func.lower(a.c.during), func.upper(a.c.during)
+    start, end = bindparam("start", type_=Time), bindparam("end", type_=Time)
+    before = select(ends).where(*mine, begins < start).order_by(begins.desc()).limit(1).scalar_subquery()
+    after = select(begins).where(*mine, begins >= end).order_by(begins).limit(1).scalar_subquery()
+    far = literal(FAR, Interval)
+    return func.coalesce(after - end, far) + func.coalesce(start - before, far)
+
+
+def _busy(suits: ColumnElement[bool]) -> Select[Any]:
+    """Read host by host: of few hosts that is little, however much all the others are booked."""
+    a, limit = allocations, bindparam("limit", type_=Integer)
+    begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")
+    theirs = (
+        select(begins, ends)
+        .where(a.c.host == hosts.c.id, in_force(a), begins < bindparam("until", type_=Time))
+        .where(ends > bindparam("start", type_=Time))
+        .order_by(begins)
+        .limit(limit)
+        .lateral("theirs")
+    )
+    joined = select(hosts.c.id, theirs.c.begins, theirs.c.ends).join(theirs, true())
+    return joined.where(suits).order_by(theirs.c.begins).limit(limit)

@@ -1,0 +1,236 @@
+"""How much of an inventory is free when, and the choice among inventories.
+
+An amount is promised under the locked rows of all inventories of its class,
+read in a new statement and hence a new snapshot.  The quick way never waits:
+it passes over rows that others hold.  The patient way waits for them, in the
+order of their numbers, after the lock of patient bookings (climate.store.allocation.hosts).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Connection, Row, Uuid, bindparam, func, or_, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, Range
+
+from climate.domain.errors import NotEnoughStorage
+from climate.domain.facts import FOREVER, AmountHold
+from climate.domain.period import Period
+from climate.domain.status import EventKind
+from climate.store import locks
+from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, TryPatiently
+from climate.store.tables.inventories import inventories, inventory_allocations
+from climate.store.tables.leases import events, has, in_force, reservations
+
+MOST_STARTS = 200
+"""Later starts that are tried before a refusal names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`pieces` of `piece` units each, of inventories of one class, for the whole `window`; a piece is not divided."""
+
+    resource_type: str
+    resource_class: str
+    piece: int
+    pieces: int
+    window: Period
+    own: tuple[UUID, ...] = ()
+    """Reservations whose present amounts count as free."""
+    present: Mapping[int, int] | None = None
+    """Pieces that the reservation has of each inventory now, by its number."""
+    must: bool = False
+    """Whether these are in use, and have to stay where they are."""
+    taken: tuple[AmountHold, ...] = ()
+    """What was chosen a moment ago, and is not in the database yet."""
+
+
+class Short(NotEnoughStorage):
+    """Not enough storage available"""
+
+    def __init__(self, wanted: Wanted) -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """An inventory that suits, and how many pieces of it are free for the whole window."""
+
+    number: int
+    total: int
+    free: int
+    pieces: int
+
+
+_PEAKS = text("""
+    WITH held AS (
+        SELECT number, amount, GREATEST(lower(during), :start) AS at, upper(during) AS until
+        FROM inventory_allocations
+        WHERE number = ANY(:numbers) AND state IN ('held', 'active') AND during && tstzrange(:start, :end)
+            AND reservation_id <> ALL(:own)),
+    edges AS (SELECT number, at, amount FROM held UNION ALL SELECT number, until, -amount FROM held),
+    levels AS (
+        SELECT number, sum(sum(amount)) OVER (PARTITION BY number ORDER BY at) AS level FROM edges GROUP BY number, at)
+    SELECT number, CAST(max(level) AS bigint) AS level FROM levels GROUP BY number
+""").bindparams(bindparam("numbers", type_=ARRAY(BigInteger)), bindparam("own", type_=ARRAY(Uuid)))
+
+
+def peaks(conn: Connection, numbers: Iterable[int], window: Period, own: Sequence[UUID] = ()) -> dict[int, int]:
+    """The most that is promised of each inventory at any instant of the window, but for reservations of `own`."""
+    asked = {"numbers": list(numbers), "own": list(own), "start": window.start, "end": window.end}
+    return {row.number: row.level for row in conn.execute(_PEAKS, asked)}
+
+
+def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> dict[int, int]:
+    """How many pieces to take of each inventory, by its number; their rows stay locked until the transaction ends.
+
+    TryPatiently where the quick way is not enough; NotEnoughStorage where the patient way is not.
+    """
+    if patient:
+        locks.hosts_alone(conn)
+    else:
+        locks.note_others(conn)
+    suiting = locks.ordered(_suiting(wanted), inventories.c.number, skip_locked=not patient)
+    numbers = [row.number for row in conn.execute(suiting)]
+    chosen = _divided(wanted, _rooms(conn, wanted, numbers))
+    if chosen is None and not patient:
+        raise TryPatiently()
+    if chosen is None:
+        raise Short(wanted)
+    return chosen
+
+
+def _suiting(wanted: Wanted) -> Any:
+    """The inventories that are open, and those that the reservation has some of."""
+    open_or_own = or_(~inventories.c.closed, inventories.c.number.in_(list(wanted.present or ())))
+    return select(inventories.c.number, inventories.c.total, inventories.c.closed).where(
+        inventories.c.resource_type == wanted.resource_type,
+        inventories.c.resource_class == wanted.resource_class,
+        inventories.c.removed_at.is_(None),
+        open_or_own,
+    )
+
+
+def _rooms(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
+    """Whether they suit is asked again: one may have been changed or removed until its row was ours."""
+    rows = conn.execute(_suiting(wanted).where(inventories.c.number.in_(numbers)).order_by(inventories.c.number)).all()
+    taken = peaks(conn, [row.number for row in rows], wanted.window, wanted.own)
+    return [_room(wanted, row, taken.get(row.number, 0)) for row in rows]
+
+
+def _room(wanted: Wanted, row: Row[Any], taken: int) -> Room:
+    chosen = sum(hold.amount for hold in wanted.taken if hold.number == row.number)
+    free = max(0, row.total - taken - chosen)
+    pieces = free // wanted.piece
+    if row.closed:
+        pieces = min(pieces, (wanted.present or {}).get(row.number, 0))
+    return Room(row.number, row.total, free, pieces)
+
+
+def _divided(wanted: Wanted, rooms: Sequence[Room]) -> dict[int, int] | None:
+    """Pieces by inventory, or None where there are too few.
+
+    First where the reservation has some already, then in the fullest
+    inventory that has room for all that are left, else in as few as possible.
+    """
+    left, chosen, there = wanted.pieces, dict[int, int](), {room.number: room for room in rooms}
+    for number, had in (wanted.present or {}).items():
+        count = min(had, left, there[number].pieces if number in there else 0)
+        if wanted.must and count < min(had, wanted.pieces):
+            return None
+        chosen[number], left = count, left - count
+    open_ = [replace(room, pieces=room.pieces - chosen.get(room.number, 0)) for room in rooms]
+    whole = sorted((room for room in open_ if room.pieces >= left), key=lambda room: (room.free, room.number))
+    for room in whole[:1] or sorted(open_, key=lambda room: (-room.pieces, room.number)):
+        count = min(room.pieces, left)
+        chosen[room.number], left = chosen.get(room.number, 0) + count, left - count
+    return None if left else {number: count for number, count in sorted(chosen.items()) if count}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A reservation that keeps something after its lease, and the event that has ended that one."""
+
+    reservation_id: UUID
+    end_event: UUID
+
+
+def kept(conn: Connection) -> list[Kept]:
+    """The reservations that keep something although their leases are over."""
+    held, end = inventory_allocations, events
+    query = (
+        select(held.c.reservation_id, end.c.id)
+        .join(reservations, reservations.c.id == held.c.reservation_id)
+        .join(end, end.c.lease_id == reservations.c.lease_id)
+        .where(has(held.c.state, "active"), func.upper(held.c.during) >= FOREVER)
+        .where(end.c.kind == EventKind.END, end.c.status == "DONE")
+        .distinct()
+    )
+    return [Kept(*row) for row in conn.execute(query)]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why there is not enough: what there is of the class, what of it is free, and from when it would fit."""
+
+    total: int
+    free: int
+    fits_from: datetime | None
+
+
+def shortage(conn: Connection, wanted: Wanted) -> Shortage:
+    """What to tell somebody who was refused.  Looks at a bounded number of allocations in a bounded future."""
+    rows = conn.execute(_suiting(wanted)).all()
+    rooms = _rooms(conn, wanted, [row.number for row in rows])
+    told = Shortage(sum(room.total for room in rooms), sum(room.free for room in rooms), None)
+    if wanted.must or sum(room.total // wanted.piece for room in rooms) < wanted.pieces:
+        return told
+    until = FOREVER if wanted.window.end >= FOREVER else wanted.window.end + HORIZON
+    held = inventory_allocations
+    taken = conn.execute(
+        select(held.c.number, held.c.amount, func.lower(held.c.during), func.upper(held.c.during))
+        .where(held.c.number.in_([row.number for row in rows]), in_force(held))
+        .where(held.c.reservation_id.not_in(wanted.own), held.c.during.overlaps(Range(wanted.window.start, until)))
+        .order_by(func.lower(held.c.during))
+        .limit(HORIZON_ROWS)
+    ).all()
+    known_until = taken[-1][2] if len(taken) == HORIZON_ROWS else until
+    return replace(
+        told, fits_from=_earliest(wanted, rows, [AmountHold(n, a, Period(s, e)) for n, a, s, e in taken], known_until)
+    )
+
+
+def _earliest(
+    wanted: Wanted, rows: Sequence[Row[Any]], taken: Sequence[AmountHold], known_until: datetime
+) -> datetime | None:
+    """The first later start at which it would fit: one at which something else ends."""
+    starts = sorted({hold.during.end for hold in taken if hold.during.end > wanted.window.start})
+    for start in starts[:MOST_STARTS]:
+        window = _moved(wanted.window, start)
+        if window is None or window.end > known_until:
+            return None
+        rooms = [_room(wanted, row, _peak(row.number, taken, window)) for row in rows]
+        if _divided(wanted, rooms) is not None:
+            return start
+    return None
+
+
+def _moved(window: Period, start: datetime) -> Period | None:
+    """The window from a later start on: as long as it is, or for ever still."""
+    if window.end < FOREVER:
+        return Period(start, start + (window.end - window.start))
+    return Period(start, FOREVER) if start < FOREVER else None
+
+
+def _peak(number: int, taken: Sequence[AmountHold], window: Period) -> int:
+    edges: dict[datetime, int] = {}
+    for hold in taken:
+        if hold.number == number and hold.during.overlaps(window):
+            start = max(hold.during.start, window.start)
+            edges[start] = edges.get(start, 0) + hold.amount
+            edges[hold.during.end] = edges.get(hold.during.end, 0) - hold.amount
+    return max(accumulate(edges[at] for at in sorted(edges)), default=0)

@@ -1,0 +1,114 @@
+"""Floating addresses that can be reserved: registered, shown, taken off the books."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Connection, Select, bindparam, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import IntegrityError
+
+from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.store import locks
+from climate.store.tables.floating_ips import floating_allocations, floating_ips
+from climate.store.tables.leases import in_force, leases, reservations
+
+
+@dataclass(frozen=True, slots=True)
+class FloatingIp:
+    """An address of a network outside, which the cloud leaves to reservations."""
+
+    id: UUID
+    number: int
+    network_id: str
+    subnet_id: str
+    address: str
+    created_at: datetime
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """A reservation that holds an address."""
+
+    number: int
+    reservation_id: UUID
+    lease_id: UUID
+    start: datetime
+    end: datetime
+
+
+_COLUMNS = (
+    floating_ips.c.id,
+    floating_ips.c.number,
+    floating_ips.c.network_id,
+    floating_ips.c.subnet_id,
+    func.host(floating_ips.c.address).label("address"),
+    floating_ips.c.created_at,
+    floating_ips.c.updated_at,
+)
+_REGISTERED: Select[Any] = select(*_COLUMNS).where(floating_ips.c.removed_at.is_(None))
+
+
+def add(conn: Connection, network_id: str, subnet_id: str, address: str, now: datetime) -> FloatingIp:
+    """Register an address; Conflict where it is registered already."""
+    row = {"network_id": network_id, "subnet_id": subnet_id, "address": address, "created_at": now}
+    try:
+        return FloatingIp(*conn.execute(insert(floating_ips).values(row).returning(*_COLUMNS)).one())
+    except IntegrityError as error:
+        raise Conflict(f"The floating IP {address} of network {network_id} is already registered") from error
+
+
+def get(conn: Connection, wanted: UUID, *, lock: bool = False) -> FloatingIp:
+    """A registered address; NotFound where there is none of that id."""
+    query = _REGISTERED.where(floating_ips.c.id == wanted)
+    row = conn.execute(locks.ordered(query, floating_ips.c.number) if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(f"Object with {{'floatingip_id': '{wanted}'}} not found")
+    return FloatingIp(*row)
+
+
+def listed(conn: Connection, marker: UUID | None = None, limit: int | None = None) -> list[FloatingIp]:
+    """All that are registered, first those that were first."""
+    query = _REGISTERED.order_by(floating_ips.c.number).limit(limit)
+    if marker is not None:
+        place = conn.scalar(select(floating_ips.c.number).where(floating_ips.c.id == marker))
+        if place is None:
+            raise InvalidInput(f"marker {marker} is not the id of a floating IP")
+        query = query.where(floating_ips.c.number > place)
+    return [FloatingIp(*row) for row in conn.execute(query)]
+
+
+def remove(conn: Connection, number: int, now: datetime) -> None:
+    """Register an address no longer."""
+    conn.execute(update(floating_ips).where(floating_ips.c.number == number).values(removed_at=now))
+
+
+def promised(conn: Connection, number: int) -> Sequence[UUID]:
+    """Leases that hold the address, now or later."""
+    query = (
+        select(reservations.c.lease_id)
+        .join(floating_allocations, floating_allocations.c.reservation_id == reservations.c.id)
+        .where(floating_allocations.c.number == number, in_force(floating_allocations))
+        .distinct()
+    )
+    return list(conn.scalars(query))
+
+
+def allocated(conn: Connection, now: datetime, numbers: Collection[int]) -> list[Allocated]:
+    """Who holds which of these addresses, now and later.  Dates are the leases'.
+
+    An address is held beyond them too: by a lease in its grace period, and by one whose end could not be done.
+    """
+    held = floating_allocations
+    query = (
+        select(held.c.number, held.c.reservation_id, leases.c.id, leases.c.start_date, leases.c.end_date)
+        .join(reservations, reservations.c.id == held.c.reservation_id)
+        .join(leases, leases.c.id == reservations.c.lease_id)
+        .where(held.c.number == func.any(bindparam("numbers", type_=ARRAY(BigInteger))))
+        .where(in_force(held), or_(leases.c.end_date > now, held.c.state == "active"))
+        .order_by(held.c.number, leases.c.start_date)
+    )
+    return [Allocated(*row) for row in conn.execute(query, {"numbers": sorted(numbers)})] if numbers else []

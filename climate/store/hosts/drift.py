@@ -1,0 +1,60 @@
+"""Hosts that the cloud has elsewhere than the books say: whom to leave alone, and what is noted of the others."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Connection, Select, bindparam, func, or_, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from climate.store.tables.leases import allocations, events, hosts, in_force, reservations
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An event that was begun and is not done, and a host that its lease holds."""
+
+    host: int
+    reservation_id: UUID
+    kind: str
+    status: str
+
+
+def begun(conn: Connection, numbers: Collection[int]) -> list[Begun]:
+    """What is being done with these hosts, or is to be tried again, or was given up half-way."""
+    return [Begun(*row) for row in conn.execute(_BEGUN, {"ids": sorted(numbers)})] if numbers else []
+
+
+def noted(conn: Connection) -> dict[int, str]:
+    """What is known to be wrong, by host."""
+    query = select(hosts.c.id, hosts.c.drift).where(hosts.c.removed_at.is_(None), hosts.c.drift != "")
+    return {row.id: row.drift for row in conn.execute(query)}
+
+
+def note(conn: Connection, troubles: Mapping[int, str]) -> None:
+    """What is wrong with each host; "" where nothing is any more."""
+    if troubles:
+        rows = [{"id": number, "drift": trouble} for number, trouble in troubles.items()]
+        conn.execute(_NOTE, {"rows": json.dumps(rows)})
+
+
+def _begun() -> Select[Any]:
+    held = select(allocations.c.reservation_id).where(allocations.c.host == hosts.c.id, in_force(allocations))
+    of_the_host = or_(reservations.c.id == hosts.c.pool_reservation, reservations.c.id.in_(held))
+    return (
+        select(hosts.c.id, reservations.c.id, events.c.kind, events.c.status)
+        .select_from(hosts.join(reservations, of_the_host))
+        .join(events, events.c.lease_id == reservations.c.lease_id)
+        .where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+        .where(reservations.c.status != "deleted", events.c.first_claimed_at.is_not(None), events.c.status != "DONE")
+    )
+
+
+_BEGUN = _begun()
+
+_NOTE = text("""
+    UPDATE hosts h SET drift = n.drift
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (id bigint, drift text) WHERE h.id = n.id
+""")

@@ -1,0 +1,39 @@
+"""What hosts are like and how they are switched, as the rows say; compared with their facts, and made of them anew."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
+
+from climate.domain.hosts import host_facts
+from climate.domain.hosts.host_facts import HostCare, Wired
+from climate.domain.hosts.pools import HostPlace
+from climate.store.journal import journal
+from climate.store.leases import tampering
+from climate.store.tables.hosts import host_power
+from climate.store.tables.leases import hosts
+
+_ALL: Select[Any] = (
+    select(
+        hosts.c.stream,
+        hosts.c.extra,
+        host_power.c.driver,
+        host_power.c.settings,
+        host_power.c.watts,
+        host_power.c.secrets,
+    )
+    .select_from(hosts.outerjoin(host_power, host_power.c.host == hosts.c.id))
+    .order_by(hosts.c.stream)
+)
+
+
+def refuse_tampered(conn: Connection, place: HostPlace) -> None:
+    """Return when the rows of a host, locked before, are what its facts say, else raise Tampered."""
+    tampering.refuse_places(conn, [place])
+    row = conn.execute(_ALL.where(hosts.c.id == place.host)).one()
+    known = host_facts.fold(journal.of_host(journal.read(conn, place.stream)))
+    tampering.refuse(f"host {place.name}", _care(row), known)
+
+
+def _care(row: Any) -> HostCare:
+    power = Wired(row.driver, row.settings, row.watts, bool(row.secrets)) if row.driver else None
+    return HostCare(row.extra, power)

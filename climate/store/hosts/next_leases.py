@@ -1,0 +1,54 @@
+"""What is promised of hosts, as far as it decides what becomes of those that recycle."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, func, select
+
+from climate.store.tables.leases import allocations, in_force, leases, reservations
+
+
+def starts(conn: Connection, hosts: Collection[int], apart_from: Collection[UUID] = ()) -> dict[int, datetime]:
+    """When each host is first promised to a lease; those that are not are missing.
+
+    Reservations `apart_from` do not count.
+    """
+    if not hosts:
+        return {}
+    a = allocations
+    query = (
+        select(a.c.host, func.min(func.lower(a.c.during)).label("start"))
+        .where(a.c.host.in_(sorted(hosts)), a.c.kind == "lease", in_force(a))
+        .where(a.c.reservation_id.not_in(list(apart_from)))
+        .group_by(a.c.host)
+    )
+    return {row.host: row.start for row in conn.execute(query)}
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The reservation after which a host recycles or is cleaned, and its lease."""
+
+    lease_id: UUID
+    name: str
+    project_id: str
+    user_id: str
+    spec: Mapping[str, Any]
+    over: bool
+    """The lease has ended."""
+
+
+def left_by(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, Left]:
+    """Reservations by id, of leases that are gone too."""
+    if not numbers:
+        return {}
+    r, one = reservations, leases
+    query = (
+        select(r.c.id, r.c.lease_id, one.c.name, one.c.project_id, one.c.user_id, r.c.spec, r.c.status == "deleted")
+        .join(one, one.c.id == r.c.lease_id)
+        .where(r.c.id.in_(list(numbers)))
+    )
+    return {number: Left(*found) for number, *found in conn.execute(query)}

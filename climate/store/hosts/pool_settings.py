@@ -1,0 +1,112 @@
+"""What an admin has set for the pools; where he has not, the settings say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.domain.hosts.pool_filling import Rules
+from climate.domain.hosts.pools import Pool
+from climate.domain.operator_facts import PoolTermsSet, decided, terms_stream
+from climate.domain.policy import Caller
+from climate.settings import Settings
+from climate.store.journal import journal
+from climate.store.leases import tampering
+from climate.store.tables.hosts import pool_terms
+
+FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain", "move_servers")
+"""How the pool follows what is promised of it."""
+
+NAMES = ("on_end", "grace_period", "recycle_deadline", "target", *FILLING)
+"""What can be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Of the reservation pool.  Times in seconds."""
+
+    on_end: str
+    grace_period: int
+    recycle_deadline: str
+    target: int
+    horizon: int = 0
+    spare: int = 2
+    margin: int = 25
+    slack: int = 2
+    dwell: int = 3600
+    drain: bool = True
+    move_servers: bool = False
+    """Whether servers on draining hosts are moved elsewhere; else they are waited for."""
+
+    @property
+    def filling(self) -> Rules:
+        """How the pool follows what is promised of it."""
+        return Rules(
+            horizon=timedelta(seconds=self.horizon),
+            spare=self.spare,
+            margin=self.margin,
+            slack=self.slack,
+            dwell=timedelta(seconds=self.dwell),
+            drain=self.drain,
+            target=self.target,
+        )
+
+    @property
+    def of_a_lease(self) -> Mapping[str, Any]:
+        """What is agreed about the end of a reservation that does not say itself."""
+        return {
+            "on_end": self.on_end,
+            "grace_period": self.grace_period,
+            "recycle_deadline": self.recycle_deadline,
+        }
+
+
+def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = None) -> Terms:
+    """The terms that hold: what is `said`, or set now, before the settings."""
+    said = own(conn) if said is None else said
+    fallback: dict[str, Any] = {
+        "on_end": settings.host_on_end,
+        "grace_period": settings.grace_period,
+        "recycle_deadline": settings.recycle_deadline,
+        "target": settings.pool_target,
+        **{name: getattr(settings, f"pool_{name}") for name in FILLING},
+    }
+    return Terms(**{name: value if said.get(name) is None else said[name] for name, value in fallback.items()})
+
+
+def own(conn: Connection) -> Mapping[str, Any]:
+    """What an admin has set for the reservation pool; None: nothing."""
+    row = conn.execute(select(pool_terms).where(pool_terms.c.pool == Pool.RESERVATION)).one_or_none()
+    return row._asdict() if row else {}
+
+
+def then(conn: Connection, at: datetime) -> Mapping[str, Any]:
+    """What was set for the reservation pool at that moment."""
+    known = journal.until(journal.read(conn, terms_stream(Pool.RESERVATION)), at)
+    return decided(journal.of_operators(known))
+
+
+def put(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datetime) -> None:
+    """Set terms of the reservation pool; None: the settings say again.
+
+    Tampered where the row is not what the facts say.
+    """
+    stream = terms_stream(Pool.RESERVATION)
+    known = journal.hold(conn, stream)
+    tampering.refuse_values(f"the pool {Pool.RESERVATION}", _said(own(conn)), decided(journal.of_operators(known)))
+    journal.append(conn, author, stream, known, PoolTermsSet(now, Pool.RESERVATION, dict(changes)))
+    write(conn, Pool.RESERVATION, changes, now)
+
+
+def write(conn: Connection, pool: str, changes: Mapping[str, Any], now: datetime) -> None:
+    """Bring the row of a pool's terms up to date."""
+    row = {**changes, "updated_at": now}
+    made = insert(pool_terms).values(pool=pool, **row)
+    conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in NAMES if row.get(name) is not None}

@@ -1,0 +1,186 @@
+"""The pools in figures, and who counts on which of their hosts when."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Connection, Select, Text, bindparam, column, func, select, true
+from sqlalchemy.dialects.postgresql import ARRAY, Range
+
+from climate.domain.hosts.pools import Pool
+from climate.domain.period import Period
+from climate.store.hosts.maintenance import NO_END
+from climate.store.tables.hosts import windows
+from climate.store.tables.leases import Time, allocations, hosts, in_force, leases, reservations
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Of the hosts of one pool."""
+
+    hosts: int = 0
+    reservable: int = 0
+    promised_now: int = 0
+    promised_soon: int = 0
+    """Now or before a moment that was asked for."""
+    drifted: int = 0
+    """Which the cloud cannot have where the books do."""
+
+
+def counted(conn: Connection, now: datetime, soon: datetime) -> dict[Pool, Count]:
+    """Of every pool that has hosts; one statement."""
+    found = conn.execute(_COUNTED, {"now": now, "soon": Range(now, soon)})
+    return {Pool(row[0]): Count(*row[1:]) for row in found}
+
+
+def belonging(conn: Connection) -> int:
+    """How many hosts belong to the reservation pool, wherever they are just now; failed ones do not count."""
+    there = (hosts.c.removed_at.is_(None), hosts.c.home == Pool.RESERVATION, hosts.c.pool != Pool.FAILED)
+    return conn.execute(select(func.count()).where(*there, hosts.c.reservable)).scalar_one()
+
+
+def numbers_of(conn: Connection, names: Collection[str]) -> dict[str, int]:
+    """The numbers of registered hosts, by name."""
+    query = select(hosts.c.hypervisor_hostname, hosts.c.id).where(
+        hosts.c.removed_at.is_(None), hosts.c.hypervisor_hostname == func.any(bindparam("names", type_=ARRAY(Text)))
+    )
+    return {row[0]: row[1] for row in conn.execute(query, {"names": sorted(names)})}
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """Time of a host that is taken: by a lease, by maintenance (`window_id`), or because it is cleaned.
+
+    Dates of a lease are those of the agreement; `during` is what is kept for it.
+    """
+
+    host: int
+    kind: str
+    state: str
+    during: Period
+    slots: int
+    window_id: UUID | None = None
+    reason: str | None = None
+    """Of the maintenance."""
+    reservation_id: UUID | None = None
+    lease_id: UUID | None = None
+    lease_name: str | None = None
+    project_id: str | None = None
+    start_date: datetime | None = None
+    end_date: datetime | None = None
+
+    @property
+    def end(self) -> datetime | None:
+        """When it is over; None for maintenance whose end is not known."""
+        return None if self.during.end == NO_END else self.during.end
+
+
+def promised(conn: Connection, numbers: Collection[int], period: Period) -> list[Promise]:
+    """All that is promised of these hosts within the period, by host and time; one statement."""
+    given = {"ids": sorted(numbers), "period": Range(period.start, period.end)}
+    return [_promise(row) for row in conn.execute(_PROMISED, given)] if numbers else []
+
+
+def held(conn: Connection, numbers: Collection[int]) -> list[Promise]:
+    """What leases hold of these hosts, now and later, by host and time; one statement."""
+    return [_promise(row) for row in conn.execute(_HELD, {"ids": sorted(numbers)})] if numbers else []
+
+
+def following(conn: Connection, numbers: Collection[int], now: datetime) -> dict[int, Promise]:
+    """The next promise of each host that begins later than now; one statement."""
+    found = conn.execute(_FOLLOWING, {"ids": sorted(numbers), "now": now}) if numbers else ()
+    return {row.host: _promise(row) for row in found}
+
+
+def owners(conn: Connection, numbers: Collection[int]) -> dict[int, tuple[UUID, str]]:
+    """The lease and the project to whose reservation each host is lent, or was last; one statement."""
+    query = (
+        select(hosts.c.id, leases.c.id, leases.c.project_id)
+        .select_from(hosts.join(reservations, reservations.c.id == hosts.c.pool_reservation).join(leases))
+        .where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+    )
+    return {row[0]: (row[1], row[2]) for row in conn.execute(query, {"ids": sorted(numbers)})} if numbers else {}
+
+
+def _counted() -> Select[Any]:
+    a, now = allocations, bindparam("now", type_=Time)
+    taken = (
+        select(a.c.host, func.bool_or(func.lower(a.c.during) <= now).label("now"), true().label("soon"))
+        .where(a.c.during.overlaps(bindparam("soon")), in_force(a), a.c.kind == "lease")
+        .group_by(a.c.host)
+        .subquery("taken")
+    )
+    return (
+        select(
+            hosts.c.pool,
+            func.count(),
+            func.count().filter(hosts.c.reservable),
+            func.count().filter(taken.c.now),
+            func.count().filter(taken.c.soon),
+            func.count().filter(hosts.c.drift != ""),
+        )
+        .select_from(hosts.outerjoin(taken, taken.c.host == hosts.c.id))
+        .where(hosts.c.removed_at.is_(None))
+        .group_by(hosts.c.pool)
+    )
+
+
+def _promises() -> Select[Any]:
+    a, r, lease = allocations, reservations, leases
+    joined = a.outerjoin(r, r.c.id == a.c.reservation_id).outerjoin(lease, lease.c.id == r.c.lease_id)
+    return (
+        select(
+            a.c.host,
+            a.c.kind,
+            a.c.state,
+            func.lower(a.c.during).label("begins"),
+            func.upper(a.c.during).label("ends"),
+            a.c.slots,
+            a.c.window_id,
+            windows.c.reason,
+            a.c.reservation_id,
+            lease.c.id.label("lease_id"),
+            lease.c.name.label("lease_name"),
+            lease.c.project_id,
+            lease.c.start_date,
+            lease.c.end_date,
+        )
+        .select_from(joined.outerjoin(windows, windows.c.id == a.c.window_id))
+        .order_by(a.c.host, func.lower(a.c.during), a.c.id)
+    )
+
+
+def _promises_of_hosts() -> Select[Any]:
+    wanted = allocations.c.host == func.any(bindparam("ids", type_=ARRAY(BigInteger)))
+    return _promises().where(in_force(allocations), wanted)
+
+
+def _following() -> Select[Any]:
+    """One look at the index of what is in force for each host, and one row of it, however much follows."""
+    wanted = (
+        func.unnest(bindparam("ids", type_=ARRAY(BigInteger)))
+        .table_valued(column("host", BigInteger), name="wanted")
+        .render_derived()
+    )
+    first = (
+        select(allocations.c.id)
+        .where(allocations.c.host == wanted.c.host, in_force(allocations))
+        .where(func.lower(allocations.c.during) > bindparam("now", type_=Time))
+        .order_by(func.lower(allocations.c.during))
+        .limit(1)
+        .lateral("first")
+    )
+    chosen = select(first.c.id).select_from(wanted.join(first, true())).scalar_subquery()
+    return _promises().where(allocations.c.id == func.any(func.array(chosen)))
+
+
+_COUNTED = _counted()
+_PROMISED = _promises_of_hosts().where(allocations.c.during.overlaps(bindparam("period")))
+_HELD = _promises_of_hosts().where(allocations.c.kind == "lease")
+_FOLLOWING = _following()
+
+
+def _promise(row: Any) -> Promise:
+    return Promise(row.host, row.kind, row.state, Period(row.begins, row.ends), *row[5:])

@@ -1,0 +1,184 @@
+"""Hosts that can be switched on and off, and how that stands."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select, text, true, update
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.store import locks
+from climate.store.leases.event_claims import next_token
+from climate.store.tables.hosts import host_power
+from climate.store.tables.leases import allocations, hosts, in_force
+
+MOST_FAILURES = 1000
+"""No more are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """How a host is switched, what it was asked to be, and what was last seen of it."""
+
+    host: int
+    driver: str
+    settings: Mapping[str, Any]
+    created_at: datetime
+    secrets: str = field(default="", repr=False)
+    """Sealed."""
+    watts: int | None = None
+    """What it draws when it is on and idle."""
+    wanted: str | None = None
+    wanted_at: datetime | None = None
+    asked_at: datetime | None = None
+    """When its supply was last asked anything."""
+    state: str = "unknown"
+    seen_at: datetime | None = None
+    """When its supply last answered."""
+    changed_at: datetime | None = None
+    """When it last came up or went off."""
+    used_at: datetime | None = None
+    """When it was last looked at while somebody counted on it in the reservation pool: room for servers is there."""
+    failures: int = 0
+    """How often in a row its supply did not do as it was asked."""
+    error: str = ""
+    updated_at: datetime | None = None
+    token: int = 0
+    """Of the last decision to switch it, or to leave it as it is."""
+
+    @property
+    def since(self) -> datetime:
+        """Since when it has been as it is, as far as is known."""
+        return self.changed_at or self.created_at
+
+    def is_as(self, other: "Supply | None") -> bool:
+        """Whether the same is wanted of the same supply."""
+        told = ("driver", "settings", "secrets", "wanted", "wanted_at", "updated_at")
+        return other is not None and all(getattr(self, name) == getattr(other, name) for name in told)
+
+
+def managed(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
+    """Those of the hosts that can be switched."""
+    return frozenset(conn.scalars(select(host_power.c.host).where(host_power.c.host.in_(sorted(numbers)))))
+
+
+def of(conn: Connection, numbers: Collection[int]) -> dict[int, Supply]:
+    """The supplies of these hosts, by number; those that have none are missing."""
+    if not numbers:
+        return {}
+    rows = conn.execute(select(host_power).where(host_power.c.host.in_(sorted(numbers))))
+    return {row.host: Supply(**row._mapping) for row in rows}
+
+
+def listed(conn: Connection, marker: int = 0, limit: int | None = None) -> dict[int, Supply]:
+    """The supplies of all registered hosts, in the order of their numbers."""
+    query = (
+        select(host_power)
+        .join(hosts, hosts.c.id == host_power.c.host)
+        .where(hosts.c.removed_at.is_(None), host_power.c.host > marker)
+        .order_by(host_power.c.host)
+        .limit(limit)
+    )
+    return {row.host: Supply(**row._mapping) for row in conn.execute(query)}
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many of the hosts that can be switched are as somebody may want to know."""
+
+    managed: int
+    off: int
+    failing: int
+    """Their supplies do not do as they are asked."""
+
+
+def counted(conn: Connection) -> Counted:
+    query = (
+        select(func.count(), func.count().filter(~hosts.c.switched_on), func.count().filter(host_power.c.failures > 0))
+        .select_from(host_power.join(hosts, hosts.c.id == host_power.c.host))
+        .where(hosts.c.removed_at.is_(None))
+    )
+    return Counted(*conn.execute(query).one())
+
+
+def put(conn: Connection, supply: Supply, now: datetime) -> Supply:
+    """Set how a host is switched; what was known of it before is forgotten, but not when it was first set."""
+    row = {**_row(supply), "settings": dict(supply.settings), "token": next_token()}
+    made = insert(host_power).values(row)
+    renewed = {name: value for name, value in row.items() if name not in ("host", "created_at")}
+    renewed |= {"updated_at": now, "token": made.excluded.token}
+    statement = made.on_conflict_do_update(index_elements=["host"], set_=renewed)
+    return Supply(**conn.execute(statement.returning(*host_power.c)).one()._mapping)
+
+
+def clear(conn: Connection, host: int) -> bool:
+    """Forget how a host is switched; whether it was known."""
+    return conn.execute(delete(host_power).where(host_power.c.host == host)).rowcount > 0
+
+
+def wish(conn: Connection, wanted: Mapping[int, str | None], now: datetime) -> None:
+    """What hosts are to be from now on; None: as they are."""
+    _lock(conn, wanted)
+    for state in set(wanted.values()):
+        numbers = sorted(host for host, wish in wanted.items() if wish == state)
+        fresh = {"wanted": state, "wanted_at": now, "asked_at": None, "failures": 0, "error": "", "token": next_token()}
+        conn.execute(update(host_power).where(host_power.c.host.in_(numbers)).values(fresh))
+
+
+def tokens(conn: Connection, numbers: Collection[int]) -> dict[int, int]:
+    """The tokens of the last decisions about these hosts, by number; those that cannot be switched are missing."""
+    query = select(host_power.c.host, host_power.c.token).where(host_power.c.host.in_(sorted(numbers)))
+    return {row.host: row.token for row in conn.execute(query)}
+
+
+def use(conn: Connection, numbers: Collection[int], now: datetime) -> None:
+    """These hosts were in use at that moment."""
+    _lock(conn, numbers)
+    conn.execute(update(host_power).where(host_power.c.host.in_(sorted(numbers))).values(used_at=now))
+
+
+def note(conn: Connection, supplies: Iterable[Supply]) -> None:
+    """Write down what was seen and asked: one statement for any number of hosts."""
+    rows = [_row(replace(one, failures=min(one.failures, MOST_FAILURES))) for one in supplies]
+    if rows:
+        _lock(conn, [row["host"] for row in rows])
+        conn.execute(_NOTE, {"rows": json.dumps(rows, default=str)})
+
+
+def _lock(conn: Connection, numbers: Collection[int]) -> None:
+    """Lock the rows of supplies in order: an UPDATE would lock them as it finds them."""
+    if numbers:
+        rows = select(host_power.c.host).where(host_power.c.host.in_(sorted(numbers)))
+        conn.execute(locks.ordered(rows, host_power.c.host))
+
+
+def needs(conn: Connection, numbers: Collection[int]) -> dict[int, datetime]:
+    """When each of the hosts is first promised, now or later; those that nobody counts on are missing.
+
+    A maintenance window needs no host to be on.
+    """
+    if not numbers:
+        return {}
+    a = allocations
+    first = (
+        select(func.lower(a.c.during).label("start"))
+        .where(a.c.host == hosts.c.id, in_force(a), a.c.kind != "maintenance")
+        .order_by(func.lower(a.c.during))
+        .limit(1)
+        .lateral("first")
+    )
+    query = select(hosts.c.id, first.c.start).join(first, true()).where(hosts.c.id.in_(sorted(numbers)))
+    return {row.id: row.start for row in conn.execute(query)}
+
+
+def _row(supply: Supply) -> dict[str, Any]:
+    return {column.name: getattr(supply, column.name) for column in host_power.c if column.name != "settings"}
+
+
+_SEEN = ("wanted", "wanted_at", "asked_at", "state", "seen_at", "changed_at", "used_at", "failures", "error")
+_NOTE = text(
+    f"UPDATE host_power p SET {', '.join(f'{name} = n.{name}' for name in _SEEN)} "  # noqa: S608
+    "FROM jsonb_populate_recordset(NULL::host_power, CAST(:rows AS jsonb)) n WHERE p.host = n.host"
+)

@@ -1,0 +1,53 @@
+"""Hosts that an ended lease could not give back, and the leases that wait for them."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, and_, or_, select
+
+from climate.domain.lease_events import LONGEST_DELAY
+from climate.domain.status import EventKind
+from climate.store.hosts import health
+from climate.store.tables.leases import allocations, events, has, in_force, leases, reservations
+
+PATIENCE = timedelta(minutes=10)
+"""How long an end may be tried, as by then its servers should be gone, before others had better not count on it."""
+
+
+def hosts(conn: Connection, now: datetime) -> tuple[int, ...]:
+    """Hosts still held by leases whose end was given up, or may be: it has been tried again and again for a while."""
+    a, e = allocations, events
+    # By its next try, which is soon, it is found among all that is still to be done.
+    tried_for_long = and_(
+        has(e.c.status, "UNDONE"), e.c.run_at <= now + LONGEST_DELAY, e.c.first_claimed_at <= now - PATIENCE
+    )
+    query = (
+        select(a.c.host)
+        .join(reservations, reservations.c.id == a.c.reservation_id)
+        .join(e, e.c.lease_id == reservations.c.lease_id)
+        .where(in_force(a), e.c.kind == EventKind.END, or_(has(e.c.status, "ERROR"), tried_for_long))
+        .distinct()
+        .order_by(a.c.host)
+    )
+    return tuple(conn.scalars(query))
+
+
+def waiting(conn: Connection, numbers: Collection[int], start_by: datetime, now: datetime) -> list[UUID]:
+    """Leases that hold one of these hosts, are to start by then, and were never begun; the earliest first.
+
+    Leases with an event in progress are left out: nothing can be done for them until it has ended.
+    """
+    a, e = allocations, events
+    query = (
+        select(leases.c.id, leases.c.start_date)
+        .join(reservations, reservations.c.lease_id == leases.c.id)
+        .join(a, a.c.reservation_id == reservations.c.id)
+        .join(e, e.c.lease_id == leases.c.id)
+        .where(in_force(a), a.c.host.in_(numbers), ~leases.c.gone)
+        .where(e.c.kind == EventKind.START, has(e.c.status, "UNDONE"), e.c.token == 0, ~health.in_progress())
+        .where(leases.c.start_date <= start_by, leases.c.end_date > now)
+        .distinct()
+        .order_by(leases.c.start_date, leases.c.id)
+    )
+    return [row.id for row in conn.execute(query)]

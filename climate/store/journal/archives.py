@@ -1,0 +1,229 @@
+"""Rows of archives: the choice of leases, the index of their files, and the deletion of their rows."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Integer, Uuid, bindparam, delete, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from climate import advisory_locks
+from climate.store.journal.archive_files import Line, Place, Written
+from climate.store.tables.archives import archived_leases, archives
+from climate.store.tables.leases import actions, events, journal
+
+LOOKED_AT = 10_000
+"""Archived leases that one statement looks at: of all of them it would take longer than a statement may."""
+LAST = UUID(int=2**128 - 1)
+BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A file of archived leases, as the database knows it."""
+
+    id: int
+    name: str
+    state: str
+    leases: int
+    facts: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """A lease that went before the given time; `version` is how many facts it has."""
+
+    id: UUID
+    version: int
+    gone_at: datetime
+    is_needed: bool
+    """Something of it is in force, or points to it."""
+
+
+def alone(conn: Connection) -> bool:
+    """Whether nobody else makes archives as long as this connection lasts."""
+    return bool(conn.scalar(_LOCK))
+
+
+def let_others(conn: Connection) -> None:
+    """Let others make archives again."""
+    conn.execute(_UNLOCK)
+
+
+def old(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[Old]:
+    """Leases that are gone since before that time, in the order in which they went; those after a place in it."""
+    found = conn.execute(_OLD, {"before": before, "at": after[0], "last": after[1], "limit": limit})
+    return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in found]
+
+
+def lines(conn: Connection, ids: Collection[UUID]) -> Iterator[Line]:
+    """Leases with all their facts and actions, in the order of their ids."""
+    given = {"ids": list(ids)}
+    known = {
+        key: list(rows) for key, rows in groupby(conn.execute(_ACTIONS, given).mappings(), lambda r: r["lease_id"])
+    }
+    for stream, facts in groupby(conn.execute(_FACTS, given).mappings(), lambda row: row["stream"]):
+        yield {
+            "lease_id": str(stream),
+            "facts": [_plain(row) for row in facts],
+            "actions": [_plain(row) for row in known.get(stream, ())],
+        }
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    hidden = ("stream", "lease_id")
+    plain = {name: value for name, value in row.items() if name not in hidden}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in plain.items()}
+
+
+def begin(conn: Connection, name: str, before: datetime, now: datetime) -> int:
+    """Note that a file is being written; its id."""
+    row = {"name": name, "state": "writing", "older_than": before, "created_at": now}
+    number: int = conn.execute(insert(archives).values(row).returning(archives.c.id)).scalar_one()
+    return number
+
+
+def finish(conn: Connection, number: int, written: Written) -> None:
+    """Note that a file is whole, and where in it each lease is: from now on rows of these leases may go."""
+    known = [
+        {"lease_id": one.lease_id, "archive": number, "place": one.place, "size": one.size, "version": one.version}
+        for one in written.places
+    ]
+    conn.execute(insert(archived_leases), known)
+    told = {"leases": len(known), "facts": sum(one.version for one in written.places)}
+    whole = update(archives).where(archives.c.id == number)
+    conn.execute(whole.values(state="written", size=written.size, sha256=written.sha256, **told))
+
+
+def forget(conn: Connection, number: int) -> None:
+    """Forget a file that was never finished."""
+    conn.execute(delete(archives).where(archives.c.id == number, archives.c.state == "writing"))
+
+
+def listed(conn: Connection, *states: str) -> list[Archive]:
+    """Archives in one of these states, in the order in which they were begun."""
+    wanted = select(*(archives.c[name] for name in Archive.__slots__)).where(archives.c.state.in_(states))
+    return [Archive(*row) for row in conn.execute(wanted.order_by(archives.c.id))]
+
+
+def delete_rows(conn: Connection, number: int, limit: int) -> int:
+    """Delete all rows of some leases that the archive has; how many leases were looked at.
+
+    A lease to which something has happened since, or that is needed, stays, and is not in the archive any more.
+    """
+    locked = list(conn.scalars(_LEFT, {"number": number, "limit": limit}))
+    if locked:
+        # Asked once the rows are locked: nothing comes to refer to these leases before the commit.
+        stays = set(conn.scalars(_CHANGED, {"ids": locked}))
+        conn.execute(select(func.set_config("climate.archive", str(number), True)))
+        for statement in _DELETED:
+            conn.execute(statement, {"ids": [one for one in locked if one not in stays]})
+    return len(locked)
+
+
+def close(conn: Connection, number: int) -> None:
+    """Note that no rows are left of the leases in an archive."""
+    conn.execute(update(archives).where(archives.c.id == number).values(state="done"))
+
+
+def place(conn: Connection, lease_id: UUID) -> tuple[str, Place] | None:
+    """The name of the file that has a lease, and where in it; None where no archive has it."""
+    row = conn.execute(_PLACE, {"lease_id": lease_id}).one_or_none()
+    return (row.name, Place(lease_id, row.place, row.size, row.version)) if row else None
+
+
+def left_over(conn: Connection, portion: int = LOOKED_AT) -> Iterator[UUID]:
+    """Leases of which something is left though an archive has them whole; so many archived ones in a statement."""
+    after: UUID | None = UUID(int=0)
+    while after is not None:
+        last = conn.scalar(_PORTION, {"after": after, "limit": portion})
+        yield from conn.scalars(_LEFT_OVER, {"after": after, "last": last or LAST})
+        after = last
+
+
+_LOCK = text(f"SELECT pg_try_advisory_lock({advisory_locks.ARCHIVES})")
+_UNLOCK = text(f"SELECT pg_advisory_unlock({advisory_locks.ARCHIVES})")
+
+# The limit stands before the questions: they are asked of that many leases, each by its key.
+_IN_FORCE = " OR ".join(
+    f"EXISTS (SELECT FROM {table} a WHERE a.reservation_id = r.id AND a.state IN ('held', 'active'))"
+    for table in ("allocations", "floating_allocations", "inventory_allocations")
+)
+_OLD = text(f"""
+    SELECT l.id, l.version, l.updated_at,
+        EXISTS (SELECT FROM reservations r WHERE r.lease_id = l.id AND ({_IN_FORCE}
+            OR r.id IN (SELECT pool_reservation FROM hosts WHERE removed_at IS NULL)))
+        OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id)
+        OR EXISTS (SELECT FROM events e WHERE e.lease_id = l.id AND e.kind = 'end_lease' AND e.status <> 'DONE')
+        OR EXISTS (SELECT FROM leases_set_aside s WHERE s.lease_id = l.id)
+        OR EXISTS (SELECT FROM archived_leases x WHERE x.lease_id = l.id) OR l.end_date >= :before AS is_needed
+    FROM (SELECT id, version, updated_at, end_date FROM leases
+        WHERE gone AND updated_at < :before AND (updated_at, id) > (:at, :last)
+        ORDER BY updated_at, id LIMIT :limit) l
+    ORDER BY l.updated_at, l.id
+""").bindparams(bindparam("last", type_=Uuid))  # noqa: S608
+
+_IDS = bindparam("ids", type_=ARRAY(Uuid))
+_FACTS = select(journal).where(journal.c.stream == func.any(_IDS)).order_by(journal.c.stream, journal.c.version)
+_ACTIONS = (
+    select(events.c.lease_id, actions)
+    .join(events, events.c.id == actions.c.event_id)
+    .where(events.c.lease_id == func.any(_IDS))
+    .order_by(events.c.lease_id, actions.c.due_at, actions.c.step)
+)
+
+_LEFT = text("""
+    SELECT l.id FROM archived_leases a JOIN leases l ON l.id = a.lease_id
+    WHERE a.archive = :number ORDER BY l.id LIMIT :limit FOR UPDATE OF l
+""")
+_CHANGED = text("""
+    DELETE FROM archived_leases a USING leases l
+    WHERE l.id = a.lease_id AND l.id = ANY(:ids) AND (l.version <> a.version OR NOT l.gone
+        OR EXISTS (SELECT FROM leases_set_aside s WHERE s.lease_id = l.id)
+        OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id))
+    RETURNING a.lease_id
+""").bindparams(_IDS)
+_OWN = "SELECT id FROM reservations WHERE lease_id = ANY(:ids)"
+_DELETED = tuple(
+    text(statement).bindparams(_IDS)
+    for statement in (
+        "DELETE FROM actions WHERE event_id IN (SELECT id FROM events WHERE lease_id = ANY(:ids))",
+        f"DELETE FROM allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
+        f"DELETE FROM floating_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
+        f"DELETE FROM inventory_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
+        f"DELETE FROM lease_pools WHERE reservation_id IN ({_OWN})",  # noqa: S608
+        "DELETE FROM healing_waits WHERE lease_id = ANY(:ids)",
+        "DELETE FROM events WHERE lease_id = ANY(:ids)",
+        "DELETE FROM reservations WHERE lease_id = ANY(:ids)",
+        "DELETE FROM leases WHERE id = ANY(:ids)",
+        "DELETE FROM journal WHERE stream = ANY(:ids)",
+    )
+)
+_PLACE = (
+    select(archives.c.name, archived_leases.c.place, archived_leases.c.size, archived_leases.c.version)
+    .join(archives, archives.c.id == archived_leases.c.archive)
+    .where(archived_leases.c.lease_id == bindparam("lease_id", type_=Uuid))
+)
+_PORTION = (
+    select(archived_leases.c.lease_id)
+    .where(archived_leases.c.lease_id > bindparam("after", type_=Uuid))
+    .order_by(archived_leases.c.lease_id)
+    .offset(bindparam("limit", type_=Integer) - 1)
+    .limit(1)
+)
+_LEFT_OVER = text("""
+    SELECT l.lease_id FROM archived_leases l JOIN archives a ON a.id = l.archive AND a.state = 'done'
+    WHERE l.lease_id > :after AND l.lease_id <= :last
+    AND (EXISTS (SELECT FROM leases WHERE id = l.lease_id) OR EXISTS (SELECT FROM journal WHERE stream = l.lease_id))
+    ORDER BY l.lease_id
+""").bindparams(bindparam("after", type_=Uuid), bindparam("last", type_=Uuid))
+
+
+def known(conn: Connection) -> Sequence[Archive]:
+    """Archives whose files are whole."""
+    return listed(conn, "written", "done")

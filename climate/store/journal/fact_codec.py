@@ -1,0 +1,65 @@
+"""Facts to JSON and back, guided by their annotations."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from climate.domain import audit, facts, operator_facts
+from climate.domain.hosts import maintenance_facts
+
+AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | maintenance_facts.WindowFact | audit.ObjectChanged
+
+KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
+
+
+def encode(value: Any) -> Any:
+    match value:
+        case UUID():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case tuple() | list():
+            return [encode(item) for item in value]
+        case Mapping():
+            return {key: encode(item) for key, item in value.items()}
+        case _ if is_dataclass(value):
+            return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+        case _:
+            return value
+
+
+def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
+    """The fact of that kind; fields that the body does not have take their defaults."""
+    if kind == facts.HostMoved.__name__ and "cause" not in body:
+        body = {**body, "cause": facts.cause_in_words(body["pool"], body["reason"])}
+    return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
+
+
+@cache
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    if hint is UUID:
+        return UUID
+    if hint is datetime:
+        return datetime.fromisoformat
+    if is_dataclass(hint):
+        return _dataclass_reader(hint)
+    if get_origin(hint) is tuple:
+        return _tuple_reader(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        inner = _reader(next(arg for arg in get_args(hint) if arg is not NoneType))
+        return lambda value: None if value is None else inner(value)
+    return lambda value: value
+
+
+def _tuple_reader(hint: Any) -> Callable[[Any], Any]:
+    read = _reader(hint)
+    return lambda values: tuple(read(value) for value in values)
+
+
+def _dataclass_reader(hint: Any) -> Callable[[Any], Any]:
+    readers = {name: _reader(inner) for name, inner in get_type_hints(hint).items()}
+    return lambda body: hint(**{name: readers[name](value) for name, value in body.items() if name in readers})

@@ -1,0 +1,157 @@
+"""The append-only record of facts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+from types import UnionType
+from typing import Any, get_args
+from uuid import UUID
+
+from sqlalchemy import Connection, Integer, Uuid, bindparam, func, insert, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
+
+from climate.advisory_locks import Subject
+from climate.domain.facts import Fact, HostFact
+from climate.domain.hosts.maintenance_facts import WindowFact
+from climate.domain.operator_facts import OperatorFact
+from climate.domain.policy import Caller
+from climate.store import locks
+from climate.store.journal import fact_codec
+from climate.store.journal.fact_codec import AnyFact
+from climate.store.tables.leases import journal
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the journal."""
+
+    stream: UUID
+    version: int
+    fact: AnyFact
+    actor: dict[str, Any]
+    request_id: str
+    recorded_at: datetime
+
+
+def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, Any]]:
+    """Facts, each with its stream and version, as lines to be appended."""
+    actor = {"user_id": author.user_id, "project_id": author.project_id}
+    return [
+        {
+            "stream": stream,
+            "version": version,
+            "kind": type(fact).__name__,
+            "body": fact_codec.encode(fact),
+            "actor": actor,
+            "request_id": author.request_id,
+        }
+        for stream, version, fact in facts
+    ]
+
+
+def read(conn: Connection, stream: UUID) -> list[Entry]:
+    """All that happened to one lease, or to one host, oldest first."""
+    found = conn.execute(select(journal).where(journal.c.stream == stream).order_by(journal.c.version))
+    return [_entry(row) for row in found]
+
+
+def read_many(conn: Connection, streams: Sequence[UUID]) -> list[Entry]:
+    """All that happened in these streams, one stream after the other, each oldest first."""
+    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    ordered = select(journal).where(wanted).order_by(journal.c.stream, journal.c.version)
+    return [_entry(row) for row in conn.execute(ordered, {"streams": streams})]
+
+
+def until(entries: Sequence[Entry], at: datetime) -> list[Entry]:
+    """What had happened by then.  In the order of versions: a poller may have read the clock a moment too early."""
+    return list(takewhile(lambda entry: entry.fact.at <= at, entries))
+
+
+def of_lease(entries: Iterable[Entry]) -> list[Fact]:
+    """The facts of a lease's stream."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, Fact)]
+
+
+def of_host(entries: Iterable[Entry]) -> list[HostFact]:
+    """The facts of a host's stream."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, HostFact)]
+
+
+def of_operators(entries: Iterable[Entry]) -> list[OperatorFact]:
+    """The facts of a stream of decisions."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, OperatorFact)]
+
+
+def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
+    """Every stream of one sort, one after the other, each oldest first; in portions, so of any size."""
+    kinds = [kind.__name__ for kind in get_args(of)]
+    ordered = select(journal).where(journal.c.kind.in_(kinds)).order_by(journal.c.stream, journal.c.version)
+    for row in conn.execute(ordered, execution_options={"yield_per": 1000}):
+        yield _entry(row)
+
+
+def streams(conn: Connection, after: UUID, limit: int) -> list[UUID]:
+    """Return the first streams after a stream, in their order, of whatever sort."""
+    # Each is found by a step in the index, however long the streams between are.
+    return list(conn.scalars(_STREAMS, {"after": after, "limit": limit}))
+
+
+def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the kind of the first fact of each of the streams that have a journal."""
+    mine = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    first = select(journal.c.stream, journal.c.kind).where(mine).ext(distinct_on(journal.c.stream))
+    rows = conn.execute(first.order_by(journal.c.stream, journal.c.version), {"streams": list(wanted)})
+    return {row.stream: row.kind for row in rows}
+
+
+def hold(conn: Connection, stream: UUID) -> list[Entry]:
+    """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
+    lock(conn, stream)
+    return read(conn, stream)
+
+
+def lock(conn: Connection, stream: UUID) -> None:
+    """Wait for others who append to a stream without rows of its own, and keep them out until the transaction ends."""
+    locks.alone(conn, Subject.JOURNAL, stream)
+
+
+def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, AnyFact]]) -> None:
+    """Append a fact to each of these streams, after what is there; the streams or their rows must be locked."""
+    streams = [stream for stream, _ in happened]
+    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    last = select(journal.c.stream, func.max(journal.c.version)).where(wanted).group_by(journal.c.stream)
+    known: dict[UUID, int] = {row[0]: row[1] for row in conn.execute(last, {"streams": streams})}
+    entries = [(stream, known.get(stream, 0) + 1, fact) for stream, fact in happened]
+    if entries:
+        conn.execute(insert(journal), rows(entries, author))
+
+
+def of_window(entries: Iterable[Entry]) -> list[WindowFact]:
+    """The facts of a maintenance window's stream."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, WindowFact)]
+
+
+def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry], fact: OperatorFact) -> None:
+    """Append a fact to a stream that is held, after the entries `known`."""
+    conn.execute(insert(journal), rows([(stream, len(known) + 1, fact)], author))
+
+
+def _entry(row: Any) -> Entry:
+    fact = fact_codec.decode(row.kind, row.body)
+    return Entry(row.stream, row.version, fact, row.actor, row.request_id, row.recorded_at)
+
+
+_STREAMS = (
+    text("""
+    WITH RECURSIVE found (stream, place) AS (
+        (SELECT stream, 1 FROM journal WHERE stream > :after ORDER BY stream LIMIT 1)
+        UNION ALL
+        SELECT n.stream, place + 1 FROM found f
+        CROSS JOIN LATERAL (SELECT j.stream FROM journal j WHERE j.stream > f.stream ORDER BY j.stream LIMIT 1) n
+        WHERE place < :limit)
+    SELECT stream FROM found ORDER BY stream
+""")
+    .bindparams(bindparam("after", type_=Uuid), bindparam("limit", type_=Integer))
+    .columns(stream=Uuid)
+)

@@ -1,0 +1,129 @@
+"""Rows made what the journal says: the locks that it takes, and the writing of what differs."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Table, and_, delete, insert, select, text, update
+
+from climate.store import locks
+from climate.store.journal import journal
+from climate.store.journal.projections import Projection
+from climate.store.journal.row_differences import RowDifference
+from climate.store.tables.floating_ips import floating_allocations, floating_ips
+from climate.store.tables.hosts import host_power
+from climate.store.tables.inventories import inventories, inventory_allocations
+from climate.store.tables.leases import actions, allocations, claims, events, hosts
+
+HELD = (
+    (allocations, "host", hosts.c.id),
+    (floating_allocations, "number", floating_ips.c.number),
+    (inventory_allocations, "number", inventories.c.number),
+)
+"""Tables of what is held, and the row that has to be locked before any of it is promised."""
+
+
+def lock(conn: Connection, projection: Projection, streams: Sequence[UUID]) -> None:
+    """Wait for the main rows of these streams, all of one sort; until the commit nobody else appends to the streams."""
+    if projection.owner_type != "uuid":
+        for stream in sorted(streams):
+            journal.hold(conn, stream)
+        return
+    main = projection.tables[0]
+    key = main.table.c.id
+    mine = select(key).where(main.table.c[main.owner.removeprefix("t.")].in_(streams))
+    if main.table is hosts:
+        locks.lock_hosts(conn, list(conn.scalars(mine)))
+    else:
+        conn.execute(locks.ordered(mine, key))
+
+
+def lock_held(conn: Connection, rows: Sequence[RowDifference]) -> None:
+    """Wait for all hosts, addresses and inventories that these rows hold, or are to hold, in the engine's order."""
+    wanted = [(own, sorted(set(_held(rows, table, column)))) for table, column, own in HELD]
+    if not any(numbers for _, numbers in wanted):
+        return
+    locks.hosts_alone(conn)
+    for own, numbers in wanted:
+        if own is hosts.c.id:
+            locks.lock_hosts(conn, numbers)
+        elif numbers:
+            conn.execute(locks.ordered(select(own).where(own.in_(numbers)), own))
+
+
+def _held(rows: Iterable[RowDifference], table: Table, column: str) -> Iterable[int]:
+    for one in rows:
+        if one.projected.table is table:
+            yield from (row[column] for row in (one.said, one.known) if row)
+
+
+def clear(conn: Connection, projection: Projection, rows: Sequence[RowDifference]) -> None:
+    """Delete rows that no fact knows, and all that is held otherwise than the facts say: it is written anew."""
+    for projected in reversed(projection.tables):
+        is_held = projected.table in [table for table, _, _ in HELD]
+        mine = [one for one in rows if one.projected is projected and one.said and (is_held or one.known is None)]
+        if projected.table is events and mine:
+            strange = [one.key["id"] for one in mine]
+            conn.execute(delete(claims).where(claims.c.event_id.in_(strange)))
+            conn.execute(delete(actions).where(actions.c.event_id.in_(strange)))
+        for one in mine:
+            conn.execute(delete(projected.table).where(_is(one)))
+
+
+def stop_running(conn: Connection, rows: Iterable[RowDifference]) -> None:
+    """Let no event be in progress that differs, so that another of its lease can be: only one may at a time."""
+    wrong = [one.key["id"] for one in rows if one.projected.table is events and "status" in one.columns]
+    if wrong:
+        running = (events.c.id.in_(wrong), events.c.status == "IN_PROGRESS")
+        conn.execute(update(events).where(*running).values(status="DONE"))
+
+
+def write(conn: Connection, projection: Projection, rows: Sequence[RowDifference], now: datetime) -> None:
+    """Write what differs, after `clear`.
+
+    The secrets of power settings are in no fact, and most of a host is in none: they cannot be made anew.
+    """
+    for projected in projection.tables:
+        for one in rows:
+            if one.projected is not projected or one.known is None:
+                continue
+            if one.said is None or projected.table is allocations:
+                _insert(conn, one, now)
+            else:
+                told = _told(one, {name: one.known[name] for name in one.columns})
+                if told:
+                    conn.execute(update(projected.table).where(_is(one)).values(told))
+
+
+def _insert(conn: Connection, one: RowDifference, now: datetime) -> None:
+    if one.projected.table is hosts or one.known is None:
+        return
+    row = dict(one.known)
+    if one.projected.table is host_power:
+        row |= {"secrets": "", "created_at": row.get("created_at", now)}
+    conn.execute(insert(one.projected.table).values(row))
+
+
+def _told(one: RowDifference, values: dict[str, Any]) -> dict[str, Any]:
+    """The columns that can be written: of secrets only that there are none."""
+    if one.projected.table is not host_power or "secrets" not in values:
+        return values
+    is_set = values.pop("secrets")
+    return values if is_set else values | {"secrets": ""}
+
+
+def _is(one: RowDifference) -> Any:
+    return and_(*(one.projected.table.c[name] == value for name, value in one.key.items()))
+
+
+def forget(conn: Connection, projection: Projection, owner: str) -> None:
+    """Delete the rows of decisions of which no fact is known."""
+    main = projection.tables[0]
+    conn.execute(text(f"DELETE FROM {main.table.name} t WHERE {main.owner} = :owner"), {"owner": owner})  # noqa: S608
+
+
+def forget_window(conn: Connection, window_id: UUID) -> None:
+    """Delete a maintenance window of which no fact is known."""
+    conn.execute(delete(allocations).where(allocations.c.window_id == window_id))
+    conn.execute(text("DELETE FROM maintenance_windows WHERE id = :id"), {"id": window_id})

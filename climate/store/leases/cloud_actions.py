@@ -1,0 +1,55 @@
+"""What events asked of the cloud: written down before, ticked off after."""
+
+from collections.abc import Collection
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import CTE, BigInteger, Connection, Text, Update, Uuid, bindparam, func, literal, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from climate.store.tables.leases import Time, actions, claims
+
+
+def plan(
+    conn: Connection, event_id: UUID, due_at: datetime, step: str, token: int, done: Collection[str] = ()
+) -> str | None:
+    """Write an intent down and tick off the steps `done`; its state: DONE when the event has done it before.
+
+    None, and nothing is written, when the event is not claimed under that token any more.  One
+    statement, which can be a transaction of its own; two where a step is done again.
+    """
+    given = {"id": event_id, "due": due_at, "name": step, "held": token, "steps": list(done)}
+    if step in done:  # one statement cannot change a row twice
+        conn.execute(_TICK_OFF, given)
+        given["steps"] = []
+    found: str | None = conn.scalar(_PLAN, given)
+    return found
+
+
+def ticked_off(claimed: CTE) -> Update:
+    """Return the UPDATE that ticks off `steps` of an event `id` that was due at `due`, if the claim is there."""
+    return (
+        update(actions)
+        .where(actions.c.event_id == claimed.c.event_id, actions.c.due_at == bindparam("due", type_=Time))
+        .where(actions.c.step == func.any(bindparam("steps", type_=ARRAY(Text))))
+        .values(state="DONE")
+    )
+
+
+# The lock keeps the claim from being taken away until the intent is there.
+_CLAIM = (
+    select(claims.c.event_id, claims.c.token)
+    .where(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))
+    .with_for_update(read=True)
+    .cte("claimed")
+)
+_TICK_OFF = ticked_off(_CLAIM)
+_STEP = select(
+    _CLAIM.c.event_id, bindparam("due", type_=Time), bindparam("name", type_=Text), _CLAIM.c.token, literal("PLANNED")
+)
+_INTENT = insert(actions).from_select(["event_id", "due_at", "step", "token", "state"], _STEP)
+_PLAN = (
+    _INTENT.on_conflict_do_update(index_elements=["event_id", "due_at", "step"], set_={"token": _INTENT.excluded.token})
+    .returning(actions.c.state)
+    .add_cte(ticked_off(_CLAIM).cte("ticked"))
+)

@@ -1,0 +1,284 @@
+"""The events that are due: looked at in portions, so that a look costs the same however many they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    Text,
+    TextClause,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    column,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.sql.selectable import FromClause, Subquery
+
+from climate.domain.status import EventKind
+from climate.store.leases import queue_limits
+from climate.store.leases.queue_limits import Rooms, Turns
+from climate.store.tables.floating_ips import floating_allocations
+from climate.store.tables.inventories import inventories, inventory_allocations
+from climate.store.tables.leases import (
+    GIVES_BACK,
+    Time,
+    allocations,
+    claims,
+    events,
+    has,
+    in_force,
+    leases,
+    leases_set_aside,
+    reservations,
+)
+
+PORTION = 1000
+"""Due events that one look reads in the order of their times, and again at most in that of their projects."""
+
+PROJECTS = 250
+"""Projects that are given their turn in one look when more than a portion is due."""
+
+MOST_HOLDS = 5000
+"""Allocations of a lease that are counted at most."""
+
+ROOM_FOR_ALL = Rooms()
+BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+
+
+@dataclass
+class Cursor:
+    """The place of a poller among the events that are due; a walk begins anew when it has reached their end.
+
+    Events that may not run yet are left behind, however many they are.
+    """
+
+    after: tuple[datetime, UUID] = BEGINNING
+    """Time and id of the last event of the portion before."""
+    project: dict[bool, str] = field(default_factory=lambda: {True: "", False: ""})
+    """The last project that had its turn among ends, and among all other events."""
+    turns: Turns = field(default_factory=dict, compare=False)
+    full: frozenset[str] = field(default=frozenset(), compare=False)
+    """Queues for which no more may be claimed until workers have begun what they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An event that may be claimed."""
+
+    lease_id: UUID
+    event_id: UUID
+    holds: int
+    """Hosts that its lease has; no more than `MOST_HOLDS` are counted."""
+    is_claimed: bool = False
+    """Whether it has a claim still, which no event has that is to be claimed: its row was changed by hand."""
+    queues: tuple[str, ...] = ()
+    """Those of the workers that it is for."""
+    project_id: str = ""
+    is_end: bool = False
+    """Whether it gives back what others wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Events that are due, whether they may run or not."""
+
+    ids: Sequence[UUID]
+    end: tuple[datetime, UUID] | None
+    """Where the next portion begins; None where none is left."""
+
+
+def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
+    """Return the portion of what is due that follows the cursor.
+
+    It has the events that have been due longest and, where more than a portion
+    is due, the first ones of the projects whose turn it is.  Both are read from
+    indexes: the cost is constant in what is due.
+    """
+    at, last = cursor.after
+    found = conn.execute(_OLDEST, {"now": now, "at": at, "last": last}).all()
+    ids = dict.fromkeys(row.id for row in found)
+    if len(found) < PORTION:
+        return Look(list(ids), None)
+    for is_end, statement in _BY_PROJECT.items():
+        turns = conn.execute(statement, {"now": now, "after": cursor.project[is_end]}).all()
+        projects = {row.project_id for row in turns}
+        cursor.project[is_end] = turns[-1].project_id if len(projects) == PROJECTS else ""
+        ids |= dict.fromkeys(row.id for row in turns if row.id is not None)
+    return Look(list(ids), (found[-1].run_at, found[-1].id))
+
+
+def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int, room: Rooms = ROOM_FOR_ALL) -> list[Due]:
+    """Lock those of the events, and their leases, that may be claimed now; passes over what another poller holds.
+
+    Not before earlier events of the same lease are closed, of which additional
+    ones do not count, and a start or an adjustment not before every earlier allocation of its hosts is released:
+    conditions that stay true once they are, hence safe to read from a snapshot.  Ends of
+    leases and of holds come first, then projects take turns; no more than the queues have room for.
+    Whether an event is still due has to be asked of the locked lease: the look may be older than a rival's commit.
+    """
+    given = {"now": now, "ids": list(ids), "limit": limit, **queue_limits.parameters(room)}
+    return [
+        Due(row.lease_id, row.id, row.holds, row.is_claimed, tuple(row.queues), row.project_id, row.group == 0)
+        for row in conn.execute(_LOCK, given)
+    ]
+
+
+def oldest(conn: Connection, now: datetime) -> datetime | None:
+    """Return since when the event that has waited longest may have been claimed; None where nothing is due."""
+    first = select(events.c.run_at).where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
+    found: datetime | None = conn.scalar(first.order_by(events.c.run_at, events.c.id).limit(1))
+    return found
+
+
+def _lock() -> Select[Any]:
+    """Rows are found by their keys alone: beside a condition that an index of open events answers, all may be read."""
+    ready = select(queue_limits.within(_ready(bindparam("now", type_=Time)))).cte("ready_in_room")
+    is_claimed = exists().where(claims.c.event_id == events.c.id).correlate(events)
+    return (
+        select(leases.c.id.label("lease_id"), events.c.id, holds().label("holds"), is_claimed.label("is_claimed"))
+        .add_columns(ready.c.queues, ready.c.project_id, ready.c.group)
+        .select_from(events.join(leases, leases.c.id == events.c.lease_id).join(ready, ready.c.id == events.c.id))
+        .where(events.c.id == func.any(func.array(select(ready.c.id).scalar_subquery())))
+        .order_by(ready.c.group, ready.c.turn, ready.c.place, events.c.id)
+        .limit(bindparam("limit", type_=Integer))
+        .with_for_update(of=[events, leases], key_share=True, skip_locked=True)
+    )
+
+
+def holds() -> Any:
+    """How many hosts the lease of the outer query has."""
+    held = select(allocations.c.id).join(reservations, allocations.c.reservation_id == reservations.c.id)
+    counted = held.where(reservations.c.lease_id == leases.c.id).correlate(leases).limit(MOST_HOLDS).subquery("held")
+    return select(func.count()).select_from(counted).scalar_subquery()
+
+
+def _ready(now: ColumnElement[datetime]) -> Subquery:
+    """The events that `lock` speaks of, each with its turn, as far as a snapshot tells."""
+    wanted = (
+        func.unnest(bindparam("ids", type_=ARRAY(Uuid)))
+        .table_valued(column("id", Uuid), name="wanted")
+        .render_derived()
+    )
+    e = select(events).where(events.c.id == wanted.c.id).offset(_APART).lateral("e")
+    lease = select(leases).where(leases.c.id == e.c.lease_id).offset(_APART).lateral("l")
+    mine, other = allocations.alias("mine"), allocations.alias("other")
+    occupied = exists().where(
+        reservations.c.lease_id == e.c.lease_id,
+        mine.c.reservation_id == reservations.c.id,
+        other.c.host == mine.c.host,
+        other.c.id != mine.c.id,
+        other.c.kind == "lease",
+        in_force(other),
+        func.lower(other.c.during) < func.lower(mine.c.during),
+        # Who shares the host with it waits for those only whose time is over.
+        or_(mine.c.slots == 0, other.c.slots == 0, func.upper(other.c.during) <= func.lower(mine.c.during)),
+    )
+    aside = select(leases_set_aside.c.lease_id)
+    waits = and_(lease.c.end_date > now, or_(occupied, _not_given_back(e), _too_full(e)))
+    may_run = e.c.kind.not_in((EventKind.START, EventKind.ADJUST)) | ~waits
+    is_end = case((e.c.kind.in_((EventKind.END, EventKind.EXPIRE)), 0), else_=1)
+    turn = func.row_number().over(partition_by=(lease.c.project_id, is_end), order_by=e.c.run_at)
+    return (
+        select(e.c.id, is_end.label("group"), turn.label("turn"), e.c.run_at, e.c.lease_id, lease.c.project_id)
+        .select_from(wanted)
+        .join(e, true())
+        .join(lease, true())
+        .where(~lease.c.gone, ~_ahead(e), may_run, lease.c.id.not_in(aside))
+        .subquery("ready")
+    )
+
+
+def _not_given_back(e: FromClause) -> ColumnElement[bool]:
+    """Whether an earlier lease has not given back an address that the lease of `e` is to have."""
+    own, others = floating_allocations.alias("own"), floating_allocations.alias("others")
+    return exists().where(
+        reservations.c.lease_id == e.c.lease_id,
+        own.c.reservation_id == reservations.c.id,
+        others.c.number == own.c.number,
+        in_force(others),
+        func.lower(others.c.during) < func.lower(own.c.during),
+    )
+
+
+def _too_full(e: FromClause) -> ColumnElement[bool]:
+    """Whether an inventory has not got back yet what the lease of `e` is to have of it."""
+    own, others = inventory_allocations.alias("own_amount"), inventory_allocations.alias("other_amounts")
+    earlier = or_(func.lower(others.c.during) < func.lower(own.c.during), has(others.c.state, "active"))
+    out = (
+        select(func.coalesce(func.sum(others.c.amount), 0))
+        .where(others.c.number == own.c.number, others.c.reservation_id != own.c.reservation_id)
+        .where(in_force(others), earlier)
+        .scalar_subquery()
+    )
+    return exists().where(
+        reservations.c.lease_id == e.c.lease_id,
+        own.c.reservation_id == reservations.c.id,
+        inventories.c.number == own.c.number,
+        out + own.c.amount > inventories.c.total,
+    )
+
+
+def _ahead(e: FromClause) -> ColumnElement[bool]:
+    """Whether another event of the same lease has to be closed before `e` may run."""
+    of_lease = select(events).where(events.c.lease_id == e.c.lease_id).correlate(e)
+    p = of_lease.offset(_APART).subquery("p")
+    additional = EventKind.ADDITIONAL
+    earlier = and_(p.c.seq < e.c.seq, p.c.kind != additional, or_(e.c.kind != additional, p.c.kind == EventKind.EXPIRE))
+    return exists().where(
+        p.c.id != e.c.id,
+        has(p.c.status, "IN_PROGRESS") | (earlier & has(p.c.status, "UNDONE")),
+    )
+
+
+_APART: ColumnElement[int] = literal_column("0")
+"""As the offset of a subquery: it is planned by itself, and read by the key that it is asked by."""
+
+# The statements after it are planned for tables as they are now: a plan that was made while they were empty reads all
+# of a million events.  This one and those by project can only be answered in the order of their indexes.
+_OLDEST_SQL = f"""
+    SELECT e.id, e.run_at FROM (SELECT set_config('plan_cache_mode', 'force_custom_plan', true)) AS mode, LATERAL (
+        SELECT id, run_at FROM events
+        WHERE status = 'UNDONE' AND run_at <= :now AND (run_at, id) > (:at, :last)
+        ORDER BY run_at, id LIMIT {PORTION}) e
+    ORDER BY e.run_at, e.id
+"""  # noqa: S608
+_OLDEST = text(_OLDEST_SQL).bindparams(
+    bindparam("now", type_=Time), bindparam("at", type_=Time), bindparam("last", type_=Uuid)
+)
+
+
+def _by_project(group: str) -> TextClause:
+    """The first due events of each of the next projects that have any event open, in the order of their names."""
+    open_one = f"SELECT project_id FROM events WHERE status = 'UNDONE' AND {group}"  # noqa: S608
+    return text(f"""
+        WITH RECURSIVE following AS (
+            ({open_one} AND project_id > :after ORDER BY project_id LIMIT 1)
+            UNION ALL
+            SELECT ({open_one} AND project_id > f.project_id ORDER BY project_id LIMIT 1)
+            FROM following f WHERE f.project_id IS NOT NULL),
+        chosen AS MATERIALIZED (SELECT project_id FROM following WHERE project_id IS NOT NULL LIMIT {PROJECTS})
+        SELECT c.project_id, e.id FROM chosen c LEFT JOIN LATERAL (
+            SELECT id, run_at FROM events
+            WHERE status = 'UNDONE' AND {group} AND project_id = c.project_id AND run_at <= :now
+            ORDER BY run_at LIMIT (SELECT greatest(1, {PORTION} / count(*)) FROM chosen)) e ON true
+        ORDER BY c.project_id
+    """).bindparams(bindparam("now", type_=Time), bindparam("after", type_=Text))  # noqa: S608
+
+
+_BY_PROJECT = {True: _by_project(GIVES_BACK), False: _by_project(f"NOT ({GIVES_BACK})")}
+_LOCK = _lock()

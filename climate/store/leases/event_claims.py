@@ -1,0 +1,313 @@
+"""Events IN_PROGRESS: claimed, sent, started, kept alive, settled.  The protocol of engine.md 2."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Interval,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    text,
+    true,
+    update,
+)
+
+from climate.domain.status import EventKind
+from climate.store import locks
+from climate.store.leases import cloud_actions, due_events
+from climate.store.tables.leases import Time, claims, epochs, events, fence_seq, has, leases, leases_set_aside
+
+SECONDS_EACH = 0.01
+"""Time that workers may need for an event that waits before others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent to a worker: the doorbell's text."""
+
+    event_id: UUID
+    token: int
+    queue: str = ""
+    sent: int = field(default=0, compare=False)
+    """How often, this time included."""
+
+
+def tokens(conn: Connection, count: int) -> list[int]:
+    """New tokens, each higher than all before: (epoch, sequence)."""
+    series = func.generate_series(1, count).table_valued()
+    return list(conn.scalars(select(next_token()).select_from(series)))
+
+
+def next_token() -> ColumnElement[int]:
+    """Return the expression of a new token, for statements that write it."""
+    epoch = select(epochs.c.epoch).scalar_subquery()
+    token: ColumnElement[int] = epoch.op("::bigint << ")(40) + fence_seq.next_value()
+    return token
+
+
+def open_many(
+    conn: Connection, messages: Sequence[Message], by: str, now: datetime, not_before: datetime | None = None
+) -> None:
+    """Open claims; nobody is rung for them before `not_before`."""
+    claimed = {"claimed_by": by, "claimed_at": now, "not_before": not_before}
+    rows = [{"event_id": m.event_id, "token": m.token, "queue": m.queue, **claimed} for m in messages]
+    if rows:
+        conn.execute(insert(claims), rows)
+
+
+def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
+    """Claims to ring for: never sent, or sent a while ago and not started.
+
+    The pause doubles from 0.5 to 30 s, and is longer when many are waiting: a
+    message is not missed while workers may still be at those before it.  One
+    that is sent again keeps its token: it must not become stale in a queue.
+    Messages come in the order in which their events were claimed.
+    """
+    rung = conn.execute(_RING, {"now": now, "limit": limit})
+    return sorted((Message(*row) for row in rung), key=lambda message: message.token)
+
+
+def take_back(conn: Connection, messages: Sequence[Message]) -> None:
+    """Note that these were not sent after all, so that they are sent at the next look."""
+    tokens = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
+    conn.execute(_TAKE_BACK, tokens)
+
+
+def ring_again(conn: Connection) -> int:
+    """Have every claim that nobody has begun rung for at the next look; how many they are."""
+    unbegun = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
+    rows = select(claims.c.event_id, claims.c.token).where(unbegun).with_for_update(key_share=True, skip_locked=True)
+    found = rows.cte("found")
+    mine = (claims.c.event_id == found.c.event_id) & (claims.c.token == found.c.token)
+    return conn.execute(update(claims).where(mine).values(dispatched_at=None, dispatches=0)).rowcount
+
+
+def rung_unbegun(conn: Connection) -> dict[str, int]:
+    """Return for each queue how many claims were rung for and not begun."""
+    mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
+    found = conn.execute(select(claims.c.queue, func.count()).where(mine).group_by(claims.c.queue))
+    return {row[0]: row[1] for row in found}
+
+
+def longest_unbegun(conn: Connection) -> dict[str, datetime]:
+    """Return for each queue since when an event was rung for and not begun; queues without one are left out."""
+    mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
+    found = conn.execute(select(claims.c.queue, func.min(claims.c.claimed_at)).where(mine).group_by(claims.c.queue))
+    return {row[0]: row[1] for row in found}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a claim lives without a heartbeat, and how long the work may take with them."""
+
+    live: timedelta
+    step: timedelta
+
+
+def start(conn: Connection, message: Message, worker: str, now: datetime | None, limits: Limits) -> datetime | None:
+    """Compare and set: the first worker to come with the right token begins, all others get None and are to stop.
+
+    The time of the beginning: `now`, or what the database's clock says.
+    """
+    given = {"id": message.event_id, "held": message.token, "now": now, "who": worker}
+    begun: datetime | None = conn.scalar(_START, given | {"live": limits.live, "step": limits.step})
+    return begun
+
+
+def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live: timedelta) -> bool:
+    """A heartbeat; refused once the claim is lost or the time for the work is up."""
+    beat = (
+        update(claims)
+        .where(claims.c.event_id == event_id, claims.c.token == token, claims.c.step_deadline > now)
+        .values(live_until=now + live)
+    )
+    return conn.execute(beat).rowcount == 1
+
+
+def settle(conn: Connection, event_id: UUID, token: int) -> bool:
+    """Give the claim up, which is the right to say how it went; False when it was taken away."""
+    return conn.execute(_SETTLE, {"id": event_id, "held": token}).rowcount == 1
+
+
+def settle_run(conn: Connection, event_id: UUID, token: int, due_at: datetime, steps: Sequence[str]) -> datetime | None:
+    """Give the claim of a run up, and tick off its last steps; the database's time, None when it was taken away."""
+    given = {"id": event_id, "held": token, "due": due_at, "steps": list(steps)}
+    settled: datetime | None = conn.scalar(_SETTLE_AND_TICK_OFF, given)
+    return settled
+
+
+def is_unbegun(conn: Connection, event_id: UUID) -> bool:
+    """Return whether the event is claimed and no worker has begun any of it; none can before the transaction ends.
+
+    The lease has to be locked: else another claim may be opened meanwhile.
+    """
+    own = select(claims.c.started_at).where(claims.c.event_id == event_id)
+    begun = conn.scalars(locks.ordered(own, claims.c.token)).all()
+    return bool(begun) and not any(begun)
+
+
+def close(conn: Connection, event_id: UUID) -> None:
+    """Close all claims of an event: whoever comes with a token of them is told to stop."""
+    conn.execute(delete(claims).where(claims.c.event_id == event_id))
+
+
+def others(conn: Connection, event_id: UUID) -> bool:
+    """Whether shares of the event are under way still.  The lease has to be locked: else there may be more soon."""
+    return bool(conn.scalar(_OTHERS, {"id": event_id}))
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """A claim that nobody works on."""
+
+    lease_id: UUID
+    event_id: UUID
+    token: int
+    is_begun: bool
+    """Whether a worker began and was not heard of since; else none came before the lease was over."""
+    holds: int
+    """Hosts that its lease has; no more than `MOST_HOLDS` are counted."""
+
+
+def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[Stranded]:
+    """Claims whose worker has not been heard of, and shares without one whose lease is over; the leases are locked.
+
+    Of one event only, if it is given.
+    """
+    begun = claims.c.started_at.is_not(None)
+    end = events.alias("end_of_lease")
+    given_back = select(func.max(end.c.due_at)).where(end.c.lease_id == leases.c.id, end.c.kind == EventKind.END)
+    last_use = case(
+        (events.c.kind == EventKind.PREPARE, leases.c.start_date),
+        (events.c.kind == EventKind.CLOSE, given_back.correlate(leases).scalar_subquery()),
+        else_=leases.c.end_date,
+    )
+    over = events.c.kind.not_in((EventKind.END, EventKind.EXPIRE)) & (last_use <= now)
+    # Whatever is in the column: one broken row must not end the look at all others.
+    divided = events.c.shares != literal_column("'[]'::jsonb")
+    query = (
+        select(leases.c.id.label("lease_id"), claims.c.event_id, claims.c.token, begun.label("is_begun"))
+        .add_columns(due_events.holds().label("holds"))
+        .join(events, events.c.id == claims.c.event_id)
+        .join(leases, leases.c.id == events.c.lease_id)
+        .where((begun & (claims.c.live_until < now)) | (~begun & divided & over))
+        .where(leases.c.id.not_in(select(leases_set_aside.c.lease_id)))
+        .where(true() if event_id is None else claims.c.event_id == event_id)
+        .order_by(claims.c.live_until, claims.c.event_id)
+        .limit(limit)
+        .with_for_update(of=[leases], key_share=True, skip_locked=True)
+    )
+    return [Stranded(*row) for row in conn.execute(query)]
+
+
+def next_due(conn: Connection, now: datetime) -> datetime | None:
+    """When the next event becomes due that is not due already."""
+    query = select(func.min(events.c.run_at)).where(has(events.c.status, "UNDONE"), events.c.run_at > now)
+    soonest: datetime | None = conn.execute(query).scalar_one()
+    return soonest
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How much there is to do."""
+
+    is_quiet: bool
+    """No event is claimed, and none is due."""
+    wait: timedelta | None
+    """How long until the next event is due; None where there is none."""
+
+
+def rest(conn: Connection, now: datetime | None) -> Rest:
+    """Look whether there is anything to claim, to ring for or to rescue, in one statement; by the database's clock."""
+    return Rest(*conn.execute(_REST, {"now": now}).one())
+
+
+def wake_poller(conn: Connection) -> None:
+    """Tell the pollers at commit that something is due before they would look again."""
+    conn.execute(select(func.pg_notify(CHANNEL, "")))
+
+
+def wake_rounds(conn: Connection) -> None:
+    """Tell the pollers at commit that there is a host to look after before they would ring for it."""
+    conn.execute(select(func.pg_notify(CHANNEL, ROUNDS)))
+
+
+CHANNEL = "climate_due"
+
+ROUNDS = "rounds"
+"""What is said on the channel when it is not events that are due, but hosts that want looking after."""
+
+
+def _ring() -> Any:
+    unstarted = claims.c.started_at.is_(None)
+    now = bindparam("now", type_=Time)
+    waiting = select(func.count()).where(unstarted).scalar_subquery()
+    seconds = func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6)) + SECONDS_EACH * waiting)
+    silent = (
+        select(claims.c.event_id, claims.c.token)
+        .where(unstarted, claims.c.not_before.is_(None) | (claims.c.not_before <= now))
+        .where(
+            claims.c.dispatched_at.is_(None)
+            | (claims.c.dispatched_at < now - func.make_interval(0, 0, 0, 0, 0, 0, seconds))
+        )
+        # What was never sent comes first: a queue without workers must not starve the others.
+        .order_by(claims.c.dispatched_at.asc().nulls_first(), claims.c.token)
+        .limit(bindparam("limit", type_=Integer))
+        .with_for_update(key_share=True, skip_locked=True)
+        .cte("silent")
+    )
+    ring = update(claims).where(claims.c.event_id == silent.c.event_id, claims.c.token == silent.c.token)
+    ring = ring.values(dispatched_at=now, dispatches=claims.c.dispatches + 1)
+    return ring.returning(claims.c.event_id, claims.c.token, claims.c.queue, claims.c.dispatches)
+
+
+# Made once: each of them runs for every event.
+_MINE = and_(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))
+_RING = _ring()
+_BEGUN = func.coalesce(bindparam("now", type_=Time), func.statement_timestamp())
+_START = (
+    update(claims)
+    .where(_MINE, claims.c.started_at.is_(None))
+    .values(
+        started_at=_BEGUN,
+        worker=bindparam("who"),
+        live_until=_BEGUN + bindparam("live", type_=Interval),
+        step_deadline=_BEGUN + bindparam("step", type_=Interval),
+    )
+    .returning(claims.c.started_at)
+)
+_SETTLE = delete(claims).where(_MINE)
+_SETTLED = _SETTLE.returning(claims.c.event_id).cte("settled")
+_SETTLE_AND_TICK_OFF = (
+    select(func.clock_timestamp()).select_from(_SETTLED).add_cte(cloud_actions.ticked_off(_SETTLED).cte("ticked"))
+)
+_OTHERS = select(exists().where(claims.c.event_id == bindparam("id", type_=Uuid)))
+_REST = text("""
+    WITH undone AS NOT MATERIALIZED (
+        SELECT run_at, coalesce(:now, statement_timestamp()) AS now FROM events WHERE status = 'UNDONE')
+    SELECT NOT EXISTS (SELECT FROM claims) AND NOT EXISTS (SELECT FROM undone WHERE run_at <= now),
+        (SELECT run_at - now FROM undone WHERE run_at > now ORDER BY run_at LIMIT 1)
+""").bindparams(bindparam("now", type_=Time))
+_TAKE_BACK = text("""
+    WITH mine AS (
+        SELECT c.event_id, c.token FROM claims c
+        JOIN unnest(CAST(:event_id AS uuid[]), CAST(:token AS bigint[])) AS m (event_id, token) USING (event_id, token)
+        WHERE c.started_at IS NULL ORDER BY c.event_id, c.token FOR NO KEY UPDATE OF c)
+    UPDATE claims c SET dispatched_at = NULL, dispatches = greatest(0, c.dispatches - 1)
+    FROM mine WHERE c.event_id = mine.event_id AND c.token = mine.token
+""")

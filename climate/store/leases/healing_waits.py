@@ -1,0 +1,75 @@
+"""Leases that could not be healed: each waits longer after every try, until something is freed."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import Connection, Uuid, bindparam, delete, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from climate.store import locks
+from climate.store.batch_delete import drop
+from climate.store.leases import event_claims
+from climate.store.schema import Time
+from climate.store.tables.hosts import healing_waits
+
+FIRST_WAIT = timedelta(seconds=5)
+LONGEST_WAIT = timedelta(seconds=300)
+FORGOTTEN = timedelta(hours=1)
+"""Age of a try after which the lease needs none any more: else it would have been tried again."""
+
+
+def due(conn: Connection, leases: Sequence[UUID], now: datetime, limit: int) -> tuple[list[UUID], bool]:
+    """Return those of the leases that are to be tried now, and whether there are more than the limit.
+
+    Leases that were never tried come first, in their order; then those whose last try is longest ago.
+    """
+    wanted = healing_waits.c.lease_id == bindparam("leases", type_=ARRAY(Uuid)).any_()
+    rows = conn.execute(select(healing_waits).where(wanted), {"leases": list(leases)}).all()
+    waits = {row.lease_id: row for row in rows}
+    again = sorted((row for row in rows if row.next_at <= now), key=lambda row: row.next_at)
+    found = [lease_id for lease_id in leases if lease_id not in waits] + [row.lease_id for row in again]
+    return found[:limit], len(found) > limit
+
+
+def note(conn: Connection, now: datetime, healed: Collection[UUID], others: Collection[UUID]) -> None:
+    """Record tries: the leases that were healed, and those that were not.
+
+    The rows are written in the order of leases.  The deletion comes last and waits for
+    nobody, so that two rounds cannot wait for each other.
+    """
+    if others:
+        given = {"leases": sorted(others), "now": now, "first": FIRST_WAIT, "longest": LONGEST_WAIT}
+        conn.execute(_NOTE, given)
+    if healed:
+        mine = select(healing_waits.c.lease_id).where(healing_waits.c.lease_id.in_(list(healed)))
+        free = locks.ordered(mine, healing_waits.c.lease_id, skip_locked=True)
+        conn.execute(delete(healing_waits).where(healing_waits.c.lease_id.in_(free)))
+
+
+def wake(conn: Connection) -> None:
+    """Have the next round try all waiting leases: something is freed by this transaction.
+
+    Waits for nobody: a lease that another transaction is writing is tried by its own wait.
+    """
+    if conn.execute(_WAKE).rowcount:
+        event_claims.wake_rounds(conn)
+
+
+def forget_old(conn: Connection, now: datetime) -> int:
+    """Delete a portion of the tries of leases that need none any more; how many."""
+    return drop(conn, healing_waits, healing_waits.c.tried_at < now - FORGOTTEN)
+
+
+_NOTE = text("""
+    INSERT INTO healing_waits (lease_id, tries, tried_at, next_at)
+    SELECT lease_id, 1, :now, CAST(:now AS timestamptz) + CAST(:first AS interval)
+    FROM unnest(:leases) AS lease_id
+    ON CONFLICT (lease_id) DO UPDATE SET tries = healing_waits.tries + 1, tried_at = excluded.tried_at,
+        next_at = excluded.tried_at
+            + least(CAST(:longest AS interval), CAST(:first AS interval) * 2 ^ least(healing_waits.tries, 10))
+""").bindparams(bindparam("leases", type_=ARRAY(Uuid)), bindparam("now", type_=Time))
+_WAKE = text("""
+    UPDATE healing_waits SET next_at = tried_at WHERE lease_id IN (
+        SELECT lease_id FROM healing_waits WHERE next_at > tried_at ORDER BY lease_id FOR UPDATE SKIP LOCKED)
+""")

@@ -1,0 +1,227 @@
+"""What leases look like in the tables, and how the tables are brought there: one statement for any number of leases."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Table, TextClause, delete, text, tuple_
+
+from climate.connections import Insert
+from climate.domain.lease import Lease
+from climate.domain.status import EventKind
+from climate.store.journal import fact_codec
+from climate.store.tables.floating_ips import floating_allocations
+from climate.store.tables.inventories import inventory_allocations
+from climate.store.tables.leases import allocations, events, journal, leases, reservations
+
+SEQ = {
+    EventKind.EXPIRE: 0,
+    EventKind.SYNC: 5,
+    EventKind.PREPARE: 10,
+    EventKind.START: 20,
+    EventKind.ADJUST: 30,
+    EventKind.ADDITIONAL: 35,
+    EventKind.BEFORE_END: 40,
+    EventKind.CLOSE: 50,
+    EventKind.END: 60,
+}
+"""In the order of the kinds.  Rows have these numbers: a kind keeps its own."""
+
+Row = dict[str, Any]
+Changed = Sequence[tuple[Lease | None, Lease]]
+"""Leases as they were, None for new ones, and as they are now."""
+
+
+def save(
+    conn: Connection, changed: Changed, lines: Sequence[Row] = (), pools: Insert | None = None
+) -> Mapping[UUID, int]:
+    """Write the rows in which each pair of leases differs, and append the lines to the journal.
+
+    With `pools` also those of the cloud's pools; the ids of their aggregates, by reservation.
+    """
+    dropped = [key for before, after in changed for key in _held(before) - _held(after)]
+    if dropped:
+        conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
+    for table, keys_of in ((floating_allocations, _addresses_of), (inventory_allocations, _amounts_of)):
+        given_up = [key for before, after in changed for key in keys_of(before) - keys_of(after)]
+        if given_up:
+            conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
+    written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in PARTS}
+    written |= {journal.name: list(lines)}
+    given = {name: json.dumps(rows, default=str) for name, rows in written.items()}
+    if pools is None:
+        conn.execute(_saving(), given)
+        return {}
+    return {UUID(name): number for name, number in conn.execute(_saving(pools.sql), {**given, **pools.parameters})}
+
+
+def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
+    """Return the rows that are new or other than before, by the columns of their key; linear in their number."""
+    rows: list[Row] = []
+    for before, after in changed:
+        known = {tuple(row[name] for name in key): row for row in rows_of(before)} if before else {}
+        rows += [row for row in rows_of(after) if known.get(tuple(row[name] for name in key)) != row]
+    return rows
+
+
+def rows_of(lease: Lease) -> dict[str, list[Row]]:
+    """Return all rows of a lease by their tables, as `save` writes them: what is left out is NULL."""
+    return {table.name: rows_of_table(lease) for table, _, rows_of_table in PARTS}
+
+
+def _lease_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "id": lease.id,
+            "name": lease.name,
+            "project_id": lease.project_id,
+            "user_id": lease.user_id,
+            "start_date": lease.period.start,
+            "end_date": lease.period.end,
+            "status": lease.status,
+            "degraded": lease.degraded,
+            "deleting": lease.deleting,
+            "gone": lease.gone,
+            "version": lease.version,
+            "created_at": lease.created_at,
+            "updated_at": lease.updated_at,
+        }
+    ]
+
+
+def _reservation_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "id": r.id,
+            "lease_id": lease.id,
+            "position": position,
+            "resource_type": r.resource_type,
+            "resource_id": r.resource_id,
+            "status": lease.status_of(r),
+            "spec": dict(r.spec),
+            "exists_before_start": r.exists_before_start,
+            "missing": r.missing,
+            "resources_changed": r.resources_changed,
+            "parts": fact_codec.encode(r.parts),
+        }
+        for position, r in enumerate(lease.reservations)
+    ]
+
+
+def _event_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "id": e.id,
+            "lease_id": lease.id,
+            "seq": SEQ[e.kind],
+            "kind": e.kind,
+            "due_at": e.due_at,
+            "run_at": e.run_at,
+            "status": e.status,
+            "outcome": e.outcome,
+            "reason": e.reason,
+            "attempts": e.attempts,
+            "token": e.token,
+            "first_claimed_at": e.first_claimed_at,
+            "updated_at": e.updated_at,
+            "name": e.name,
+            "shares": fact_codec.encode(e.shares),
+            "project_id": lease.project_id,
+        }
+        for e in lease.events
+    ]
+
+
+def _held(lease: Lease | None) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.host) for r in lease.reservations for hold in r.holds} if lease else set()
+
+
+def _allocation_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "reservation_id": r.id,
+            "host": hold.host,
+            "during": f'["{hold.during.start}","{hold.during.end}")',
+            "kind": "lease",
+            "state": lease.hold_state_of(r),
+            "slots": hold.slots,
+            "vcpus": hold.slots * int(r.spec.get("vcpus") or 0),
+            "memory_mb": hold.slots * int(r.spec.get("memory_mb") or 0),
+            "disk_gb": hold.slots * int(r.spec.get("disk_gb") or 0),
+        }
+        for r in lease.reservations
+        for hold in r.holds
+    ]
+
+
+def _addresses_of(lease: Lease | None) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.number) for r in lease.reservations for hold in r.addresses} if lease else set()
+
+
+def _address_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "reservation_id": r.id,
+            "number": hold.number,
+            "during": f'["{hold.during.start}","{hold.during.end}")',
+            "state": lease.hold_state_of(r),
+        }
+        for r in lease.reservations
+        for hold in r.addresses
+    ]
+
+
+def _amounts_of(lease: Lease | None) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.number) for r in lease.reservations for hold in r.amounts} if lease else set()
+
+
+def _amount_rows(lease: Lease) -> list[Row]:
+    return [
+        {
+            "reservation_id": r.id,
+            "number": hold.number,
+            "amount": hold.amount,
+            "during": f'["{hold.during.start}","{hold.during.end}")',
+            "state": lease.state_of(r, hold),
+        }
+        for r in lease.reservations
+        for hold in r.amounts
+    ]
+
+
+PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] = (
+    (leases, ("id",), _lease_rows),
+    (reservations, ("id",), _reservation_rows),
+    (events, ("id",), _event_rows),
+    (allocations, ("reservation_id", "host"), _allocation_rows),
+    (floating_allocations, ("reservation_id", "number"), _address_rows),
+    (inventory_allocations, ("reservation_id", "number"), _amount_rows),
+)
+"""The tables, what a row is known by, and the rows of a lease.  Foreign keys are looked at after the statement."""
+
+
+def _insert(table: Table, columns: Sequence[str]) -> str:
+    """Inserts the rows of a parameter named like the table: one value and one plan, however many they are."""
+    listed = ", ".join(columns)
+    rows = f"jsonb_populate_recordset(NULL::{table.name}, CAST(:{table.name} AS jsonb))"
+    return f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {rows}"  # noqa: S608
+
+
+def _upsert(table: Table, key: Sequence[str]) -> str:
+    columns = [column.name for column in table.columns if column.identity is None]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    return f"{_insert(table, columns)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+@cache
+def _saving(pools: str = "") -> TextClause:
+    """Return the one statement; with the SQL of pools it returns the reservation and the aggregate of each."""
+    parts = [f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in PARTS]
+    line = _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
+    if not pools:
+        return text(f"WITH {', '.join(parts)} {line}")
+    noted = "INSERT INTO lease_pools (reservation_id, aggregate_id) SELECT CAST(name AS uuid), id FROM pools_made"
+    parts += [f"journal_saved AS ({line})", f"pools_made (name, id) AS ({pools})", f"pools_noted AS ({noted})"]
+    return text(f"WITH {', '.join(parts)} SELECT name, id FROM pools_made")  # noqa: S608

@@ -1,0 +1,48 @@
+"""Leases that the pollers pass over: their rows cannot be read or written, which would keep all others waiting."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.store.tables.leases import leases_set_aside as table
+
+LONGEST_REASON = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A lease none of whose events runs until its rows are mended."""
+
+    lease_id: UUID
+    since: datetime
+    reason: str
+
+
+def put(conn: Connection, lease_id: UUID, now: datetime, reason: str) -> None:
+    """Set a lease aside, or leave it there."""
+    row = {"lease_id": lease_id, "since": now, "reason": reason[:LONGEST_REASON]}
+    conn.execute(insert(table).values(row).on_conflict_do_nothing())
+
+
+def take_back(conn: Connection, lease_id: UUID) -> None:
+    """Let the events of a lease run again."""
+    conn.execute(delete(table).where(table.c.lease_id == lease_id))
+
+
+def clear(conn: Connection) -> None:
+    """Let the events of all leases run again."""
+    conn.execute(delete(table))
+
+
+def listed(conn: Connection) -> list[SetAside]:
+    """Return the leases that are set aside, those of longest first."""
+    rows = conn.execute(select(table).order_by(table.c.since, table.c.lease_id))
+    return [SetAside(row.lease_id, row.since, row.reason) for row in rows]
+
+
+def count(conn: Connection) -> int:
+    """Return how many leases are set aside."""
+    return int(conn.execute(select(func.count()).select_from(table)).scalar_one())

@@ -1,0 +1,93 @@
+"""The engine's figures, as an operator wants to see them on a curve."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Uuid, cast, func, select
+
+from climate.store import heartbeats
+from climate.store.leases import set_aside
+from climate.store.tables.leases import events, has, journal
+
+LOOKED_AT = 1000
+"""Facts among which the latest claims are sought: a scrape costs the same however long the journal is."""
+
+COUNTED = 100_000
+"""Events that are counted at most: a scrape costs no more when a million is due."""
+
+RECENT = timedelta(minutes=5)
+RETRIED_WITHIN = timedelta(minutes=10)
+"""No event that is put back waits longer than this."""
+
+ALIVE = timedelta(seconds=45)
+"""A worker that was heard of so long ago counts as one that reads its queues."""
+
+QUANTILES = (0.5, 0.99, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of events, at one moment.  Times in seconds."""
+
+    due: int
+    """Due, and not yet claimed; no more than `COUNTED` are counted."""
+    oldest_due: float
+    """How long the oldest of them has been due; 0 when there is none."""
+    in_progress: int
+    failed: int
+    """In ERROR, waiting for an operator."""
+    retrying: int
+    """Tried at least once, and to be tried again or being tried again."""
+    claimed_ago: float | None
+    """Since a poller has claimed what is due, or found nothing; None where none ever has."""
+    lateness: dict[float, float]
+    """Quantile -> how late the events claimed in the last minutes were; empty when there were none."""
+    queues: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    """Queue -> workers heard of lately that read it, and seconds since one of them was."""
+    set_aside: int = 0
+    """Leases that no poller looks at until they are mended."""
+
+
+def read(conn: Connection, now: datetime) -> Figures:
+    """All figures; each question is answered from an index of its own."""
+    undone = has(events.c.status, "UNDONE") & (events.c.run_at <= now)
+    first = select(events.c.due_at).where(undone).order_by(events.c.run_at, events.c.id).limit(COUNTED).subquery()
+    due, oldest = conn.execute(select(func.count(), func.min(first.c.due_at))).one()
+    running = select(func.count(), func.count().filter(events.c.attempts > 1))
+    in_progress, again = conn.execute(running.where(has(events.c.status, "IN_PROGRESS"))).one()
+    soon = select(events.c.attempts).where(has(events.c.status, "UNDONE"), events.c.run_at <= now + RETRIED_WITHIN)
+    latest = soon.order_by(events.c.run_at.desc(), events.c.id.desc()).limit(COUNTED).subquery()
+    waiting = conn.execute(select(func.count()).where(latest.c.attempts > 0)).scalar_one()
+    failed = conn.execute(select(func.count()).where(has(events.c.status, "ERROR"))).scalar_one()
+    oldest_due = max(0.0, (now - oldest).total_seconds()) if oldest else 0.0
+    claimed = heartbeats.latest(conn, "poller")
+    ago = max(0.0, (now - claimed).total_seconds()) if claimed else None
+    return Figures(
+        due,
+        oldest_due,
+        in_progress,
+        failed,
+        again + waiting,
+        ago,
+        _lateness(conn, now),
+        _queues(conn, now),
+        set_aside.count(conn),
+    )
+
+
+def _queues(conn: Connection, now: datetime) -> dict[str, tuple[int, float]]:
+    found = heartbeats.by_queue(conn, now - ALIVE)
+    return {name: (beat.alive, max(0.0, (now - beat.at).total_seconds())) for name, beat in found.items()}
+
+
+def _lateness(conn: Connection, now: datetime) -> dict[float, float]:
+    last = select(journal).order_by(journal.c.position.desc()).limit(LOOKED_AT).subquery()
+    event_id = cast(last.c.body["event_id"].astext, Uuid)
+    ids = select(event_id.label("id")).where(last.c.kind == "EventClaimed").distinct().subquery()
+    late = func.greatest(0, func.extract("epoch", events.c.first_claimed_at - events.c.due_at))
+    marks = [func.percentile_disc(quantile).within_group(late) for quantile in QUANTILES]
+    recent = events.c.first_claimed_at > now - RECENT
+    claimed = events.c.id == func.any(func.array(select(ids.c.id).scalar_subquery()))
+    found = conn.execute(select(*marks).where(claimed, recent)).one()
+    return {quantile: float(value) for quantile, value in zip(QUANTILES, found, strict=True) if value is not None}

@@ -1,0 +1,156 @@
+"""What is told, as rows: for reading, and for sending."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, select, text, update
+
+from climate.domain.errors import InvalidInput
+from climate.domain.notifications import Audience, Notice
+from climate.store import locks
+from climate.store.batch_delete import drop
+from climate.store.tables.hosts import notices
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A notice with its number and when it was given; `attempts`: how often sending it was tried."""
+
+    id: int
+    at: datetime
+    notice: Notice
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which notices to list: conditions that all must hold, then a page after `marker`."""
+
+    project_id: str | None = None
+    since: datetime | None = None
+    kind: str | None = None
+    lease_id: UUID | None = None
+    marker: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How sending a notice went.  `again_at`: when it is tried next; None: never."""
+
+    id: int
+    attempts: int
+    again_at: datetime | None
+    error: str
+
+
+_ADD = text("""
+    INSERT INTO notices (at, next_at, audience, kind, message, project_id, user_id, lease_id, host, body)
+    SELECT :now, :now, n.audience, n.kind, n.message, n.project_id, n.user_id, n.lease_id, n.host, n.body
+    FROM ROWS FROM (jsonb_to_recordset(CAST(:told AS jsonb)) AS
+        (audience text, kind text, message text, project_id text, user_id text, lease_id uuid, host bigint, body jsonb)
+        ) WITH ORDINALITY AS n (audience, kind, message, project_id, user_id, lease_id, host, body, place)
+    ORDER BY n.place
+""")
+
+
+def add(conn: Connection, now: datetime, told: Sequence[Notice]) -> None:
+    """Keep notices in the order given, in one statement; they are due to be sent at once."""
+    if told:
+        conn.execute(_ADD, {"now": now, "told": json.dumps([_row(notice) for notice in told])})
+
+
+def listed(conn: Connection, wanted: Listing) -> list[Kept]:
+    """Notices for people, oldest first; InvalidInput for a marker that is not among them."""
+    shown = [notices.c.audience == Audience.PEOPLE]
+    shown += [notices.c.project_id == wanted.project_id] if wanted.project_id is not None else []
+    query = select(notices).where(*shown).order_by(notices.c.id).limit(wanted.limit)
+    if wanted.marker is not None:
+        if conn.scalar(select(notices.c.id).where(*shown, notices.c.id == wanted.marker)) is None:
+            raise InvalidInput(f"marker {wanted.marker} is not the id of a notice in this list")
+        query = query.where(notices.c.id > wanted.marker)
+    if wanted.since is not None:
+        query = query.where(notices.c.at >= wanted.since)
+    for column, value in ((notices.c.kind, wanted.kind), (notices.c.lease_id, wanted.lease_id)):
+        query = query if value is None else query.where(column == value)
+    return [_kept(row) for row in conn.execute(query)]
+
+
+_CLAIM = text("""
+    WITH due AS (
+        SELECT n.id FROM notices n
+        WHERE n.next_at <= :now AND n.audience = ANY(:audiences)
+            -- Those of a lease go to the same place one after the other.
+            AND NOT EXISTS (
+                SELECT FROM notices e
+                WHERE e.lease_id = n.lease_id AND e.id < n.id AND e.next_at IS NOT NULL
+                    AND (e.audience = 'enforcement') = (n.audience = 'enforcement'))
+        ORDER BY n.next_at, n.id LIMIT :most
+        FOR NO KEY UPDATE SKIP LOCKED)
+    UPDATE notices n SET next_at = :until, attempts = n.attempts + 1 FROM due WHERE n.id = due.id
+    RETURNING n.*
+""")
+
+
+def claim(conn: Connection, audiences: Sequence[Audience], now: datetime, until: datetime, most: int) -> list[Kept]:
+    """What is to be sent now, at most one of each lease; nobody else is given it before `until`."""
+    asked = {"audiences": [str(one) for one in audiences], "now": now, "until": until, "most": most}
+    return sorted((_kept(row) for row in conn.execute(_CLAIM, asked)), key=lambda kept: kept.id)
+
+
+_SETTLE = text("""
+    UPDATE notices n SET next_at = r.again_at, error = r.error
+    FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS
+        r (id bigint, attempts integer, again_at timestamptz, error text)
+    WHERE n.id = r.id AND n.attempts = r.attempts
+""")
+
+
+def settle(conn: Connection, results: Sequence[Result]) -> None:
+    """Keep how sending went; what somebody else has claimed since is left to him."""
+    rows = [
+        {
+            "id": one.id,
+            "attempts": one.attempts,
+            "again_at": one.again_at.isoformat() if one.again_at else None,
+            "error": one.error,
+        }
+        for one in results
+    ]
+    conn.execute(_SETTLE, {"results": json.dumps(rows)})
+
+
+def send_nowhere(conn: Connection, audiences: Sequence[Audience]) -> None:
+    """What is for these is not sent, as there is no place to send it to."""
+    unsent = notices.c.next_at.is_not(None) & notices.c.audience.in_(list(audiences))
+    rows = locks.ordered(select(notices.c.id).where(unsent), notices.c.id, skip_locked=True)
+    conn.execute(update(notices).where(notices.c.id.in_(rows)).values(next_at=None))
+
+
+def forget_old(conn: Connection, before: datetime) -> int:
+    """Drop a portion of what is older; how many."""
+    return drop(conn, notices, notices.c.at < before)
+
+
+def _row(notice: Notice) -> Mapping[str, Any]:
+    return {
+        "audience": notice.audience,
+        "kind": notice.kind,
+        "message": notice.message,
+        "project_id": notice.project_id,
+        "user_id": notice.user_id,
+        "lease_id": str(notice.lease_id) if notice.lease_id else None,
+        "host": notice.host,
+        "body": dict(notice.body),
+    }
+
+
+def _kept(row: Any) -> Kept:
+    told = Notice(
+        row.kind, row.message, row.project_id, row.user_id, row.lease_id, row.host, row.body, Audience(row.audience)
+    )
+    return Kept(row.id, row.at, told, row.attempts)

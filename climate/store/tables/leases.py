@@ -1,0 +1,387 @@
+"""The engine's tables, and what the database itself refuses."""
+
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    ForeignKey,
+    FromClause,
+    Identity,
+    Index,
+    Integer,
+    Sequence,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    event,
+    literal_column,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE, ExcludeConstraint
+
+from climate.store.schema import Time, metadata
+from climate.store.tables import archives
+from climate.store.tables import hosts as care_tables
+
+__all__ = ["Time", "archive_tables", "care_tables", "floating_tables", "inventory_tables", "metadata"]
+
+journal_position = Sequence("journal_position", metadata=metadata)
+fence_seq = Sequence("fence_seq", metadata=metadata)
+
+AUDITED_KINDS = (
+    *("HostDescribed", "HostEnrolled", "HostOpened", "HostPowerCleared", "HostPowerSet", "HostRemoved"),
+    *("LimitsSet", "ObjectChanged", "PoolTermsSet", "WindowChanged", "WindowClosed", "WindowPlanned"),
+)
+"""Facts of the audit trail.  A new one needs a migration that makes their indexes anew."""
+
+AUDITED = f"journal.kind IN ({', '.join(repr(kind) for kind in AUDITED_KINDS)})"
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("stream", Uuid, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("position", BigInteger, server_default=journal_position.next_value(), nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    Column("actor", JSONB, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("recorded_at", Time, server_default=text("clock_timestamp()"), nullable=False),
+    Index("ix_journal_audited", "position", postgresql_where=text(AUDITED)),
+    Index("ix_journal_audited_author", text("(actor ->> 'user_id')"), "position", postgresql_where=text(AUDITED)),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("project_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("start_date", Time, nullable=False),
+    Column("end_date", Time, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("degraded", Boolean, nullable=False),
+    Column("deleting", Boolean, nullable=False),
+    Column("gone", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time),
+    CheckConstraint("start_date < end_date", name="ends_after_start"),
+    Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
+    # Lists by one condition, in the order in which they are shown.
+    Index("ix_leases_status_listed", "status", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index(
+        "ix_leases_project_status_listed", "project_id", "status", "created_at", "id", postgresql_where=text("NOT gone")
+    ),
+    Index("ix_leases_name_listed", "name", "created_at", "id", postgresql_where=text("NOT gone")),
+    Index("ix_leases_end", "end_date", postgresql_where=text("NOT gone")),
+    # What a project has used is looked up among the leases that are over, too.
+    Index("ix_leases_project_gone", "project_id", "end_date", postgresql_where=text("gone")),
+    # Those that go to an archive next.
+    Index("ix_leases_gone", "updated_at", "id", postgresql_where=text("gone")),
+    Index(
+        "ix_leases_project_terminated",
+        "project_id",
+        "end_date",
+        postgresql_where=text("NOT gone AND status = 'TERMINATED'"),
+    ),
+)
+
+LACKING = "missing > 0 AND status <> 'deleted'"
+"""Of reservations in force."""
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("lease_id", ForeignKey("leases.id"), nullable=False, index=True),
+    Column("position", SmallInteger, nullable=False),
+    Column("resource_type", Text, nullable=False),
+    Column("resource_id", Text, index=True),
+    Column("status", Text, nullable=False),
+    Column("spec", JSONB, nullable=False),
+    Column("exists_before_start", Boolean, nullable=False),
+    Column("missing", Integer, nullable=False, server_default="0"),
+    Column("resources_changed", Boolean, nullable=False),
+    # Shares in child zones and cells.
+    Column("parts", JSONB, nullable=False, server_default="[]"),
+    Index("ix_reservations_lacking", "lease_id", postgresql_where=text(LACKING)),
+)
+
+GIVES_BACK = "kind IN ('end_lease', 'expire_hold')"
+"""Of events: others wait for what they give back."""
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("lease_id", ForeignKey("leases.id"), nullable=False),
+    Column("seq", SmallInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("due_at", Time, nullable=False),
+    Column("run_at", Time, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("outcome", Text),
+    Column("reason", Text),
+    Column("attempts", Integer, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("first_claimed_at", Time),
+    Column("updated_at", Time),
+    Column("name", Text, nullable=False, server_default=""),
+    # Of a lease with several resource types: how far the event is with each of them.
+    Column("shares", JSONB, nullable=False, server_default="[]"),
+    # Its lease's, for projects take turns; a lease never changes its project.
+    Column("project_id", Text, nullable=False, server_default=""),
+    CheckConstraint("status IN ('UNDONE', 'IN_PROGRESS', 'DONE', 'ERROR')", name="status_known"),
+    CheckConstraint("status <> 'IN_PROGRESS' OR token > 0", name="claimed_with_token"),
+    Index(
+        "uq_events_lease_id_kind",
+        "lease_id",
+        "kind",
+        text("(CASE WHEN kind = 'additional' THEN CAST(id AS text) ELSE '' END)"),
+        unique=True,
+    ),
+    Index("uq_events_one_in_progress", "lease_id", unique=True, postgresql_where=text("status = 'IN_PROGRESS'")),
+    Index("ix_events_undone", "run_at", "id", postgresql_where=text("status = 'UNDONE'")),
+    Index(
+        "ix_events_undone_ends",
+        "project_id",
+        "run_at",
+        postgresql_where=text(f"status = 'UNDONE' AND {GIVES_BACK}"),
+    ),
+    Index(
+        "ix_events_undone_others",
+        "project_id",
+        "run_at",
+        postgresql_where=text(f"status = 'UNDONE' AND NOT ({GIVES_BACK})"),
+    ),
+    # Lists in the order in which they are shown: of all, and of those of one status that is open.
+    Index("ix_events_listed", "due_at", "id"),
+    Index("ix_events_open_listed", "status", "due_at", "id", postgresql_where=text("status <> 'DONE'")),
+    Index("ix_events_failed", "updated_at", postgresql_where=text("status = 'ERROR'")),
+)
+
+leases_set_aside = Table(
+    "leases_set_aside",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    Column("since", Time, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+"""Leases whose rows cannot be read or written: no poller looks at them.  Not history, hence not in the journal."""
+
+claims = Table(
+    "claims",
+    metadata,
+    # Several rows for an event of a lease with several resource types: a share each, with a token of its own.
+    Column("event_id", ForeignKey("events.id"), primary_key=True),
+    Column("token", BigInteger, primary_key=True, autoincrement=False),
+    Column("queue", Text, nullable=False),
+    Column("claimed_by", Text, nullable=False),
+    Column("claimed_at", Time, nullable=False),
+    # Of a share that was put back while others are under way: nobody is rung for it before that.
+    Column("not_before", Time),
+    Column("dispatched_at", Time),
+    Column("dispatches", Integer, nullable=False, server_default="0"),
+    Column("started_at", Time),
+    Column("worker", Text),
+    Column("live_until", Time),
+    Column("step_deadline", Time),
+    # Heartbeats change only columns outside every index, so they stay on their page.
+    postgresql_with={"fillfactor": 70},
+)
+"""The running half of an event IN_PROGRESS: who works on it and is he alive.  Not history, hence not in the journal."""
+
+actions = Table(
+    "actions",
+    metadata,
+    Column("event_id", ForeignKey("events.id"), primary_key=True),
+    Column("due_at", Time, primary_key=True),
+    Column("step", Text, primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    CheckConstraint("state IN ('PLANNED', 'DONE')", name="state_known"),
+)
+"""What an event asked of the cloud: PLANNED before, DONE after; a repeated run goes on where the last one stopped."""
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("hypervisor_hostname", Text, nullable=False),
+    Column("service_name", Text, nullable=False),
+    Column("vcpus", Integer, nullable=False),
+    Column("memory_mb", Integer, nullable=False),
+    Column("local_gb", Integer, nullable=False),
+    Column("cpu_info", Text, nullable=False),
+    Column("hypervisor_type", Text, nullable=False),
+    Column("hypervisor_version", BigInteger, nullable=False),
+    Column("availability_zone", Text),
+    Column("status", Text),
+    Column("trust_id", Text),
+    Column("reservable", Boolean, nullable=False),
+    Column("extra", JSONB, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time),
+    Column("removed_at", Time),
+    # Where it is: what its facts say (climate.domain.hosts.pools.HostPlace).
+    Column("stream", Uuid, nullable=False, server_default=text("gen_random_uuid()")),
+    Column("version", Integer, nullable=False, server_default="1"),
+    Column("pool", Text, nullable=False, server_default="reservation"),
+    Column("pool_since", Time, nullable=False, server_default=text("clock_timestamp()")),
+    Column("pool_reason", Text, nullable=False, server_default=""),
+    Column("pool_cause", Text, nullable=False, server_default=""),
+    Column("pool_token", BigInteger, nullable=False, server_default="0"),
+    Column("pool_reservation", Uuid),
+    Column("pool_until", Time),
+    Column("home", Text, nullable=False, server_default="reservation"),
+    Column("switched_on", Boolean, nullable=False, server_default="true"),
+    # Who looks after it just now, and until when: not history, hence no facts.
+    Column("tended_until", Time),
+    # What keeps the cloud from having it where it is; empty: nothing does.
+    Column("drift", Text, nullable=False, server_default=""),
+    # Since when it has seemed unwell, or, where it has failed, well again.
+    Column("doubted_since", Time),
+    CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
+    CheckConstraint(
+        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'draining', 'cleaning', 'maintenance', 'failed')",
+        name="pool_known",
+    ),
+    CheckConstraint(
+        "pool_cause IN ('', 'declared_well', 'not_cleaned', 'maintenance_window')",
+        name="pool_cause_known",
+    ),
+    CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),
+    CheckConstraint("pool <> 'lent' OR pool_reservation IS NOT NULL", name="lent_to_a_reservation"),
+    Index("uq_hosts_name", "hypervisor_hostname", unique=True, postgresql_where=text("removed_at IS NULL")),
+    Index("ix_hosts_pool", "pool", postgresql_where=text("removed_at IS NULL")),
+    UniqueConstraint("stream"),
+)
+
+IN_FORCE = "state IN ('held', 'active')"
+
+allocations = Table(
+    "allocations",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("reservation_id", ForeignKey("reservations.id")),
+    Column("host", ForeignKey("hosts.id"), nullable=False),
+    Column("during", TSTZRANGE, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("window_id", ForeignKey("maintenance_windows.id"), index=True),
+    # Of a host that is shared: how many servers it has room for, and what they take of it together.
+    Column("slots", Integer, nullable=False, server_default="0"),
+    Column("vcpus", BigInteger, nullable=False, server_default="0"),
+    Column("memory_mb", BigInteger, nullable=False, server_default="0"),
+    Column("disk_gb", BigInteger, nullable=False, server_default="0"),
+    CheckConstraint("kind IN ('lease', 'maintenance', 'cleaning', 'hold')", name="kind_known"),
+    CheckConstraint("state IN ('held', 'active', 'released')", name="state_known"),
+    CheckConstraint("kind <> 'lease' OR reservation_id IS NOT NULL", name="lease_has_reservation"),
+    CheckConstraint("kind <> 'maintenance' OR window_id IS NOT NULL", name="maintenance_has_window"),
+    CheckConstraint("slots >= 0 AND vcpus >= 0 AND memory_mb >= 0 AND disk_gb >= 0", name="no_less_than_nothing"),
+    # An empty range overlaps nothing and an unbounded one everything: neither may pass the guard below.
+    CheckConstraint(
+        "NOT isempty(during) AND lower_inc(during) AND NOT upper_inc(during)"
+        " AND NOT lower_inf(during) AND NOT upper_inf(during)"
+        " AND lower(during) >= '2000-01-01 00:00+00' AND upper(during) < '2200-01-01 00:00+00'",
+        name="during_is_bounded",
+    ),
+    # Needs no extension: a host number is a range of one (reliability.md 3.1).  Whoever has the whole host takes
+    # every lane of it; those who share it have a lane each.
+    ExcludeConstraint(
+        (text("int8range(host, host, '[]')"), "&&"),
+        ("during", "&&"),
+        (text("(CASE WHEN slots > 0 THEN int8range(id, id, '[]') ELSE '(,)'::int8range END)"), "&&"),
+        name="one_holder_at_a_time",
+        where=text(IN_FORCE),
+    ),
+    UniqueConstraint("reservation_id", "host"),
+    # The search has an index of its own: the constraint's is 60 to 170 times slower for it (performance.md L2).
+    # It carries the host, so that a search reads no row of what is taken.
+    Index(
+        "ix_allocations_during",
+        "during",
+        postgresql_using="gist",
+        postgresql_include=["host"],
+        postgresql_where=text(IN_FORCE),
+    ),
+    Index("ix_allocations_host_start", "host", text("lower(during)"), postgresql_where=text(IN_FORCE)),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("project_id", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("resource_id", Text, nullable=False),
+    Column("created_at", Time, nullable=False, index=True),
+)
+
+lease_fences = Table(
+    "lease_fences",
+    metadata,
+    # Of a lease that a parent cell has made here.
+    Column("lease_id", Uuid, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("passed_at", Time, nullable=False, index=True),
+)
+
+lease_pools = Table(
+    "lease_pools",
+    metadata,
+    Column("reservation_id", Uuid, primary_key=True),
+    Column("aggregate_id", BigInteger, nullable=False),
+)
+"""What the cloud calls the pool of a reservation.  Not history, hence not in the journal."""
+
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("one_row", Boolean, CheckConstraint("one_row", name="one_row"), primary_key=True),
+    Column("epoch", Integer, nullable=False),
+)
+"""One row.  Raised by hand after a restore from backup, so that tokens stay above all that were given before."""
+
+JOURNAL_IS_APPEND_ONLY = (
+    """
+    CREATE FUNCTION journal_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN
+        IF TG_OP = ''DELETE'' AND current_setting(''climate.archive'', true) <> '''' THEN RETURN NULL; END IF;
+        RAISE EXCEPTION ''the journal is append-only'';
+    END'
+    """,
+    """
+    CREATE TRIGGER journal_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON journal
+    FOR EACH STATEMENT EXECUTE FUNCTION journal_is_append_only()
+    """,
+)
+FIRST_EPOCH = "INSERT INTO epochs (one_row, epoch) VALUES (true, 1)"
+
+for statement in (*JOURNAL_IS_APPEND_ONLY, *archives.ARCHIVED_FACTS_MAY_GO):
+    event.listen(journal, "after_create", DDL(statement))  # type: ignore[no-untyped-call]
+event.listen(epochs, "after_create", DDL(FIRST_EPOCH))  # type: ignore[no-untyped-call]
+
+
+def has(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
+    """The column has one of these values, which stand in the statement's text.
+
+    Plans are made without looking at bound values (climate.store.engine), and
+    a partial index is only used where its condition can be read in the text.
+    """
+    spelled = [literal_column(f"'{value}'", Text) for value in values]
+    return column == spelled[0] if len(spelled) == 1 else column.in_(spelled)
+
+
+def in_force(rows: FromClause) -> ColumnElement[bool]:
+    """Of the allocations `rows`: held or active."""
+    return has(rows.c.state, "held", "active")

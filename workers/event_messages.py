@@ -1,0 +1,65 @@
+"""Ringing for claimed events: each message is sent once, and again only when it is missing from its queue."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+from celery import Celery
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
+
+from climate.context import Climate
+from climate.service.leases import event_claims
+from climate.service.leases.event_shares import QUEUE
+from climate.store.leases.event_claims import Message
+from workers import celery_app
+
+log = structlog.get_logger(__name__)
+
+BROKER_IS_AWAY = (BrokerError, RedisError, OSError)
+
+
+@dataclass
+class Rings:
+    """Sends what the claims say; one thread at a time."""
+
+    climate: Climate
+    bell: Celery
+    waiting: Callable[[str], int]
+    """How many messages wait in a queue."""
+    is_cut_off: bool = False
+    """Whether the broker was away: messages that were sent before may be lost."""
+
+    def ring(self, alive: Callable[[], None] = lambda: None) -> None:
+        """Send what is not sent yet or seems to be lost; raises one of BROKER_IS_AWAY where the broker is.
+
+        What could not be sent is marked so, and is sent as soon as the broker is back, with all
+        that nobody has begun.  `alive` is called after each message.
+        """
+        if self.is_cut_off:
+            self.waiting(QUEUE)
+            event_claims.ring_again(self.climate)
+            self.is_cut_off = False
+        messages: Sequence[Message] = event_claims.to_send(self.climate)
+        try:
+            messages = self._missing(messages)
+            while messages:
+                first = messages[0]
+                args = [str(first.event_id), first.token]
+                celery_app.send(self.bell, celery_app.RUN_EVENT, args, first.queue)
+                messages = messages[1:]
+                alive()
+        except BROKER_IS_AWAY:
+            self.is_cut_off = True
+            event_claims.take_back(self.climate, messages)
+            raise
+
+    def _missing(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Those that were never sent, or are fewer in their queue than the events that nobody has begun."""
+        again = {message.queue for message in messages if message.sent > 1}
+        if not again:
+            return messages
+        unbegun = Counter(event_claims.rung_unbegun(self.climate))
+        full = {queue for queue in again if self.waiting(queue) >= unbegun[queue]}
+        return [message for message in messages if message.sent <= 1 or message.queue not in full]

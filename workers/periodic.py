@@ -1,0 +1,159 @@
+"""The rounds in which hosts are looked after: one worker at a time, one trouble not keeping the others from theirs."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event, Thread
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from climate.cloud import CloudError
+from climate.context import Climate
+from climate.domain.errors import Unavailable
+from climate.service import kept_volumes
+from climate.service.host_operations import (
+    cleaning,
+    draining,
+    evacuation,
+    failures,
+    maintenance,
+    pool_filling,
+    recycling,
+    server_moves,
+)
+from climate.service.hosts import reconcile
+from climate.service.leases import healing
+from climate.service.notifications import delivery
+from climate.service.power import controller
+from climate.store import db_errors, round_locks
+
+log = structlog.get_logger(__name__)
+
+Round = Callable[[Climate], object]
+
+ROUNDS: Sequence[Round] = (
+    reconcile.mend,
+    maintenance.tend,
+    failures.look,
+    healing.heal_all,
+    recycling.tend,
+    cleaning.tend,
+    server_moves.tend,
+    draining.tend,
+    pool_filling.tend,
+    kept_volumes.release,
+)
+"""In the order in which they are made."""
+
+OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
+"""By each worker, for what is on its own machine."""
+
+OUTSIDE_ROUNDS: Sequence[Round] = (controller.tend, evacuation.tend, delivery.deliver)
+"""By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
+
+ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = "pools", "outside", "networks", "network messages"
+"""Names of the locks of whoever makes the rounds."""
+
+LIFE = 30.0
+"""Seconds for which a lock lives without a heartbeat."""
+
+
+def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
+    """Make each round once, as long as the process may.
+
+    What a round does not foresee is logged, and tried again by the next.
+    """
+    for one in rounds:
+        name = f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
+        if not may_go_on():
+            log.warning("rounds stopped: their lock has expired", round=name)
+            return
+        try:
+            one(climate)
+        except (CloudError, Unavailable, *db_errors.ERRORS) as error:
+            log.warning("a round is put off", round=name, error=db_errors.reason(error), reason=str(error)[:200])
+        except Exception:
+            log.exception("a round came to nothing", round=name)
+
+
+@dataclass
+class RoundLock:
+    """The lock of some rounds, as one process holds it; renewed from a thread of its own.
+
+    Measures with the monotonic clock: without a heartbeat for two thirds of
+    its life, the process takes the lock for lost before anyone else does.
+    """
+
+    engine: Engine
+    name: str
+    life: float
+    token: int | None = None
+    _last: float = field(default_factory=time.monotonic)
+    _over: Event = field(default_factory=Event)
+
+    def __bool__(self) -> bool:
+        """Return whether the lock is held."""
+        return self.token is not None and time.monotonic() - self._last < self.life * 2 / 3
+
+    def take(self) -> None:
+        """Take the lock if it is free, and keep it."""
+        began = time.monotonic()
+        try:
+            with self.engine.begin() as conn:
+                self.token = round_locks.take(conn, self.name, _holder(), timedelta(seconds=self.life))
+        except db_errors.ERRORS as error:
+            log.warning("no rounds: the database is away", error=type(error).__name__)
+        self._last = began
+        if self.token is not None:
+            Thread(target=self._keep, args=(self.token,), name="round lock", daemon=True).start()
+
+    def _keep(self, token: int) -> None:
+        while not self._over.wait(self.life / 3):
+            began = time.monotonic()
+            try:
+                with self.engine.begin() as conn:
+                    # It may have been given back while this thread waited for a connection.
+                    kept = self._over.is_set() or self._renewed(conn, token)
+            except db_errors.ERRORS as error:
+                log.warning("no heartbeat of the rounds", lock=self.name, error=type(error).__name__)
+                continue
+            if not kept:
+                self.token = None
+                return
+            self._last = began
+
+    def _renewed(self, conn: Connection, token: int) -> bool:
+        return round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
+
+    def give_back(self) -> None:
+        """Let others have the lock, unless they have it already."""
+        self._over.set()
+        if self.token is not None:
+            try:
+                with self.engine.begin() as conn:
+                    round_locks.give_back(conn, self.name, self.token)
+            except db_errors.ERRORS as error:
+                log.warning("the lock of the rounds expires by itself", lock=self.name, error=type(error).__name__)
+
+
+@contextmanager
+def alone(engine: Engine, name: str = ROUNDS_LOCK, of: str = "", life: float = LIFE) -> Iterator[RoundLock]:
+    """Give the lock of these rounds (`of`: for this host), which is true as long as it is held.
+
+    It is a row and no transaction, so that none is open while the cloud works.
+    """
+    lock = RoundLock(engine, f"{name} of {of}" if of else name, life)
+    lock.take()
+    try:
+        yield lock
+    finally:
+        lock.give_back()
+
+
+def _holder() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"

@@ -1,0 +1,120 @@
+"""Ends a worker that has gone deaf, for its supervisor to start it afresh.
+
+After the broker was killed the library that reads the queues at times waits
+on for ever, on a connection that is no more.  What shows it from outside: the
+queues fill, nobody works, and nothing is taken.
+"""
+
+import math
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import redis
+import structlog
+from celery.worker import state
+
+from climate.settings import Settings
+from climate.store import db_errors, heartbeats
+from climate.store.engine import connect, database_time
+from workers import celery_app
+
+log = structlog.get_logger(__name__)
+
+DEAF = 70
+"""Exit status of a worker that ended itself."""
+
+LOOKS = 5
+"""How often in a row, a second apart, a worker has to look deaf: what can be taken is taken in milliseconds."""
+
+LIFE_SECONDS = 10.0
+"""Time between two signs of life."""
+
+PATIENCE = 1.0
+"""Seconds that an answer of the broker may take."""
+
+
+@dataclass
+class Watch:
+    """Looks at one worker.  `waiting` counts its messages in the queues, `taken` those it has in hand."""
+
+    waiting: Callable[[], int]
+    taken: Callable[[], int]
+    _deaf: int = 0
+
+    def is_deaf(self) -> bool:
+        """Whether now, and every time in the last few looks, there was work and nobody took it."""
+        silent = not self.taken() and self.waiting() > 0
+        self._deaf = self._deaf + 1 if silent else 0
+        return self._deaf >= LOOKS
+
+
+@dataclass
+class Life:
+    """Shows that this worker reads its queues, as long as the broker answers it."""
+
+    show: Callable[[], None]
+    broker_answers: Callable[[], bool]
+    now: Callable[[], float] = time.monotonic
+    _last: float = -math.inf
+
+    def look(self) -> None:
+        """Show it now and then; a database or a broker that is away is met again at the next look."""
+        if self.now() - self._last < LIFE_SECONDS or not self.broker_answers():
+            return
+        try:
+            self.show()
+        except db_errors.ERRORS as error:
+            log.warning("no sign of life", error=db_errors.reason(error))
+        self._last = self.now()
+
+
+def shown(settings: Settings, queues: Sequence[str]) -> Callable[[], None]:
+    """Return what notes in the database that this process reads these queues."""
+    name, roles = f"worker:{socket.gethostname()}:{os.getpid()}", [f"{heartbeats.QUEUE}{queue}" for queue in queues]
+    engine = connect(settings.database_url, pool_size=1, application="climate-worker-life")
+
+    def show() -> None:
+        with engine.begin() as conn:
+            heartbeats.beat(conn, roles, name, database_time(conn))
+
+    return show
+
+
+def begin(settings: Settings, queues: Sequence[str]) -> None:
+    """Watch this process from a thread of its own, as long as it lives."""
+    client = redis.Redis.from_url(settings.redis_url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+    watch = Watch(lambda: _waiting(client, queues), _taken)
+    words = (watch, Life(shown(settings, queues), lambda: _answers(client)))
+    threading.Thread(target=_go_on, args=words, name="watch", daemon=True).start()
+
+
+def _go_on(watch: Watch, life: Life) -> None:
+    pause = threading.Event()
+    while not watch.is_deaf():
+        life.look()
+        pause.wait(1)
+    log.error("deaf: messages wait and none is taken, ending", looks=LOOKS)
+    os._exit(DEAF)
+
+
+def _waiting(client: "redis.Redis", queues: Sequence[str]) -> int:
+    """Messages that wait; none while the broker is away."""
+    try:
+        return sum(int(client.llen(celery_app.key(queue))) for queue in queues)
+    except redis.RedisError:
+        return 0
+
+
+def _answers(client: "redis.Redis") -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def _taken() -> int:
+    return len(state.reserved_requests) + len(state.active_requests)
