@@ -35,8 +35,9 @@ test: $(VENV)/installed-dev ## run the tests
 	$(BIN)/python -m pytest $(TWO) $(ORDINARY) $(ARGS)
 
 # What depends on the version of the server most: statements, locks, claims, migrations.
-BY_URL := tests/store tests/migrations tests/runner/test_by_url.py $(patsubst %,tests/service/test_%.py,races order \
-	events late_workers doubled replay statements create capacity_races floatingip_races storage_races)
+BY_URL := tests/store tests/migrations tests/runner/test_by_url.py tests/service/leases/test_events.py \
+	tests/service/leases/test_leases.py tests/service/journal/test_check.py $(patsubst %,tests/scenarios/test_%.py,races \
+	event_order late_workers duplicate_delivery statement_counts capacity_races floating_ip_races storage_races)
 
 test-by-url: $(VENV)/installed-dev ## run the tests of the stores on CLIMATE_TEST_DATABASE_URL and CLIMATE_TEST_REDIS_URL
 	$(BIN)/python -m pytest $(TWO) $(ORDINARY) $(BY_URL) $(ARGS)

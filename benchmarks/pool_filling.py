@@ -1,8 +1,8 @@
 """A month of a reservation pool that follows its backlog, against pools of a fixed size.
 
-The plan is the engine's own (`climate.domain.hosts.pool_filling`); the hosts and their users are made up here.  Hosts of the
-multi-tenant pool have servers, so that most have to be drained before they are taken.  A lease gets free hosts of
-the reservation pool by chance, or is refused.  The load follows the day and the week.
+The plan is the engine's own (`climate.domain.hosts.pool_filling`); the hosts and their users are generated here.
+Hosts of the multi-tenant pool have servers, so that most have to be drained before they are taken.  A lease gets free
+hosts of the reservation pool by chance, or is refused.  The load follows the day and the week.
 """
 
 import math

@@ -28,8 +28,9 @@ HEAD = """\
 # The test campaign
 
 `make campaign` runs the long tests at full length: process kills, request storms, stateful searches, mutants, generated
-requests and whole demos. `make test` and CI run a fixed small share of each. `make campaign ARGS=tests/machine/test_engine.py`
-runs some of them. Each line is the last run of a module, on a machine with two cores.
+requests and whole demos. `make test` and CI run a fixed small share of each.
+`make campaign ARGS=tests/machine/test_engine.py` runs some of them.
+Each line is the last run of a module, on a machine with two cores.
 
 | tests | passed | failed | skipped | minutes | date | commit |
 |---|--:|--:|--:|--:|---|---|

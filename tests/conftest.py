@@ -24,7 +24,7 @@ from climate.domain.policy import Caller
 from climate.service.hosts import inventory
 from climate.settings import Settings
 from climate.store.engine import connect
-from climate.store.tables.leases import metadata
+from climate.store.tables import metadata
 from tests.databases import Databases, Restored, connected
 from tests.installed_plugins import installed_plugins
 

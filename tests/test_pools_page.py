@@ -48,7 +48,7 @@ def test_the_settings_it_names_exist() -> None:
 
 
 def test_every_kind_of_notice_that_people_get_is_told() -> None:
-    sources = [*(HERE / "climate" / "service").glob("*.py"), *(HERE / "workers").glob("*.py")]
+    sources = [*(HERE / "climate" / "service").rglob("*.py"), *(HERE / "workers").glob("*.py")]
     code = "".join(path.read_text(encoding="utf-8") for path in sources)
     given = set(re.findall(r'Notice\(\s*"([a-z]+\.[a-z_]+)"', code))
     told = {kind for row in rows("kind") for kind in names(row[0])}

@@ -3,8 +3,9 @@
 from flask import Flask
 
 from api.compute import versions
-from api.compute.cells import cells
-from api.compute.networks import floating_ips, floating_ips_bulk, networks
+from api.compute.cells import cells as cell_routes
+from api.compute.networks import floating_ips, floating_ips_bulk
+from api.compute.networks import networks as network_routes
 from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services
 from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_groups
 from api.compute.servers import (
@@ -15,9 +16,9 @@ from api.compute.servers import (
     metadata,
     migrations,
     scheduler_decisions,
-    servers,
     volume_attachments,
 )
+from api.compute.servers import servers as server_routes
 from api.compute.zones import builds, child_zones, zone_chain
 from api.errors import teach
 from api.request_context import DEPLOYMENT
@@ -25,7 +26,7 @@ from climate.compute import errors
 from climate.compute.cells.errors import CellError, CellTimeout, InstanceUnknownCell
 
 NOUNS = (
-    servers,
+    server_routes,
     actions,
     metadata,
     instance_actions,
@@ -39,8 +40,8 @@ NOUNS = (
     aggregates,
     server_groups,
     availability_zones,
-    cells,
-    networks,
+    cell_routes,
+    network_routes,
     cloudpipes,
     floating_ips,
     floating_ips_bulk,

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from climate import log_setup
 from climate.identity import admin
 from climate.identity.audit import SETUP
-from climate.store.tables.leases import metadata
+from climate.store.tables import metadata
 from tests.api.echo_views import with_echo
 from tests.identity.identity_factory import Asker, Place, place
 

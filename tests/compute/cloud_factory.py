@@ -21,7 +21,7 @@ from climate.compute.nodes import services
 from climate.compute.servers import actions, create, task_worker
 from climate.compute.store.projects import flavors
 from climate.compute.store.projects import images as image_rows
-from climate.compute.store.tables.servers import metadata
+from climate.compute.store.tables import metadata
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones.options import Zones

@@ -13,7 +13,7 @@ from climate.scheduler_notices import teller
 from climate.settings import Settings
 from climate.store import notifications
 from climate.store.notifications import Listing
-from climate.store.tables.leases import metadata
+from climate.store.tables import metadata
 from tests import databases
 from tests.compute.cloud_factory import HUGE, TINY, Place, request
 

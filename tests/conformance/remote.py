@@ -14,7 +14,7 @@ from climate import plugin
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute
-from climate.compute.store.tables.servers import metadata
+from climate.compute.store.tables import metadata
 from climate.context import Climate
 from climate.settings import Settings
 from climate.store.engine import connect

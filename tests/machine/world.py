@@ -18,7 +18,7 @@ from climate.service.leases import event_claims, events
 from climate.settings import Settings
 from climate.store.leases import leases
 from climate.store.leases.event_claims import Message
-from climate.store.tables.leases import metadata
+from climate.store.tables import metadata
 from tests import databases
 from tests.conftest import ADMIN, Clock, cloud_host
 from tests.installed_plugins import installed_plugins

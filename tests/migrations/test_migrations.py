@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from climate import bootstrap
-from climate.compute.store.tables.servers import metadata as compute
+from climate.compute.store.tables import metadata as compute
 from climate.identity.store.tables import metadata as identity
 from climate.settings import Settings
 from climate.store.engine import connect

@@ -11,7 +11,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from climate.compute.store.tables.servers import metadata
+from climate.compute.store.tables import metadata
 from climate.store.engine import connect
 from tests.compute.cloud_factory import unsafe
 

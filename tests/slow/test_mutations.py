@@ -14,10 +14,8 @@ from tests.campaign import length
 
 ROOT = Path(__file__).parents[2]
 TREES = ("climate", "plugins", "api", "workers", "tests", "migrations")
-SERVICE = "tests/service"
-EVENTS, ORDER, RACES, LATE, HOLDS = (
-    f"{SERVICE}/test_{name}.py" for name in ("events", "order", "races", "late_workers", "holds")
-)
+EVENTS, HOLDS = "tests/service/leases/test_events.py", "tests/service/leases/test_holds.py"
+ORDER, RACES, LATE = (f"tests/scenarios/test_{name}.py" for name in ("event_order", "races", "late_workers"))
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ MUTANTS = (
     Mutant(
         "every message starts the work",
         [("climate/store/leases/event_claims.py", ".where(_MINE, claims.c.started_at.is_(None))", ".where(_MINE)")],
-        [f"{SERVICE}/test_doubled.py::test_a_message_is_dropped_while_another_worker_is_at_it"],
+        ["tests/scenarios/test_duplicate_delivery.py::test_a_message_is_dropped_while_another_worker_is_at_it"],
     ),
     Mutant(
         "any token starts the work",
@@ -97,7 +95,7 @@ MUTANTS = (
                 "taken=()",
             )
         ],
-        [f"{SERVICE}/test_create.py::test_reservations_of_one_lease_never_share_a_host"],
+        ["tests/service/leases/test_leases.py::test_reservations_of_one_lease_never_share_a_host"],
     ),
     Mutant(
         "no constraint",
@@ -124,7 +122,7 @@ MUTANTS = (
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            ("climate/service/leases/event_claims.py", "in schedule.due(lease, now) if", "in lease.events if"),
+            ("climate/service/leases/event_claims.py", "in lease_events.due(lease, now) if", "in lease.events if"),
             (
                 "climate/store/leases/due_events.py",
                 "key_share=True, skip_locked=True)",
@@ -255,7 +253,7 @@ MUTANTS = (
                 "if False:\n            raise Busy",
             )
         ],
-        [f"{SERVICE}/test_changes.py::test_no_change_while_an_event_runs"],
+        ["tests/service/leases/test_update.py::test_no_change_while_an_event_runs"],
     ),
 )
 

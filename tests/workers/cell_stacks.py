@@ -18,7 +18,7 @@ from climate.compute.cells import neighbours
 from climate.compute.cells.broker import BrokerTransport
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.dispatch import Handlers
-from climate.compute.store.tables.servers import metadata
+from climate.compute.store.tables import metadata
 from climate.embedded import spawn, valkey
 from climate.embedded.folder import locked
 from climate.settings import Settings

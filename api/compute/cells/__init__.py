@@ -1,0 +1,1 @@
+"""Routes of cells, and server lists over cells."""

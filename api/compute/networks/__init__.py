@@ -1,0 +1,1 @@
+"""Routes of nova-network: networks and floating addresses."""

@@ -1,0 +1,1 @@
+"""Routes of hosts, hypervisors, services, aggregates and availability zones."""

@@ -1,0 +1,1 @@
+"""Routes of flavors, key pairs and quotas of projects."""

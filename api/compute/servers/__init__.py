@@ -1,0 +1,1 @@
+"""Routes of servers: create, list, act on, move."""

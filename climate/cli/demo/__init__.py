@@ -1,0 +1,1 @@
+"""Demonstrations: `climate demo`, and the trees of `climate up --demo`."""

@@ -1,0 +1,1 @@
+"""Commands of hosts, pools, power and maintenance."""

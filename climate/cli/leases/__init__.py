@@ -1,0 +1,1 @@
+"""Commands of leases, reservations and limits."""

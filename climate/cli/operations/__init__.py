@@ -1,0 +1,1 @@
+"""Commands of operators: services, nodes, journal, audit, doctor."""

@@ -1,0 +1,1 @@
+"""Commands of servers and their moves."""

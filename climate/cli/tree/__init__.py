@@ -1,0 +1,1 @@
+"""Commands of zones and cells."""

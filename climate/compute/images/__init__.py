@@ -1,0 +1,1 @@
+"""Images: content, snapshots, quota, orphaned files."""

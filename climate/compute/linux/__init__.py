@@ -1,0 +1,1 @@
+"""Linux processes, network namespaces and tap devices."""

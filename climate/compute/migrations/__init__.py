@@ -1,0 +1,1 @@
+"""Moves of servers between hosts: cold, live, evacuation."""

@@ -1,0 +1,1 @@
+"""Values of the bundled cloud: servers, flavors, images, nodes, boot requests."""

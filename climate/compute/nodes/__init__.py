@@ -1,0 +1,1 @@
+"""Nodes and compute services: reports, nodes file, aggregates, health, maintenance."""

@@ -1,0 +1,1 @@
+"""Placement of servers: requests, claims, decisions, server groups."""

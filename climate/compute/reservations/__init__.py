@@ -1,0 +1,1 @@
+"""Pools and shared capacity that the cloud keeps for reservations."""

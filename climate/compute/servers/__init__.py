@@ -1,0 +1,1 @@
+"""Servers: create, actions, tasks, state reconciliation."""

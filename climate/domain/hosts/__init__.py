@@ -1,0 +1,1 @@
+"""Rules of hosts: pools, power, recycling, capacity, requirements."""

@@ -151,7 +151,7 @@ def _changed(place: HostPlace, fact: HostFact) -> HostPlace:
         case HostSwitched(_, on, _):
             return replace(place, on=on)
         case HostDescribed() | HostPowerSet() | HostPowerCleared():
-            return place  # what a host is like, and how it is switched, moves it nowhere: `climate.domain.hosts.host_facts`
+            return place  # properties and power of a host do not move it: see `climate.domain.hosts.host_facts`
         case HostRemoved():
             return replace(place, removed=True)
     raise ValueError(f"unknown fact {type(fact).__name__}")

@@ -1,0 +1,1 @@
+"""Admission of leases: limits of projects and the external approval."""

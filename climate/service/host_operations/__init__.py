@@ -1,0 +1,1 @@
+"""Work on hosts: maintenance, recycling, cleaning, failures, pool moves."""

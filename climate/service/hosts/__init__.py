@@ -1,0 +1,1 @@
+"""Inventory of hosts, and reconciliation of pools with the cloud."""

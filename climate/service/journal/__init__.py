@@ -1,0 +1,1 @@
+"""Journal: check, rebuild, archives, audit trail."""

@@ -1,0 +1,1 @@
+"""Leases over zones and cells."""

@@ -1,0 +1,1 @@
+"""Leases: create, update, events, healing."""

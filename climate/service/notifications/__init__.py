@@ -1,0 +1,1 @@
+"""Notifications: messages, delivery, webhooks."""

@@ -1,0 +1,1 @@
+"""Power of hosts: settings, state, energy saving."""

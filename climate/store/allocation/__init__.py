@@ -1,0 +1,1 @@
+"""Allocation of hosts, capacity, addresses and inventories for a period."""

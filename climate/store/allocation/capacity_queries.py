@@ -27,7 +27,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE
 from climate.domain.hosts.pools import Pool
 from climate.domain.hosts.requirements import Requirement
 from climate.store.allocation.host_queries import far_from_up, suits
-from climate.store.tables.leases import IN_FORCE, Time, allocations, has, hosts, in_force
+from climate.store.schema import Time
+from climate.store.tables.leases import IN_FORCE, allocations, has, hosts, in_force
 
 SPARE = 2
 """Rows taken beyond those that have enough room, for what others book meanwhile."""

@@ -15,7 +15,8 @@ from sqlalchemy import BigInteger, Connection, Text, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
 
 from climate.domain.period import Period
-from climate.store.tables.leases import IN_FORCE, Time
+from climate.store.schema import Time
+from climate.store.tables.leases import IN_FORCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Rows of hosts, pools, power, cleaning and maintenance."""

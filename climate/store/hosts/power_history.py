@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Boolean, Connection, Select, cast, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from climate.store.tables.leases import Time, hosts, journal
+from climate.store.schema import Time
+from climate.store.tables.leases import hosts, journal
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Journal rows: facts, projections, archives, audit trail."""

@@ -1,0 +1,1 @@
+"""Rows of leases and events, and claims of events."""

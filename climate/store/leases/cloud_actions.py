@@ -7,7 +7,8 @@ from uuid import UUID
 from sqlalchemy import CTE, BigInteger, Connection, Text, Update, Uuid, bindparam, func, literal, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from climate.store.tables.leases import Time, actions, claims
+from climate.store.schema import Time
+from climate.store.tables.leases import actions, claims
 
 
 def plan(

@@ -32,11 +32,11 @@ from sqlalchemy.sql.selectable import FromClause, Subquery
 from climate.domain.status import EventKind
 from climate.store.leases import queue_limits
 from climate.store.leases.queue_limits import Rooms, Turns
+from climate.store.schema import Time
 from climate.store.tables.floating_ips import floating_allocations
 from climate.store.tables.inventories import inventories, inventory_allocations
 from climate.store.tables.leases import (
     GIVES_BACK,
-    Time,
     allocations,
     claims,
     events,

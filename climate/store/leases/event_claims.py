@@ -30,7 +30,8 @@ from sqlalchemy import (
 from climate.domain.status import EventKind
 from climate.store import locks
 from climate.store.leases import cloud_actions, due_events
-from climate.store.tables.leases import Time, claims, epochs, events, fence_seq, has, leases, leases_set_aside
+from climate.store.schema import Time
+from climate.store.tables.leases import claims, epochs, events, fence_seq, has, leases, leases_set_aside
 
 SECONDS_EACH = 0.01
 """Time that workers may need for an event that waits before others."""

@@ -26,9 +26,6 @@ from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE, ExcludeConstraint
 
 from climate.store.schema import Time, metadata
 from climate.store.tables import archives
-from climate.store.tables import hosts as care_tables
-
-__all__ = ["Time", "archive_tables", "care_tables", "floating_tables", "inventory_tables", "metadata"]
 
 journal_position = Sequence("journal_position", metadata=metadata)
 fence_seq = Sequence("fence_seq", metadata=metadata)

@@ -16,11 +16,12 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.store.projects import flavors
-from climate.compute.store.tables.servers import metadata as compute_metadata
+from climate.compute.store.tables import metadata as compute_metadata
 from climate.context import Climate
 from climate.service.hosts import inventory
 from climate.settings import Settings
-from climate.store.tables.leases import epochs, metadata
+from climate.store.tables import metadata
+from climate.store.tables.leases import epochs
 from tests.api.reservation.api_clients import Deployment, Doorkeeper, run_due
 from tests.compute.cloud_factory import SERVICE, Place, node, place
 from tests.conftest import ADMIN, MEMBER

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climate.compute.store.tables.servers import metadata
+from climate.compute.store.tables import metadata
 from climate.store.engine import connect
 from tests.api.compute.api_clients import Person, World, world, written
 from tests.compute.cloud_factory import unsafe

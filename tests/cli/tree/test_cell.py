@@ -11,7 +11,7 @@ import pytest
 from climate import bootstrap
 from climate.cli.tree.cell import lines
 from climate.compute.cells import neighbours
-from climate.compute.store.tables.servers import metadata
+from climate.compute.store.tables import metadata
 from climate.settings import Settings
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire

@@ -120,7 +120,7 @@ class Books:
             row = conn.execute(text(f"SELECT {columns} FROM compute_addresses WHERE host(address) = :address"), where)
             return tuple(row.one())  # type: ignore[return-value]
 
-    def floating(self, project_id: str = "demo", fixed_address: str | None = None) -> floating.Floating:
+    def floating(self, project_id: str = "demo", fixed_address: str | None = None) -> "floating_ips.Floating":
         """A floating address of a project, which stands for a fixed one if that is given."""
         with self.compute.engine.begin() as conn:
             now = self.compute.now(conn)

@@ -16,7 +16,7 @@ from climate.bootstrap import Deployment
 from climate.compute import Compute
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.store.tables.servers import metadata as compute_tables
+from climate.compute.store.tables import metadata as compute_tables
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
 from climate.compute.zones.http_transport import Outcome, Talk, Transport

@@ -26,7 +26,7 @@ from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.store.journal import archives as stored
 from climate.store.leases import leases as rows_of
-from climate.store.tables.leases import metadata
+from climate.store.tables import metadata
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service.lease_actions import get, make, rows, run_due
 

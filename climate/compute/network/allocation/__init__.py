@@ -1,0 +1,1 @@
+"""Allocation of addresses, direct or over the queue."""

@@ -1,0 +1,1 @@
+"""Rows of cells, their messages and the servers in them."""

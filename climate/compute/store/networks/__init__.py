@@ -1,0 +1,1 @@
+"""Rows of networks, fixed and floating addresses."""

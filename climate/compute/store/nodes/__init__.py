@@ -1,0 +1,1 @@
+"""Rows of nodes and services, and the snapshot for the scheduler."""

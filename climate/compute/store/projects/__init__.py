@@ -1,0 +1,1 @@
+"""Rows of flavors, images, key pairs, quotas and volumes."""

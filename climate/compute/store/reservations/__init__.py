@@ -1,0 +1,1 @@
+"""Rows of reserved pools and capacity."""

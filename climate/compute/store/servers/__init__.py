@@ -1,0 +1,1 @@
+"""Rows of servers, their tasks, moves and decisions."""

@@ -1,0 +1,37 @@
+"""Tables of the bundled cloud.  Importing the package declares all of them in `metadata`."""
+
+from climate.compute.store.columns import metadata
+from climate.compute.store.tables import (
+    cell_servers,
+    cells,
+    cluster_members,
+    lent_pools,
+    migrations,
+    networks,
+    nodes,
+    pending_networks,
+    reserved_capacity,
+    servers,
+    volumes,
+    vpn,
+    zone_builds,
+    zones,
+)
+
+__all__ = [
+    "cell_servers",
+    "cells",
+    "cluster_members",
+    "lent_pools",
+    "metadata",
+    "migrations",
+    "networks",
+    "nodes",
+    "pending_networks",
+    "reserved_capacity",
+    "servers",
+    "volumes",
+    "vpn",
+    "zone_builds",
+    "zones",
+]

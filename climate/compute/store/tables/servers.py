@@ -18,23 +18,6 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from climate.compute.store.columns import count, json, metadata, time, uuid
 
-__all__ = [
-    "cell_server_tables",
-    "cell_tables",
-    "grant_tables",
-    "loan_tables",
-    "member_tables",
-    "metadata",
-    "migration_tables",
-    "network_tables",
-    "node_tables",
-    "outline_tables",
-    "volume_tables",
-    "vpn_tables",
-    "zone_build_tables",
-    "zone_tables",
-]
-
 flavors = Table(
     "compute_flavors",
     metadata,

@@ -1,0 +1,1 @@
+"""Rows of child zones, their builds, offers and routes."""

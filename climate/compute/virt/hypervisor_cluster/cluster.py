@@ -19,7 +19,7 @@ from climate.compute.virt.hypervisor_cluster.rooms import Limits, Room, Size, ch
 from climate.compute.virt.hypervisor_cluster.rooms import size_of as size_of_member
 
 STATS = "cluster"
-"""The statistic of a node that is a cluster, as climate.compute.scheduler.contiguous_room reads it; and how many members work."""
+"""The statistic of a cluster's node: room by member, read by `contiguous_room` of the scheduler, and its members."""
 
 log = structlog.get_logger("climate.compute.virt")
 
