@@ -60,7 +60,7 @@ def test_a_page_of_the_calendar_reads_the_hosts_of_the_page_only(deployment: Dep
     acts = history.acts(deployment)
     page, whole = (_most_read(deployment, acts[f"GET /reservation/v1/os-hosts/allocations{limit}"]) for limit in LIMITS)
     assert page["hosts"] <= 4
-    assert page["allocations"] < whole["allocations"] / 2
+    assert page.get("allocations", 0) < whole["allocations"] / 2  # the first host may have none
 
 
 def test_the_next_promise_of_each_host_is_read_alone(deployment: Deployment) -> None:
