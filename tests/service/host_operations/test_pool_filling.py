@@ -19,6 +19,7 @@ from climate.service.host_operations.pool_filling import explain, tend
 from climate.service.hosts import reconcile, reservable
 from climate.service.journal import check
 from climate.service.leases import leases
+from climate.store.hosts import pool_membership
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.scenarios.test_statement_counts import cost
 from tests.service.hosts.test_reconcile import place, put
@@ -34,7 +35,7 @@ def rule(climate: Climate, **changes: Any) -> None:
 
 def where(climate: Climate) -> Counter[str]:
     with climate.engine.connect() as conn:
-        return Counter(str(one.pool) for one in pool_filling.places.listed(conn))
+        return Counter(str(one.pool) for one in pool_membership.listed(conn))
 
 
 def sound(climate: Climate) -> bool:
