@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix bench bench-compare lock clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix docs bench bench-compare lock clean
 
 PY ?= python3
 VENV := .venv
@@ -60,6 +60,9 @@ lint: $(VENV)/installed-dev ## check style, types and who imports whom
 fix: $(VENV)/installed-dev ## correct what can be corrected by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/installed-dev ## write the tables of settings and commands into docs/
+	$(BIN)/python -m tests.generated_pages
 
 bench: $(VENV)/installed-dev ## measure; prints medians
 	$(BIN)/python -m benchmarks $(ARGS)

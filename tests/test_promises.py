@@ -1,39 +1,23 @@
 """What the README says is so."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from climate import plugin
-from climate.cli.reference import render
-from climate.cli.root import root
-from climate.settings import Settings
+from tests.generated_pages import TABLES, between_marks
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def settings_table() -> str:
-    spelled = {
-        f.name: str(f.default).lower() if isinstance(f.default, bool) else str(f.default) for f in fields(Settings)
-    }
-    defaults = {name: f"`{text}`" if text else "" for name, text in spelled.items()}
-    rows = [f"| `CLIMATE_{f.name.upper()}` | {defaults[f.name]} | {f.metadata['says']} |" for f in fields(Settings)]
-    return "\n".join(["| variable | default | what it is |", "|---|---|---|", *rows]) + "\n"
-
-
-TABLES: Mapping[str, str] = {"settings": settings_table(), "commands": render(root)}
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_the_table_is_what_the_code_says(name: str) -> None:
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    shown = re.search(f"<!-- {name}: [^\n]*-->\n(.*?)<!-- /{name} -->", page, re.DOTALL)
+    shown = between_marks(name).search(page)
     assert shown is not None
-    assert shown[1] == TABLES[name], f"write this between the marks:\n{TABLES[name]}"
+    assert shown[2] == TABLES[name], "run `make docs`"
 
 
 @pytest.mark.parametrize("resource_type", plugin.load())
