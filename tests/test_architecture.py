@@ -115,3 +115,35 @@ def test_drivers_know_neither_networks_nor_the_database() -> None:
     assert len(drivers) > 10
     used = {f"{name(path)}: {module}" for path in drivers for module in imported(path)}
     assert [one for one in sorted(used) if f"{one.partition(': ')[2]}.".startswith(foreign)] == []
+
+
+def runs_statements(module: str) -> bool:
+    """Return whether a name imported from a store is more than a value: a function, or a module that has a connection.
+
+    Classes and constants begin with a capital letter.
+    """
+    outer, _, last = module.rpartition(".")
+    if not (".store." in f"{outer}." or last == "store"):
+        return False
+    source = ROOT / f"{module.replace('.', '/')}.py"
+    return "Connection" in source.read_text(encoding="utf-8") if source.exists() else not last[:1].isupper()
+
+
+def database_use(path: Path) -> Iterator[str]:
+    """Yield what of the database a source file touches itself: engines, transactions, functions of stores."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    yield from (name for name in names if name in ("engine", "begin", "connect"))
+    foreign = ("sqlalchemy", "psycopg", "climate.connections")
+    yield from (module for module in imported(path) if module.startswith(foreign) or runs_statements(module))
+
+
+def test_api_leaves_transactions_to_services() -> None:
+    api = [path for path in SOURCES if name(path).startswith("api/")]
+    assert len(api) > 100
+    assert [f"{name(path)}: {use}" for path in api for use in database_use(path)] == []
+
+
+def test_services_would_be_found_to_use_the_database() -> None:
+    found = {*database_use(ROOT / "climate/compute/projects/keypairs.py")}
+    assert {"engine", "begin", "climate.connections.reading", "climate.compute.store.projects.keypairs"} <= found

@@ -121,7 +121,7 @@ class Poller:
         except DATABASE_IS_AWAY as error:
             self._put_off("no beat: the database is away", error)
         except BROKER_IS_AWAY as error:
-            log.warning("no ring: the broker is away", error=type(error).__name__)
+            log.warning("broker unreachable; wake-up skipped", error=type(error).__name__)
             self._wake_in(BROKER_AGAIN)
         self._live()
 
@@ -274,7 +274,7 @@ class Poller:
             for task in (celery_app.TEND_POOLS, celery_app.TEND_OUTSIDE):
                 celery_app.send(self.bell, task, [], QUEUE, expires=seconds)
         except BROKER_IS_AWAY as error:
-            log.warning("no ring: the broker is away", error=type(error).__name__)
+            log.warning("broker unreachable; wake-up skipped", error=type(error).__name__)
 
     def poll_zones(self) -> None:
         """Ask the child zones how they are, in a thread of its own: one that hangs delays no event."""

@@ -97,7 +97,7 @@ def _go_on(watch: Watch, life: Life) -> None:
     while not watch.is_deaf():
         life.look()
         pause.wait(1)
-    log.error("deaf: messages wait and none is taken, ending", looks=LOOKS)
+    log.error("worker is not consuming messages; exiting", looks=LOOKS)
     os._exit(DEAF)
 
 

@@ -5,16 +5,9 @@ from datetime import datetime, timedelta
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from climate.compute import Compute
-from climate.compute.cells import neighbours
-from climate.compute.store import metrics
-from climate.compute.store.cells import changes
-from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells import servers as cell_servers
-from climate.compute.store.networks import network_hosts
-from climate.compute.store.zones import child_zones
+from climate.compute import Compute, metrics
+from climate.compute.cells import backlog, neighbours
 from climate.compute.zones.models import ChildZone
-from climate.connections import reading
 
 ZONE_LABELS = ("zone", "name")
 
@@ -24,10 +17,8 @@ AGES = timedelta(minutes=5)
 
 def collect(compute: Compute) -> Iterator[Metric]:
     """Services and nodes by state, servers by status."""
-    with reading(compute.engine) as conn:
-        found = metrics.read(conn, compute.now(conn), compute.down_seconds)
-        of_network = network_hosts.liveness(conn, compute.now(conn), compute.network.down_seconds)
-        zones, now = child_zones.listed(conn), compute.now(conn)
+    read = metrics.read(compute)
+    found, of_network = read.of_compute, read.of_network
     yield _by("climate_compute_services", "Compute services.", "state", found.services)
     yield _by(
         "climate_network_services",
@@ -37,7 +28,7 @@ def collect(compute: Compute) -> Iterator[Metric]:
     )
     yield _by("climate_compute_nodes", "Nodes that servers can be put on.", "state", found.nodes)
     yield _by("climate_compute_servers", "Servers.", "status", found.servers)
-    yield from _of_zones(zones, now)
+    yield from _of_zones(read.zones, read.now)
     if compute.cells.enabled:
         yield from _of_cells(compute)
         yield from _of_cell_servers(compute)
@@ -62,37 +53,37 @@ def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
 def _of_cell_servers(compute: Compute) -> Iterator[Metric]:
     """At the top cell the servers of all cells, in any other the changes that it has not reported."""
     if not compute.cells.is_api:
-        with reading(compute.engine) as conn:
-            waiting, oldest = changes.waiting(conn, compute.now(conn))
-        yield GaugeMetricFamily("climate_cell_changes_waiting", "Changes of servers to be reported.", value=waiting)
-        yield GaugeMetricFamily("climate_cell_changes_oldest_seconds", "Age of the oldest of them.", value=oldest)
+        changes = metrics.unreported_changes(compute)
+        text = "Changes of servers to be reported."
+        yield GaugeMetricFamily("climate_cell_changes_waiting", text, value=changes.count)
+        yield GaugeMetricFamily(
+            "climate_cell_changes_oldest_seconds", "Age of the oldest of them.", value=changes.oldest
+        )
         return
-    with reading(compute.engine) as conn:
-        counts = cell_servers.counts(conn)
-        ages = cell_servers.ages(conn, compute.now(conn) - AGES)
+    read = metrics.cell_server_figures(compute, AGES)
     servers = GaugeMetricFamily("climate_cell_servers", "Servers of all cells.", labels=["cell", "status"])
-    for cell, status, count in counts:
+    for cell, status, count in read.counts:
         servers.add_metric([cell, status], count)
     yield servers
-    yield _by("climate_cell_report_age_seconds", "Age of 99 of 100 reports of the last five minutes.", "cell", ages)
+    yield _by(
+        "climate_cell_report_age_seconds",
+        "Age of 99 of 100 reports of the last five minutes.",
+        "cell",
+        read.report_ages,
+    )
 
 
 def _of_cells(compute: Compute) -> Iterator[Metric]:
     cells = neighbours.listed(compute)
-    with reading(compute.engine) as conn:
-        now, waiting = compute.now(conn), cell_messages.counts(conn)
-    messages = {cell.name: waiting.get(cell.name, (0, now)) for cell in cells}
-    heard = {cell.name: (now - cell.last_seen).total_seconds() for cell in cells if cell.last_seen is not None}
-    yield _by("climate_cell_messages", "Messages to a cell that it has not confirmed.", "cell", _first(messages))
-    ages = {name: (now - since).total_seconds() for name, (_, since) in messages.items()}
+    messages = backlog.read(compute)
+    heard = {cell.name: (messages.now - cell.last_seen).total_seconds() for cell in cells if cell.last_seen is not None}
+    counts = {cell.name: messages.count(cell.name) for cell in cells}
+    yield _by("climate_cell_messages", "Messages to a cell that it has not confirmed.", "cell", counts)
+    ages = {cell.name: messages.oldest_age(cell.name) for cell in cells}
     yield _by("climate_cell_oldest_message_seconds", "Age of the oldest of them.", "cell", ages)
     yield _by("climate_cell_heard_seconds", "Age of the last word of a cell.", "cell", heard)
     failures = {cell.name: cell.failures for cell in cells}
     yield _by("climate_cell_failures", "Attempts in a row at which its broker was not reached.", "cell", failures)
-
-
-def _first(messages: Mapping[str, tuple[int, object]]) -> dict[str, int]:
-    return {name: count for name, (count, _) in messages.items()}
 
 
 def _by(name: str, says: str, label: str, counts: Mapping[str, float]) -> Metric:

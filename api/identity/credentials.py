@@ -8,13 +8,11 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.identity import validation, views
 from api.request_context import caller, identity
-from climate.connections import reading
 from climate.domain.errors import Forbidden, InvalidInput
-from climate.identity import admin
 from climate.identity import credentials as verbs
+from climate.identity import lookup
 from climate.identity.credentials import NewCredential
 from climate.identity.models import ROLES
-from climate.identity.store import credentials as store
 from climate.identity.tokens import Grant
 from climate.service.leases import dates
 
@@ -25,8 +23,7 @@ blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3
 def listing(user_id: str) -> dict[str, Any]:
     """One's credentials."""
     _only_oneself(user_id)
-    with reading(identity().engine) as conn:
-        found = store.listing(conn, user_id, request.args.get("name"))
+    found = lookup.credentials(identity(), user_id, request.args.get("name"))
     return views.listing("application_credentials", [views.credential(one) for one in found])
 
 
@@ -53,11 +50,7 @@ def create(user_id: str) -> tuple[dict[str, Any], int]:
 def show(user_id: str, credential_id: str) -> dict[str, Any]:
     """One of one's credentials."""
     _only_oneself(user_id)
-    with reading(identity().engine) as conn:
-        found = store.find(conn, user_id, credential_id)
-    if found is None:
-        raise admin.no_such("application credential", credential_id)
-    return {"application_credential": views.credential(found)}
+    return {"application_credential": views.credential(lookup.credential(identity(), user_id, credential_id))}
 
 
 @blueprint.delete("/application_credentials/<credential_id>")

@@ -7,12 +7,10 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.identity import validation, views
 from api.request_context import caller, identity
-from climate.connections import reading
 from climate.domain.errors import NotFound
 from climate.domain.policy import ADMIN, require
-from climate.identity import admin
+from climate.identity import admin, lookup
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME
-from climate.identity.store import projects as store
 
 blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 
@@ -20,8 +18,7 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 @blueprint.get("/projects")
 def listing() -> dict[str, Any]:
     """All projects; who is no administrator sees those in which he has a role."""
-    with reading(identity().engine) as conn:
-        found = store.listing(conn, request.args.get("name"), _whose())
+    found = lookup.projects(identity(), request.args.get("name"), _whose())
     return views.listing("projects", [views.project(one) for one in found])
 
 
@@ -43,11 +40,7 @@ def create() -> tuple[dict[str, Any], int]:
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, Any]:
     """A project; another's is not there for who is no administrator."""
-    with reading(identity().engine) as conn:
-        found = store.listing(conn, user_id=_whose(), project_id=project_id)
-    if not found:
-        raise admin.no_such("project", project_id)
-    return {"project": views.project(found[0])}
+    return {"project": views.project(lookup.project(identity(), project_id, _whose()))}
 
 
 @blueprint.patch("/projects/<project_id>")

@@ -6,12 +6,9 @@ from flask import Blueprint, request
 
 from api.identity import views
 from api.request_context import caller, identity
-from climate.connections import reading
-from climate.domain.errors import NotFound
 from climate.domain.policy import require
-from climate.identity import admin
+from climate.identity import admin, lookup
 from climate.identity.models import ROLES
-from climate.identity.store import assignments
 from climate.identity.store.assignments import Filter
 
 blueprint = Blueprint("identity-roles", __name__, url_prefix="/identity/v3")
@@ -38,8 +35,7 @@ def show(role: str) -> dict[str, Any]:
 def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
     """The roles of a user in a project."""
     require(caller(), "identity:admin")
-    with reading(identity().engine) as conn:
-        found = assignments.roles(conn, user_id, project_id)
+    found = lookup.roles(identity(), user_id, project_id)
     return views.listing("roles", [views.role(role) for role in found])
 
 
@@ -47,10 +43,7 @@ def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
 def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
     """Whether a user has a role there; clients ask by HEAD."""
     require(caller(), "identity:admin")
-    with reading(identity().engine) as conn:
-        found = assignments.roles(conn, user_id, project_id)
-    if role not in found:
-        raise NotFound("The user does not have this role there")
+    lookup.check_role(identity(), user_id, project_id, role)
     return "", 204
 
 
@@ -78,6 +71,5 @@ def all_assignments() -> dict[str, Any]:
     if wanted.user_id != caller().user_id:
         require(caller(), "identity:admin")
     names = asked.get("include_names", "0").lower() not in ("0", "false")
-    with reading(identity().engine) as conn:
-        found = assignments.listing(conn, wanted)
+    found = lookup.role_assignments(identity(), wanted)
     return views.listing("role_assignments", [views.assignment(one, names=names) for one in found])

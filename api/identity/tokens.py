@@ -10,13 +10,10 @@ from api.identity import validation
 from api.identity.catalog import catalog
 from api.identity.views import DOMAIN, listing, moment, project
 from api.request_context import caller, deployment, identity
-from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
-from climate.identity import authentication, sign_in
+from climate.identity import authentication, lookup, sign_in
 from climate.identity.models import Who
-from climate.identity.store import projects
-from climate.identity.store.revocations import TOKEN
 from climate.identity.tokens import Grant, seal
 
 blueprint = Blueprint("identity-tokens", __name__, url_prefix="/identity/v3/auth")
@@ -49,17 +46,14 @@ def revoke() -> tuple[str, int]:
     """Give a token back."""
     _, grant = _subject()
     _spend(caller().user_id)
-    with identity().engine.begin() as conn:
-        identity().revoke(conn, TOKEN, grant.audit_ids[0], grant.user_id)
-    identity().watch.forget()
+    sign_in.sign_out(identity(), grant)
     return "", 204
 
 
 @blueprint.get("/projects")
 def own_projects() -> dict[str, Any]:
     """The projects that the caller may ask a token for."""
-    with reading(identity().engine) as conn:
-        found = projects.listing(conn, user_id=caller().user_id)
+    found = lookup.projects(identity(), user_id=caller().user_id)
     return listing("projects", [project(one) for one in found if one.enabled])
 
 

@@ -7,14 +7,11 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.identity import validation, views
 from api.request_context import caller, identity
-from climate.connections import reading
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
-from climate.identity import admin, sign_in
+from climate.identity import admin, lookup, sign_in
 from climate.identity.admin import NewUser
 from climate.identity.models import Who
-from climate.identity.store import projects
-from climate.identity.store import users as store
 
 blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users")
 
@@ -23,8 +20,7 @@ blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users
 def listing() -> dict[str, Any]:
     """All users."""
     require(caller(), "identity:admin")
-    with reading(identity().engine) as conn:
-        found = store.listing(conn, request.args.get("name"))
+    found = lookup.users(identity(), request.args.get("name"))
     return views.listing("users", [views.user(one) for one in found])
 
 
@@ -48,11 +44,7 @@ def create() -> tuple[dict[str, Any], int]:
 def show(user_id: str) -> dict[str, Any]:
     """A user; oneself may be seen by all."""
     _self_or_admin(user_id)
-    with reading(identity().engine) as conn:
-        found = store.find(conn, Who(id=user_id))
-    if found is None:
-        raise admin.no_such("user", user_id)
-    return {"user": views.user(found)}
+    return {"user": views.user(lookup.user(identity(), user_id))}
 
 
 @blueprint.patch("/<user_id>")
@@ -90,8 +82,7 @@ def change_password(user_id: str) -> tuple[str, int]:
 def own_projects(user_id: str) -> dict[str, Any]:
     """The projects that a user has a role in."""
     _self_or_admin(user_id)
-    with reading(identity().engine) as conn:
-        found = projects.listing(conn, user_id=user_id)
+    found = lookup.projects(identity(), user_id=user_id)
     return views.listing("projects", [views.project(one) for one in found])
 
 

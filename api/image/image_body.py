@@ -59,6 +59,11 @@ def changed(image: Image, operations: Any) -> Image:
     return image
 
 
+def tagged(image: Image, text: str) -> Image:
+    """The image with one more tag; InvalidInput."""
+    return changed(image, [{"op": "replace", "path": "/tags", "value": [*image.tags, text]}])
+
+
 def tag(text: Any) -> str:
     """A tag of an image; InvalidInput."""
     return validation.name(text, "tag")

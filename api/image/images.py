@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, request, send_file
@@ -14,11 +15,10 @@ from api.image.image_view import view
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
 from api.request_context import caller, compute, deployment, here
-from climate.compute.images import images, quota
+from climate.compute.errors import NotFound
+from climate.compute.images import images, registry
 from climate.compute.models.image import ACTIVE, Image
-from climate.compute.store.projects import images as store
-from climate.connections import reading
-from climate.domain.errors import Conflict, Forbidden, NotFound
+from climate.domain.errors import Forbidden
 
 Body = dict[str, Any]
 
@@ -34,10 +34,10 @@ def listing() -> Body:
     """The images that the caller sees and asks for, newest first unless another order is wanted."""
     validation.may_read()
     wanted, query = page(), image_query.wanted()
-    with reading(compute().engine) as conn:
-        if wanted.marker is not None and not _seen(store.get(conn, wanted.marker)):
-            raise unknown_marker(wanted.marker)
-        found = store.listed(conn, replace(query, marker=wanted.marker))
+    try:
+        found = registry.listed(compute(), replace(query, marker=wanted.marker), validation.own_project())
+    except NotFound:
+        raise unknown_marker(str(wanted.marker)) from None
     more, found = len(found) > wanted.limit, found[: wanted.limit]
     body: Body = {"images": [view(image) for image in found], "schema": "/v2/schemas/images", "first": "/v2/images"}
     return body | ({"next": next_links(here(), found[-1].id, wanted)[0]["href"]} if more else {})
@@ -47,14 +47,7 @@ def listing() -> Body:
 def create() -> tuple[Body, int]:
     """Register an image; its content comes later."""
     validation.may_write()
-    image = image_body.new(read_object())
-    with compute().engine.begin() as conn:
-        images.check_words(conn, image)
-        quota.check_count(conn, compute().image_limits, image.project_id)
-        made = store.insert(conn, image)
-    if made is None:
-        raise Conflict(f"Image ID {image.id} already exists!")
-    return view(made), 201
+    return view(registry.register(compute(), image_body.new(read_object()))), 201
 
 
 @blueprint.get("/info/usage")
@@ -62,8 +55,7 @@ def usage() -> Body:
     """What the caller's project has of images, and may have: sizes in MiB, -1 for as much as it likes."""
     validation.may_read()
     limits = compute().image_limits
-    with reading(compute().engine) as conn:
-        used = quota.used(conn, caller().project_id)
+    used = registry.used(compute(), caller().project_id)
     figures = {
         "image_count_total": (limits.count, used.images),
         "image_size_total": (limits.size_mb, -(-used.size // _MB)),
@@ -83,10 +75,7 @@ def change(image_id: str) -> Body:
     """Change an image or its properties."""
     _own(image_id)
     operations = read_json((PATCH,))
-    with compute().engine.begin() as conn:
-        image = image_body.changed(_locked(conn, image_id), operations)
-        images.check_words(conn, image)
-        store.edit(conn, image, compute().now(conn))
+    registry.change(compute(), image_id, partial(image_body.changed, operations=operations))
     return show(image_id)
 
 
@@ -94,12 +83,7 @@ def change(image_id: str) -> Body:
 def delete(image_id: str) -> tuple[str, int]:
     """Forget an image and its content; one that is protected stays, and one that a server is shelved in."""
     _own(image_id)
-    with compute().engine.begin() as conn:
-        if _locked(conn, image_id).protected:
-            raise Forbidden(f"Image {image_id} is protected and cannot be deleted.")
-        images.check_unused(conn, image_id)
-        images.drop(conn, image_id)
-    images.forget(compute(), image_id)
+    registry.delete(compute(), image_id)
     return "", 204
 
 
@@ -107,10 +91,7 @@ def delete(image_id: str) -> tuple[str, int]:
 def add_tag(image_id: str, tag: str) -> tuple[str, int]:
     """Give an image a tag."""
     _own(image_id)
-    with compute().engine.begin() as conn:
-        image = _locked(conn, image_id)
-        tags = [{"op": "replace", "path": "/tags", "value": [*image.tags, tag]}]
-        store.edit(conn, image_body.changed(image, tags), compute().now(conn))
+    registry.change_tags(compute(), image_id, partial(image_body.tagged, text=tag))
     return "", 204
 
 
@@ -118,12 +99,7 @@ def add_tag(image_id: str, tag: str) -> tuple[str, int]:
 def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
     """Take a tag away from an image."""
     _own(image_id)
-    with compute().engine.begin() as conn:
-        image = _locked(conn, image_id)
-        if tag not in image.tags:
-            raise NotFound(f"Image {image_id} has no tag {tag[:80]}")
-        left = tuple(each for each in image.tags if each != tag)
-        store.edit(conn, replace(image, tags=left), compute().now(conn))
+    registry.delete_tag(compute(), image_id, tag)
     return "", 204
 
 
@@ -151,15 +127,7 @@ def download(image_id: str) -> Response:
 
 def _find(image_id: str) -> Image:
     validation.may_read()
-    with reading(compute().engine) as conn:
-        found = store.get(conn, image_id)
-    if found is None or not _seen(found):
-        raise _none(image_id)
-    return found
-
-
-def _seen(image: Image | None) -> bool:
-    return image is not None and (caller().is_admin or image.seen_by(caller().project_id))
+    return registry.get(compute(), image_id, validation.own_project())
 
 
 def _own(image_id: str) -> Image:
@@ -169,17 +137,6 @@ def _own(image_id: str) -> Image:
     if image.project_id != caller().project_id and not caller().is_admin:
         raise Forbidden(f"You are not permitted to change image {image.id}.")
     return image
-
-
-def _locked(conn: Any, image_id: str) -> Image:
-    found = store.get(conn, image_id, lock=True)
-    if found is None:
-        raise _none(image_id)
-    return found
-
-
-def _none(image_id: str) -> NotFound:
-    return NotFound(f"No image found with ID {image_id[:80]}")
 
 
 def _blocks() -> Iterator[bytes]:

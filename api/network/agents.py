@@ -9,8 +9,7 @@ from api.compute import validation
 from api.network import views
 from api.network.filters import fitting, one
 from api.request_context import compute, deployment
-from climate.compute.store.networks import ip_counts, network_hosts
-from climate.connections import reading
+from climate.compute.network.operations import overview
 
 Body = dict[str, Any]
 
@@ -45,8 +44,7 @@ def agent(agent_id: str) -> Body:
 
 def _figures() -> list[Body]:
     validation.may_administer()
-    with reading(compute().engine) as conn:
-        return [_figure(row) for row in ip_counts.listed(conn)]
+    return [_figure(row) for row in overview.addresses_in_use(compute())]
 
 
 def _figure(row: Body) -> Body:
@@ -58,9 +56,7 @@ def _figure(row: Body) -> Body:
 
 def _agents() -> list[Body]:
     validation.may_administer()
-    with reading(compute().engine) as conn:
-        rows = network_hosts.listed(conn, compute().now(conn), compute().network.down_seconds)
-    return [_agent(row) for row in rows]
+    return [_agent(row) for row in overview.services(compute())]
 
 
 def _agent(row: Body) -> Body:

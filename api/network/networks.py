@@ -3,21 +3,16 @@
 from typing import Any
 
 from flask import Blueprint
-from sqlalchemy import Connection
 
 from api.compute import validation as asked
 from api.compute.networks import ip_validation
 from api.network import validation as given
 from api.network import views
 from api.network.filters import fitting, one
-from api.request_context import caller, compute
-from climate.compute.network import floating_ips, networks, pending_networks
+from api.request_context import compute
 from climate.compute.network.models import FLAT_DHCP, VLAN
+from climate.compute.network.operations import networks
 from climate.compute.network.pending_networks import Drawn
-from climate.compute.store.networks import floating_pools
-from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks import pending_networks as outline_rows
-from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -49,38 +44,23 @@ def create() -> tuple[Body, int]:
     """Name a network, or a pool of floating addresses; it is there for servers when it is given its subnet."""
     asked.may_administer()
     drawn = _drawn(given.thing("network", KNOWN, IGNORED))
-    with compute().engine.begin() as conn:
-        return {"network": views.outline(pending_networks.draw(conn, drawn))}, 201
+    return {"network": views.outline(networks.create_outline(compute(), drawn))}, 201
 
 
 @blueprint.delete("/networks/<network_id>")
 def delete(network_id: str) -> tuple[str, int]:
     """Drop a network that nobody uses, with its subnet."""
     asked.may_administer()
-    own = asked.path_id(network_id, "Network")
-    with compute().engine.begin() as conn:
-        if outline_rows.get(conn, own) is not None:
-            outline_rows.drop(conn, own)
-        elif any(pool["id"] == own for pool in floating_pools.pools(conn)):
-            floating_ips.drop_pool(conn, own)
-        else:
-            networks.delete(conn, own)
+    networks.delete_any(compute(), asked.path_id(network_id, "Network"))
     return "", 204
 
 
 def _all() -> list[Body]:
     """All that the caller may see; what is outlined only is for administrators."""
     asked.may_read()
-    with reading(compute().engine) as conn:
-        return [*_visible(conn), *(views.pool(pool) for pool in floating_pools.pools(conn)), *_outlined(conn)]
-
-
-def _visible(conn: Connection) -> list[Body]:
-    return [views.network(row) for row in rows.listed(conn, asked.own_project())]
-
-
-def _outlined(conn: Connection) -> list[Body]:
-    return [views.outline(row) for row in outline_rows.listed(conn)] if caller().is_admin else []
+    found = networks.listed(compute(), asked.own_project())
+    outside = [*map(views.pool, found.pools), *map(views.outline, found.outlines)]
+    return [*map(views.network, found.inside), *outside]
 
 
 def _drawn(body: Body) -> Drawn:

@@ -9,8 +9,7 @@ from api.compute import validation
 from api.network import views
 from api.network.filters import fitting, one
 from api.request_context import compute
-from climate.compute.store.networks import fixed_ips
-from climate.connections import reading
+from climate.compute.network.operations import overview
 
 Body = dict[str, Any]
 
@@ -43,6 +42,4 @@ def _id(text: str) -> str | None:
 
 
 def _rows(**wanted: str) -> list[Body]:
-    with reading(compute().engine) as conn:
-        rows = fixed_ips.ports(conn, {**wanted, "project_id": validation.own_project()})
-        return [views.port(row) for row in rows]
+    return [views.port(row) for row in overview.ports(compute(), validation.own_project(), **wanted)]

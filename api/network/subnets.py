@@ -5,7 +5,6 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any, TypeVar
 
 from flask import Blueprint
-from sqlalchemy import Connection
 
 from api.compute import validation as asked
 from api.compute.networks import ip_validation
@@ -13,16 +12,10 @@ from api.network import validation as given
 from api.network import views
 from api.network.filters import fitting, one
 from api.request_context import compute
-from climate.compute.errors import Conflict, NotFound
-from climate.compute.network import floating_pools as pools
-from climate.compute.network import pending_networks
-from climate.compute.network.managers import MANAGERS
+from climate.compute.errors import Conflict
+from climate.compute.network.operations import subnets
+from climate.compute.network.operations.subnets import Subnets
 from climate.compute.network.pending_networks import Range, Stretch
-from climate.compute.store.networks import floating_pools
-from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks import pending_networks as outline_rows
-from climate.compute.store.networks.pending_networks import Outline
-from climate.connections import reading
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -55,13 +48,9 @@ def create() -> tuple[Body, int]:
     asked.may_administer()
     body = given.thing("subnet", KNOWN, IGNORED)
     network_id = asked.uuid(body.get("network_id"), "network_id")
-    with compute().engine.begin() as conn:
-        outline = outline_rows.get(conn, network_id)
-        if outline is None:
-            raise _why_not(conn, network_id)
-        pending_networks.complete(conn, compute().network, outline, _range(outline, body))
-        made = next(row for row in _rows(conn, None) if row["network_id"] == network_id)
-    return {"subnet": made}, 201
+    dhcp = _maybe(body, "enable_dhcp", lambda value: asked.flag(value, "enable_dhcp"), None)
+    found = _views(subnets.create(compute(), network_id, _range(body), dhcp=dhcp))
+    return {"subnet": next(row for row in found if row["network_id"] == network_id)}, 201
 
 
 @blueprint.put("/subnets/<subnet_id>")
@@ -69,14 +58,12 @@ def change(subnet_id: str) -> Body:
     """Say anew which addresses a network outside hands out; others are not changed once they are made."""
     asked.may_administer()
     body = given.thing("subnet", {"allocation_pools"}, IGNORED)
-    stretches = _stretches(body)
-    with compute().engine.begin() as conn:
-        pool = next((row for row in floating_pools.pools(conn) if row["subnet_id"] == subnet_id), None)
-        if pool is not None and "allocation_pools" in body:
-            pools.reshape(conn, pool["id"], stretches, compute().network.own)
-        found = one(_rows(conn, None), subnet_id, "Subnet")
-        if pool is None and "allocation_pools" in body and body["allocation_pools"] != found["allocation_pools"]:
-            raise Conflict(f"Subnet {subnet_id} is that of a network of servers, whose addresses stay as they are")
+    stretches = _stretches(body) if "allocation_pools" in body else None
+    changed = subnets.reshape(compute(), subnet_id, stretches)
+    found = one(_views(changed), subnet_id, "Subnet")
+    is_pool = any(pool["subnet_id"] == subnet_id for pool in changed.pools)
+    if stretches is not None and not is_pool and body["allocation_pools"] != found["allocation_pools"]:
+        raise Conflict(f"Subnet {subnet_id} is that of a network of servers, whose addresses stay as they are")
     return {"subnet": found}
 
 
@@ -84,30 +71,21 @@ def change(subnet_id: str) -> Body:
 def delete(subnet_id: str) -> tuple[str, int]:
     """A subnet goes with its network."""
     asked.may_administer()
-    with reading(compute().engine) as conn:
-        found = one(_rows(conn, None), subnet_id, "Subnet")
+    found = one(_views(subnets.listed(compute(), None)), subnet_id, "Subnet")
     raise Conflict(f"Subnet {subnet_id} goes with its network: delete network {found['network_id']}")
 
 
 def _all() -> list[Body]:
     asked.may_read()
-    with reading(compute().engine) as conn:
-        return _rows(conn, asked.own_project())
+    return _views(subnets.listed(compute(), asked.own_project()))
 
 
-def _rows(conn: Connection, project_id: str | None) -> list[Body]:
-    ranges = floating_pools.ranges(conn)
-    outside = [views.pool_subnet(pool, ranges) for pool in floating_pools.pools(conn)]
-    return [*(views.subnet(row) for row in rows.listed(conn, project_id)), *outside]
+def _views(found: Subnets) -> list[Body]:
+    outside = [views.pool_subnet(pool, found.ranges) for pool in found.pools]
+    return [*map(views.subnet, found.inside), *outside]
 
 
-def _why_not(conn: Connection, network_id: str) -> Exception:
-    if any(row["network_id"] == network_id for row in _rows(conn, None)):
-        return Conflict(f"Network {network_id} has its subnet already, and no more than one")
-    return NotFound(f"Network {network_id} could not be found.")
-
-
-def _range(outline: Outline, body: Body) -> Range:
+def _range(body: Body) -> Range:
     if body.get("ip_version", 4) not in (4, "4"):
         raise InvalidInput("ip_version must be 4: IPv6 comes with the settings of networks, by itself")
     cidr = ip_validation.cidr(body.get("cidr"), "cidr")
@@ -116,27 +94,13 @@ def _range(outline: Outline, body: Body) -> Range:
     stretches = _stretches(body)
     dns = _maybe(body, "dns_nameservers", lambda value: given.listing(value, "dns_nameservers"), None)
     servers = None if dns is None else tuple(ip_validation.address(entry, "dns_nameservers") for entry in dns)
-    dhcp = _maybe(body, "enable_dhcp", lambda value: asked.flag(value, "enable_dhcp"), None)
-    gateway = _gateway(body, cidr)
-    if outline.manager is not None:
-        _check_inside(outline.manager, cidr, gateway, dhcp=dhcp, pools=bool(stretches))
-    return Range(cidr, gateway, servers, stretches)
+    return Range(cidr, _gateway(body, cidr), servers, stretches)
 
 
 def _gateway(body: Body, cidr: IPv4Network) -> IPv4Address | None:
     """The first address of the range, unless another or none (null) is given."""
     value = body.get("gateway_ip", str(cidr[1]))
     return None if value is None else ip_validation.address(value, "gateway_ip")
-
-
-def _check_inside(manager: str, cidr: IPv4Network, gateway: Any, *, dhcp: bool | None, pools: bool) -> None:
-    """Refuse what a network of servers cannot have."""
-    if gateway != cidr[1]:
-        raise InvalidInput(f"gateway_ip must be the first address of the range, {cidr[1]}, or not be given")
-    if pools:
-        raise InvalidInput("allocation_pools are those of external networks: servers get any address of their network")
-    if dhcp is False and MANAGERS[manager].DHCP:
-        raise InvalidInput(f"enable_dhcp cannot be false: networks of the manager {manager} are served by DHCP")
 
 
 def _maybe(body: Body, key: str, read: Callable[[Any], T], otherwise: T) -> T:

@@ -7,12 +7,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from api.ops.request_counters import Tally
-from climate.connections import reading
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
-from climate.service import broker
-from climate.store import db_errors, metrics
-from climate.store.hosts import pools, power
+from climate.service import broker, metrics
+from climate.store import db_errors
 from climate.store.hosts.pools import Count
 from climate.store.hosts.power import Counted
 from climate.store.metrics import Figures
@@ -31,12 +29,12 @@ class Scrape:
     def collect(self) -> Iterable[Metric]:
         """Requests first; a store that is away leaves its figures out."""
         yield from self._tally.collect()
-        found = _read(self._climate)
+        found = metrics.read(self._climate)
         yield _gauge("climate_database_up", "Whether the database answers.", found is not None)
         if found:
-            yield from _of_events(found[0])
-            yield from _of_pools(found[1])
-            yield from _of_power(found[2])
+            yield from _of_events(found.leases)
+            yield from _of_pools(found.pools)
+            yield from _of_power(found.power)
             yield from _of_cloud(self._cloud)
         yield from _of_queues(self._climate.settings.redis_url)
 
@@ -47,15 +45,6 @@ def text(climate: Climate, tally: Tally, cloud: Source) -> bytes:
     scrape: Any = Scrape(climate, tally, cloud)
     registry.register(scrape)
     return generate_latest(registry)
-
-
-def _read(climate: Climate) -> tuple[Figures, Mapping[Pool, Count], Counted] | None:
-    try:
-        with reading(climate.engine) as conn:
-            now = climate.now(conn)
-            return metrics.read(conn, now), pools.counted(conn, now, now), power.counted(conn)
-    except db_errors.ERRORS:
-        return None
 
 
 def _of_events(found: Figures) -> Iterator[Metric]:

@@ -15,6 +15,10 @@ class BadRequest(ComputeError):
     """The request is not usable."""
 
 
+class InvalidInput(BadRequest):
+    """A value of the request does not fit what is there."""
+
+
 class NotFound(ComputeError):
     """No such thing."""
 

@@ -22,6 +22,7 @@ from climate.connections import reading
 from climate.domain.errors import AccountGuessed, Forbidden, NotAuthenticated, TooManyAttempts
 from climate.identity.models import Credential, User, Who, implied
 from climate.identity.store import assignments, attempts, credentials, projects, revocations, users
+from climate.identity.store.revocations import TOKEN
 from climate.identity.tokens import Grant
 
 if TYPE_CHECKING:
@@ -101,6 +102,13 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
         fresh = _begin(identity, user, "application_credential", issued)
         granted = _in_project(conn, user, Who(id=credential.project_id), fresh)
     return _limited(granted, credential, issued)
+
+
+def sign_out(identity: "Identity", grant: Grant) -> None:
+    """Revoke the token of a grant: within a second, no process believes it any more."""
+    with identity.engine.begin() as conn:
+        identity.revoke(conn, TOKEN, grant.audit_ids[0], grant.user_id)
+    identity.watch.forget()
 
 
 def _limited(granted: Grant, credential: Credential, now: datetime) -> Grant:

@@ -1,41 +1,22 @@
 """Neighbours of this cell, for administrators: added, changed, listed with what they have reported."""
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
+from api.compute.openapi import cell_bodies
 from api.request_context import compute
-from climate.compute.cells import messaging, neighbours, removal, state
+from climate.compute.cells import backlog, neighbours, removal, server_methods, state
 from climate.compute.cells.cell import Broker, Cell
-from climate.compute.cells.messages import DOWN
-from climate.compute.store.cells import messages as cell_messages
-from climate.connections import reading
+from climate.compute.cells.server_methods import SYNC
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
 
 blueprint = compute_blueprint("cells")
-
-TYPES = {"parent": True, "child": False}
-TEXTS = ("username", "password", "rpc_host", "rpc_virtual_host", "transport_url", "secret")
-BROKER = {"rpc_host": "host", "rpc_port": "port", "rpc_virtual_host": "virtual_host"}
-"""Keys that are called otherwise in a Broker."""
-
-WEIGHTS = ("weight_offset", "weight_scale")
-KEYS = frozenset({"name", "type", "rpc_port", *TEXTS, *WEIGHTS})
-SYNC = "sync_instances"
-"""The method that has cells below report their servers; also the key of the route."""
-
-SYNC_KEYS = frozenset({"project_id", "updated_since", "deleted"})
-LARGEST_WEIGHT = 1e12
-
-_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,255}")
-_DATABASE = re.compile(r"\d{1,5}")
-_URL = re.compile(r"(redis|rediss|unix)://\S{1,1000}")
 
 
 @blueprint.get("/os-cells")
@@ -49,13 +30,10 @@ def listing() -> Body:
 def detailed() -> Body:
     """The neighbours with what they report, the age of their last word, and the messages that wait for them."""
     validation.may_administer()
-    with reading(compute().engine) as conn:
-        now, waiting = compute().now(conn), cell_messages.counts(conn)
-    found = []
+    messages, found = backlog.read(compute()), []
     for cell in neighbours.listed(compute()):
-        count, since = waiting.get(cell.name, (0, now))
-        messages = {"waiting": count, "oldest_age": round((now - since).total_seconds(), 1)}
-        found.append(_detailed(cell, now) | {"messages": messages})
+        waiting = {"waiting": messages.count(cell.name), "oldest_age": round(messages.oldest_age(cell.name), 1)}
+        found.append(_detailed(cell, messages.now) | {"messages": waiting})
     return {"cells": found}
 
 
@@ -79,19 +57,8 @@ def all_capacities() -> Body:
 def sync() -> tuple[str, int]:
     """Have all cells below report their servers at once."""
     validation.may_administer()
-    wanted = read_object()
-    unknown = sorted(set(wanted) - SYNC_KEYS)
-    if unknown:
-        raise InvalidInput(f"there is no key {unknown[0][:80]!r}; there are {', '.join(sorted(SYNC_KEYS))}")
-    kwargs: Body = {}
-    if "project_id" in wanted:
-        kwargs["project_id"] = validation.name(wanted["project_id"], "project_id")
-    if "updated_since" in wanted:
-        kwargs["updated_since"] = _time(wanted["updated_since"])
-    if "deleted" in wanted:
-        kwargs["deleted"] = validation.flag(wanted["deleted"], "deleted")
-    with compute().engine.begin() as conn:
-        messaging.broadcast(compute(), conn, DOWN, SYNC, kwargs)
+    kwargs = cell_bodies.SYNC.read(read_object())
+    server_methods.request_sync(compute(), kwargs)
     return "", 204
 
 
@@ -113,9 +80,8 @@ def capacities(name: str) -> Body:
 def create() -> Body:
     """Add a neighbour; nothing is sent to it yet."""
     validation.may_administer()
-    given = _given()
-    fields, broker = _fields(given)
-    cell = Cell(**{"name": given.get("name"), **fields}, broker=Broker(**broker))
+    fields, broker = _fields()
+    cell = Cell(**{"name": None, **fields}, broker=Broker(**broker))
     return {"cell": _view(neighbours.create(compute(), cell))}
 
 
@@ -123,10 +89,9 @@ def create() -> Body:
 def update(name: str) -> Body:
     """Change a neighbour; what is not named stays as it is."""
     validation.may_administer()
-    given = _given()
-    if given.get("name", name) != name:
-        raise InvalidInput(f"A cell cannot be renamed, got name {str(given['name'])[:80]!r}; delete it and add another")
-    fields, broker = _fields(given)
+    fields, broker = _fields()
+    if (given := fields.pop("name", name)) != name:
+        raise InvalidInput(f"A cell cannot be renamed, got name {str(given)[:80]!r}; delete it and add another")
     return {"cell": _view(neighbours.change(compute(), name, fields, broker))}
 
 
@@ -138,55 +103,11 @@ def delete(name: str) -> tuple[str, int]:
     return "", 204
 
 
-def _given() -> Body:
-    given = validation.part(read_object(), "cell")
-    unknown = sorted(set(given) - KEYS)
-    if unknown:
-        raise InvalidInput(f"cell: there is no key {unknown[0][:80]!r}; there are {', '.join(sorted(KEYS))}")
-    return given
-
-
-def _fields(given: Body) -> tuple[Body, Body]:
-    """(fields of the cell, fields of its broker) that are given."""
-    fields: Body = {key: _weight(given[key], key) for key in WEIGHTS if key in given}
-    if "type" in given:
-        if given["type"] not in tuple(TYPES):
-            raise InvalidInput(f"cell: type must be parent or child, got {str(given['type'])[:40]!r}")
-        fields["is_parent"] = TYPES[given["type"]]
-    broker: Body = {BROKER.get(key, key): _text(given[key], key) for key in TEXTS if key in given}
-    if "rpc_port" in given:
-        port = given["rpc_port"]
-        broker["port"] = None if port is None else validation.count(port, "rpc_port", 1, 65535)
-    return fields, broker
-
-
-def _text(value: Any, key: str) -> str | None:
-    """A text of the connection; None and an empty one: there is none."""
-    if value in (None, ""):
-        return None
-    if not isinstance(value, str) or len(value) > 1024 or not value.isprintable():
-        raise InvalidInput(f"cell: {key} must be one line of at most 1024 characters, or null")
-    if key == "rpc_host" and not _HOST.fullmatch(value):
-        raise InvalidInput(f"cell: rpc_host must be a host name or an IP address, got {value[:80]!r}")
-    if key == "rpc_virtual_host" and not _DATABASE.fullmatch(value):
-        raise InvalidInput(f"cell: rpc_virtual_host must be the number of a database in Redis, got {value[:40]!r}")
-    if key == "transport_url" and not _URL.fullmatch(value):
-        raise InvalidInput("cell: transport_url must begin with redis://, rediss:// or unix://")
-    return value
-
-
-def _weight(value: Any, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_WEIGHT:
-        raise InvalidInput(f"cell: {key} must be a number, got {str(value)[:40]!r}")
-    return float(value)
-
-
-def _time(value: Any) -> str:
-    try:
-        found = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"updated_since must be a time like 2030-01-31T16:00:00Z, got {str(value)[:40]!r}") from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()
+def _fields() -> tuple[Body, Body]:
+    """(fields of the cell, fields of its broker) that the body has."""
+    found = cell_bodies.CELL.read(validation.part(read_object(), "cell"))
+    broker = {name: value for name, value in found.items() if name in cell_bodies.BROKER}
+    return {name: value for name, value in found.items() if name not in broker}, broker
 
 
 def _view(cell: Cell) -> Body:

@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from api.compute.servers.request_body import Wanted
 from api.request_context import caller, climate, compute
-from climate.compute.cells import build_estimate, build_request
-from climate.compute.cells.build_request import Build
+from climate.compute.cells import build_estimate
 from climate.compute.cells.build_start import Share
 from climate.compute.errors import ComputeError
 from climate.compute.models.request import BootRequest
-from climate.connections import reading
 from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import Lease, Part
 from climate.domain.status import PartState
@@ -66,7 +64,7 @@ def _aim(request: BootRequest, part: Part) -> Aimed:
 
 def _with_room(there: list[Aimed]) -> Aimed:
     """The first cell with room for all servers, or else several that have room for enough of them together."""
-    found = build_estimate.ask(compute(), [_build(one) for one in there])
+    found = build_estimate.ask(compute(), [build_estimate.draft(compute(), one.request, one.cell) for one in there])
     rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
     request = there[0].request
     for one, room in rooms:
@@ -88,10 +86,3 @@ def _divided(request: BootRequest, rooms: Sequence[tuple[Aimed, int]]) -> Aimed:
             shares.append(Share(one.cell or "", one.request.hints, count))
             left -= count
     return Aimed(replace(request, count=request.count - left), shares=tuple(shares))
-
-
-def _build(one: Aimed) -> Build:
-    """A build that is only estimated; its ids are those of no server."""
-    with reading(compute().engine) as conn:
-        ids = [str(uuid4()) for _ in range(one.request.count)]
-        return replace(build_request.made(conn, one.request, "r-estimate", ids), cell=one.cell)

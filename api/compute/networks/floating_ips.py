@@ -6,7 +6,6 @@ Answers have the keys of the oldest clients (cloud.md D.10) beside those of late
 from typing import Any
 
 from flask import request
-from sqlalchemy import Connection
 
 from api.body import read_object
 from api.compute import validation
@@ -15,11 +14,8 @@ from api.compute.microversion import proxied
 from api.compute.networks import ip_validation
 from api.request_context import caller, compute
 from climate.compute.errors import NoMoreFloatingAddresses
-from climate.compute.network import floating_ips
-from climate.compute.store.networks import floating_ips as rows
-from climate.compute.store.networks import floating_pools
+from climate.compute.network.operations import floating_ips, floating_pools
 from climate.compute.store.networks.floating_ips import Floating
-from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -32,16 +28,14 @@ blueprint.before_request(proxied)
 def pools() -> Body:
     """The pools there are."""
     validation.may_read()
-    with reading(compute().engine) as conn:
-        return {"floating_ip_pools": [{"name": pool["name"]} for pool in floating_pools.pools(conn)]}
+    return {"floating_ip_pools": [{"name": pool["name"]} for pool in floating_pools.listed(compute())]}
 
 
 @blueprint.get("/os-floating-ips")
 def listing() -> Body:
     """The addresses of the caller's project."""
     validation.may_read()
-    with reading(compute().engine) as conn:
-        found = rows.listed(conn, caller().project_id)
+    found = floating_ips.listed(compute(), caller().project_id)
     return {"floating_ips": [_view(row) | {"floating_ip": _view(row)} for row in found]}
 
 
@@ -50,8 +44,7 @@ def show(floating_id: str) -> Body:
     """One of them."""
     validation.may_read()
     own = validation.path_id(floating_id, "Floating IP")
-    with reading(compute().engine) as conn:
-        return {"floating_ip": _view(floating_ips.get(conn, own, validation.own_project()))}
+    return {"floating_ip": _view(floating_ips.get(compute(), own, validation.own_project()))}
 
 
 @blueprint.post("/os-floating-ips")
@@ -63,12 +56,10 @@ def allocate() -> Body:
     if unknown:
         raise InvalidInput(f"{unknown[0][:60]!r} cannot be set; there is pool")
     name = None if body.get("pool") is None else validation.name(body["pool"], "pool")
-    with compute().engine.begin() as conn:
-        pool_id = floating_ips.pool(conn, name, compute().network.floating_pool)
-        try:
-            made = floating_ips.allocate(conn, caller().project_id, pool_id, compute().now(conn))
-        except NoMoreFloatingAddresses as refusal:
-            raise NotFound(str(refusal)) from None
+    try:
+        made = floating_ips.allocate(compute(), caller().project_id, name)
+    except NoMoreFloatingAddresses as refusal:
+        raise NotFound(str(refusal)) from None
     return {"floating_ip": _view(made), "allocated": {"id": made.id, "floating_ip": made.address}}
 
 
@@ -76,9 +67,8 @@ def allocate() -> Body:
 def release(floating_id: str) -> tuple[Body, int]:
     """Give an address back to its pool."""
     validation.may_write()
-    with compute().engine.begin() as conn:
-        there = _own(conn, floating_id)
-        floating_ips.release(conn, there, compute().now(conn), compute().tell_network)
+    own = validation.path_id(floating_id, "Floating IP")
+    there = floating_ips.release(compute(), own, validation.own_project())
     return {"released": {"id": there.id, "floating_ip": there.address}}, 202
 
 
@@ -89,10 +79,8 @@ def associate(floating_id: str) -> Body:
     fixed_ip = str(
         ip_validation.address(validation.part(read_object(), "associate_address").get("fixed_ip"), "fixed_ip")
     )
-    with compute().engine.begin() as conn:
-        fixed = floating_ips.fixed(conn, validation.own_project(), address=fixed_ip)
-        there = _own(conn, floating_id)
-        floating_ips.associate(conn, there, fixed, compute().now(conn), compute().tell_network)
+    own = validation.path_id(floating_id, "Floating IP")
+    there = floating_ips.associate(compute(), own, validation.own_project(), fixed_ip)
     return {"associated": {"floating_ip_id": there.id, "floating_ip": there.address, "fixed_ip": fixed_ip}}
 
 
@@ -100,14 +88,9 @@ def associate(floating_id: str) -> Body:
 def disassociate(floating_id: str) -> Body:
     """Let an address stand for none."""
     validation.may_write()
-    with compute().engine.begin() as conn:
-        there = _own(conn, floating_id)
-        floating_ips.disassociate(conn, there, compute().now(conn), compute().tell_network)
+    own = validation.path_id(floating_id, "Floating IP")
+    there = floating_ips.disassociate(compute(), own, validation.own_project())
     return {"disassociated": {"floating_ip": there.address, "fixed_ip": there.fixed_address}}
-
-
-def _own(conn: Connection, floating_id: str) -> Floating:
-    return floating_ips.get(conn, validation.path_id(floating_id, "Floating IP"), validation.own_project())
 
 
 def _view(row: Floating) -> Body:

@@ -1,9 +1,6 @@
 """Floating addresses many at a time, for administrators: put into pools, taken out of them; below 2.36."""
 
-from ipaddress import IPv4Address, IPv4Network, summarize_address_range
 from typing import Any
-
-from sqlalchemy import Connection
 
 from api.body import read_object
 from api.compute import validation
@@ -11,12 +8,9 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied
 from api.compute.networks import ip_validation
 from api.request_context import compute
-from climate.compute.errors import Conflict
-from climate.compute.network import floating_ips
-from climate.compute.store.networks import floating_ips as rows
-from climate.compute.store.networks import floating_pools
+from climate.compute.network.operations import floating_ips, floating_pools
+from climate.compute.network.operations.floating_pools import PoolFields
 from climate.compute.store.networks.floating_ips import Floating
-from climate.connections import reading
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -51,16 +45,9 @@ def create() -> Body:
     unknown = sorted(set(given) - KNOWN)
     if unknown:
         raise InvalidInput(f"{CREATE}: {unknown[0][:60]!r} cannot be set; there are {', '.join(sorted(KNOWN))}")
-    first, last = ip_validation.stretch(given.get("ip_range"), "ip_range")
+    stretch = ip_validation.stretch(given.get("ip_range"), "ip_range")
     name = validation.name(given.get("pool") or compute().network.floating_pool, "pool")
-    with compute().engine.begin() as conn:
-        there = next((pool for pool in floating_pools.pools(conn) if pool["name"] == name), None)
-        pool_id = _make(conn, name, given, (first, last)) if there is None else str(there["id"])
-        if there is not None:
-            _check_same(there, given)
-        if not floating_ips.add(conn, pool_id, first, last, compute().network.own):
-            raise Conflict(f"{first} to {last}: all of them that can be handed out are in the pool already")
-    interface = given.get("interface") or (compute().network.public_interface if there is None else there["interface"])
+    interface = floating_pools.add_range(compute(), name, stretch, _fields(given))
     return {CREATE: {"ip_range": given["ip_range"], "pool": name, "interface": interface}}
 
 
@@ -70,45 +57,22 @@ def delete() -> Body:
     validation.may_administer()
     body = read_object()
     first, last = ip_validation.stretch(body.get("ip_range"), "ip_range")
-    with compute().engine.begin() as conn:
-        pool = next((one for one in floating_pools.pools(conn) if _has(one, first, last)), None)
-        if pool is None:
-            raise NotFound(f"No pool has the addresses {first} to {last}.")
-        floating_ips.remove(conn, str(pool["id"]), first, last)
+    floating_pools.remove_range(compute(), first, last)
     return {DELETE: body["ip_range"]}
 
 
-def _make(conn: Connection, name: str, given: Body, stretch: tuple[IPv4Address, IPv4Address]) -> str:
-    """A pool of the network that is named, else of the smallest that has all of the addresses and an end of its own."""
-    floating_ips.counted(*stretch)
-    cidr = _around(*stretch) if given.get("cidr") is None else ip_validation.cidr(given["cidr"], "cidr")
-    gateway = None if given.get("gateway") is None else ip_validation.address(given["gateway"], "gateway")
-    interface = ip_validation.interface(given.get("interface") or compute().network.public_interface, "interface")
-    return floating_ips.make_pool(conn, name, cidr, gateway=gateway, interface=interface)
-
-
-def _around(first: IPv4Address, last: IPv4Address) -> IPv4Network:
-    whole = next(iter(summarize_address_range(first, last)))
-    while last not in whole:
-        whole = whole.supernet()
-    return whole
-
-
-def _check_same(there: Body, given: Body) -> None:
-    for key in ("interface", "cidr", "gateway"):
-        if given.get(key) not in (None, there[key]):
-            raise InvalidInput(f"{key} of pool {there['name']} is {there[key]}, and stays so")
-
-
-def _has(pool: Body, first: IPv4Address, last: IPv4Address) -> bool:
-    cidr = IPv4Network(pool["cidr"])
-    return first in cidr and last in cidr
+def _fields(given: Body) -> PoolFields:
+    cidr, gateway = given.get("cidr"), given.get("gateway")
+    return PoolFields(
+        cidr=None if cidr is None else ip_validation.cidr(cidr, "cidr"),
+        gateway=None if gateway is None else ip_validation.address(gateway, "gateway"),
+        interface=ip_validation.interface(given.get("interface") or None, "interface"),
+    )
 
 
 def _rows() -> list[Floating]:
     validation.may_administer()
-    with reading(compute().engine) as conn:
-        return rows.listed(conn, free=True)
+    return floating_ips.listed(compute(), None, free=True)
 
 
 def _view(row: Floating) -> Body:

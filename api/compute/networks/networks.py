@@ -10,10 +10,9 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied
 from api.compute.networks import request_body
 from api.request_context import caller, compute
-from climate.compute.network import managers, networks
+from climate.compute.network import managers
 from climate.compute.network.models import Network
-from climate.compute.store.networks import networks as rows
-from climate.connections import reading
+from climate.compute.network.operations import networks
 from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -44,8 +43,7 @@ def create() -> Body:
     """Make networks out of a range: `network` is the first of them, `networks` are all."""
     validation.may_administer()
     wanted, manager = request_body.read(validation.part(read_object(), "network"))
-    with compute().engine.begin() as conn:
-        made = networks.create(conn, compute().network, wanted, manager)
+    made = networks.create(compute(), wanted, manager)
     return {"network": _view(made[0]), "networks": [_view(row) for row in made]}
 
 
@@ -53,8 +51,7 @@ def create() -> Body:
 def delete(network_id: str) -> tuple[str, int]:
     """Drop a network that is no project's and that nobody uses."""
     validation.may_administer()
-    with compute().engine.begin() as conn:
-        networks.delete(conn, validation.path_id(network_id, "Network"))
+    networks.delete(compute(), validation.path_id(network_id, "Network"))
     return "", 202
 
 
@@ -66,13 +63,11 @@ def act(network_id: str) -> Response:
     own = validation.path_id(network_id, "Network")
     if len(body) != 1 or next(iter(body)) not in ACTIONS:
         raise InvalidInput('The body must be {"associate": {"project_id": …}} or {"disassociate": null}')
-    with compute().engine.begin() as conn:
-        if "associate" in body:
-            networks.associate(
-                conn, own, validation.name(validation.part(body, "associate").get("project_id"), "project_id")
-            )
-        else:
-            networks.disassociate(conn, own)
+    if "associate" in body:
+        project_id = validation.name(validation.part(body, "associate").get("project_id"), "project_id")
+        networks.associate(compute(), own, project_id)
+    else:
+        networks.disassociate(compute(), own)
     return Response(status=202)
 
 
@@ -85,18 +80,16 @@ def add() -> Response:
     if unknown or "id" not in body:
         raise InvalidInput('The body must be {"id": the network\'s, or null} and perhaps "project_id"')
     project_id = validation.name(body.get("project_id") or caller().project_id, "project_id")
-    with compute().engine.begin() as conn:
-        if body["id"] is None:
-            networks.add_to_project(conn, project_id)
-        else:
-            networks.associate(conn, validation.uuid(body["id"], "id"), project_id)
+    if body["id"] is None:
+        networks.add_to_project(compute(), project_id)
+    else:
+        networks.associate(compute(), validation.uuid(body["id"], "id"), project_id)
     return Response(status=202)
 
 
 def _rows() -> list[Network]:
     validation.may_read()
-    with reading(compute().engine) as conn:
-        return rows.listed(conn, validation.own_project())
+    return networks.of_servers(compute(), validation.own_project())
 
 
 def _view(row: Network) -> Body:

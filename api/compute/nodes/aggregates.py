@@ -7,6 +7,7 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
+from api.compute.openapi.aggregate_bodies import CHANGED, NEW
 from api.request_context import compute
 from climate.compute.models.aggregate import Aggregate
 from climate.compute.nodes import aggregates
@@ -28,8 +29,8 @@ def listing() -> Body:
 def create() -> Body:
     """Make an aggregate, with an availability zone if one is given."""
     validation.may_administer()
-    body = _known(validation.part(read_object(), "aggregate"), ("name", "availability_zone"))
-    return _answer(aggregates.create(compute(), validation.name(body.get("name")), _zone(body)))
+    wanted = NEW.read(validation.part(read_object(), "aggregate"))
+    return _answer(aggregates.create(compute(), wanted["name"], wanted["availability_zone"]))
 
 
 @blueprint.get("/os-aggregates/<aggregate_id>")
@@ -44,11 +45,11 @@ def update(aggregate_id: str) -> Body:
     """Give an aggregate another name or availability zone."""
     validation.may_administer()
     number = _number(aggregate_id)
-    body = _known(validation.part(read_object(), "aggregate"), ("name", "availability_zone"))
+    body = validation.part(read_object(), "aggregate")
     if not body:
         raise InvalidInput("aggregate must hold name, availability_zone, or both")
-    name = validation.name(body["name"]) if "name" in body else None
-    return _answer(aggregates.update(compute(), number, name, _zone(body)))
+    wanted = CHANGED.read(body)
+    return _answer(aggregates.update(compute(), number, wanted.get("name"), wanted["availability_zone"]))
 
 
 @blueprint.delete("/os-aggregates/<aggregate_id>")
@@ -92,18 +93,6 @@ ACTIONS: Mapping[str, Callable[[int, Body], Aggregate]] = {
     "remove_host": _remove_host,
     "set_metadata": _set_metadata,
 }
-
-
-def _known(body: Body, keys: tuple[str, ...]) -> Body:
-    unknown = sorted(set(body) - set(keys))
-    if unknown:
-        raise InvalidInput(f"aggregate has no {unknown[0][:40]}; it may have {', '.join(keys)}")
-    return body
-
-
-def _zone(body: Body) -> str | None:
-    zone = body.get("availability_zone")
-    return None if zone is None else validation.name(zone, "availability_zone")
 
 
 def _number(text: str) -> int:

@@ -11,7 +11,6 @@ from climate.compute.models.aggregate import INTERNAL
 from climate.compute.models.node import Node, Service
 from climate.compute.nodes import services
 from climate.compute.reservations import pools
-from climate.connections import reading
 
 Body = dict[str, Any]
 
@@ -64,8 +63,7 @@ def _hosts(nodes: list[Node], known: Mapping[str, Service]) -> Body:
 
 
 def _internal() -> Body:
-    with reading(compute().engine) as conn:
-        now = compute().now(conn)
+    now = services.database_now(compute())
     scheduler = {"available": True, "active": True, "updated_at": f"{now:%Y-%m-%dT%H:%M:%S.%f}"}
     hosts = {deployment().settings.service_host: {SCHEDULER: scheduler}}
     return {"zoneName": INTERNAL, "zoneState": {"available": True}, "hosts": hosts}

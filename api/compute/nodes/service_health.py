@@ -4,10 +4,7 @@ from collections.abc import Iterator
 
 from climate.compute import Compute
 from climate.compute.models.node import Liveness
-from climate.compute.store.networks import network_hosts
-from climate.compute.store.nodes import services
-from climate.compute.store.zones import child_zones
-from climate.connections import reading
+from climate.compute.nodes import services
 from climate.service.process_health import Check, said, since
 from climate.store import db_errors
 
@@ -21,17 +18,14 @@ LEAST_SECONDS = 60.0
 def checks(compute: Compute) -> list[Check]:
     """Return the checks of compute services, network services and the polls of child zones; none without a database."""
     try:
-        with reading(compute.engine) as conn:
-            now = compute.now(conn)
-            of_compute = services.liveness(conn, now, compute.down_seconds)
-            of_network = network_hosts.liveness(conn, now, compute.network.down_seconds)
-            children, polled = child_zones.last_poll(conn)
+        reports = services.reports(compute)
     except db_errors.ERRORS:
         return []
-    found = [*_services("compute", of_compute), *_services("network", of_network)]
-    if children:
+    found = [*_services("compute", reports.of_compute), *_services("network", reports.of_network)]
+    if reports.children:
+        polled = reports.polled
         longest = max(LEAST_SECONDS, POLLS * compute.zones.poll_seconds)
-        ok = polled is None or (now - polled).total_seconds() <= longest
+        ok = polled is None or (reports.now - polled).total_seconds() <= longest
         told = f"no child zone was polled {since(polled)}: start `climate poller`"
         found.append(Check("zones", ok, "polled" if ok else told))
     return found

@@ -1,19 +1,8 @@
 """Flavors and keypairs, described."""
 
-from api.compute.openapi.shapes import (
-    PAGE,
-    Operation,
-    answer,
-    below,
-    flag,
-    name,
-    number,
-    one_of,
-    or_null,
-    text,
-    texts,
-    thing,
-)
+from api.compute.openapi.flavor_bodies import DESCRIPTION, NEW
+from api.compute.openapi.keypair_bodies import NEW as KEYPAIR
+from api.compute.openapi.shapes import PAGE, Operation, answer, below, name, number, one_of, text, texts
 from api.compute.projects.flavor_body import SORTS
 
 LIST = {
@@ -24,21 +13,6 @@ LIST = {
     "sort_key": one_of(*SORTS),
     "sort_dir": one_of("asc", "desc"),
 }
-
-DESCRIPTION = or_null({"type": "string", "maxLength": 65535, "pattern": r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"})
-
-NEW = thing(
-    ("name", "vcpus", "ram", "disk"),
-    id=or_null({"type": "string", "maxLength": 255, "pattern": "^[A-Za-z0-9._-]([A-Za-z0-9. _-]*[A-Za-z0-9._-])?$"}),
-    name=name(),
-    vcpus=number(1, 1 << 16),
-    ram=number(1, 1 << 26),
-    disk=number(0, 1 << 20),
-    swap=or_null(number(0, 1 << 26)),
-    description=DESCRIPTION,
-    rxtx_factor={"enum": [1.0]},
-    **{"OS-FLV-EXT-DATA:ephemeral": number(0, 1 << 20), "os-flavor-access:is_public": flag()},
-)
 
 ACCESS = {
     "anyOf": [below("addTenantAccess", below("tenant", name())), below("removeTenantAccess", below("tenant", name()))]
@@ -53,7 +27,7 @@ SPECS = f"{ONE}/os-extra_specs"
 OPERATIONS = {
     ("GET", "/flavors"): Operation({200: answer("flavors", "array")}, query=LIST),
     ("GET", "/flavors/detail"): Operation({200: answer("flavors", "array")}, query=LIST),
-    ("POST", "/flavors"): Operation({200: answer("flavor")}, below("flavor", NEW), refuses=(409,)),
+    ("POST", "/flavors"): Operation({200: answer("flavor")}, below("flavor", NEW.shape()), refuses=(409,)),
     ("GET", ONE): Operation({200: answer("flavor")}),
     ("PUT", ONE): Operation(
         {200: answer("flavor")}, below("flavor", below("description", DESCRIPTION)), refuses=(409,)
@@ -69,18 +43,10 @@ OPERATIONS = {
 }
 
 WHOSE = {"user_id": text()}
-KEY_NAME = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 255,
-    "pattern": "^[A-Za-z0-9 ._@-]*[A-Za-z0-9._@-][A-Za-z0-9 ._@-]*$",
-}
-KEY = thing(("name",), name=KEY_NAME, public_key=or_null(text(16384)), type=one_of("ssh"), user_id=or_null(text()))
-
 KEYPAIRS = {
     ("GET", "/os-keypairs"): Operation({200: answer("keypairs", "array")}, query={**PAGE, **WHOSE}),
     ("POST", "/os-keypairs"): Operation(
-        {200: answer("keypair"), 201: answer("keypair")}, below("keypair", KEY), refuses=(409,)
+        {200: answer("keypair"), 201: answer("keypair")}, below("keypair", KEYPAIR.shape()), refuses=(409,)
     ),
     ("GET", "/os-keypairs/<name>"): Operation({200: answer("keypair")}, query=WHOSE),
     ("DELETE", "/os-keypairs/<name>"): Operation({202: None, 204: None}, query=WHOSE),

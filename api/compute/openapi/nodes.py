@@ -1,5 +1,6 @@
 """What servers are put on, described: aggregates, hypervisors, services, hosts and zones."""
 
+from api.compute.openapi.aggregate_bodies import CHANGED, NEW
 from api.compute.openapi.shapes import PAGE, Operation, answer, below, flag, name, one_of, or_null, text, thing
 
 ENABLING = one_of("enable", "disable")
@@ -20,16 +21,13 @@ ACTION = {
 }
 
 AGGREGATE = "/os-aggregates/<aggregate_id>"
-ZONED = {"name": name(), "availability_zone": or_null(name())}
 
 AGGREGATES = {
     ("GET", "/os-aggregates"): Operation({200: answer("aggregates", "array")}),
-    ("POST", "/os-aggregates"): Operation(
-        {200: answer("aggregate")}, below("aggregate", thing(("name",), **ZONED)), refuses=(409,)
-    ),
+    ("POST", "/os-aggregates"): Operation({200: answer("aggregate")}, below("aggregate", NEW.shape()), refuses=(409,)),
     ("GET", AGGREGATE): Operation({200: answer("aggregate")}),
     ("PUT", AGGREGATE): Operation(
-        {200: answer("aggregate")}, below("aggregate", thing(**ZONED) | {"minProperties": 1}), refuses=(409,)
+        {200: answer("aggregate")}, below("aggregate", CHANGED.shape() | {"minProperties": 1}), refuses=(409,)
     ),
     ("DELETE", AGGREGATE): Operation({200: None}, refuses=(409,)),
     ("POST", f"{AGGREGATE}/action"): Operation({200: answer("aggregate")}, ACTION, refuses=(409,)),

@@ -8,7 +8,6 @@ from uuid import uuid4
 from flask import request
 
 from api.compute import validation
-from api.compute.microversion import since
 from climate.compute.models.flavor import Flavor
 from climate.domain.errors import InvalidInput
 
@@ -31,30 +30,12 @@ SORTS: Mapping[str, Callable[[Flavor], Any]] = {
 }
 
 
-def flavor(body: Mapping[str, Any]) -> Flavor:
-    """A flavor to be made; InvalidInput."""
-    if body.get("rxtx_factor", 1.0) not in (1, 1.0, "1.0", "1"):
-        raise InvalidInput("rxtx_factor must be 1.0: the network of servers is not throttled")
-    return Flavor(
-        id=_id(body.get("id")),
-        name=validation.name(body.get("name")),
-        vcpus=validation.count(body.get("vcpus"), "vcpus", 1, 1 << 16),
-        ram_mb=validation.count(body.get("ram"), "ram", 1, 1 << 26),
-        disk_gb=validation.count(body.get("disk"), "disk", 0, 1 << 20),
-        ephemeral_gb=validation.count(body.get("OS-FLV-EXT-DATA:ephemeral", 0), "ephemeral", 0, 1 << 20),
-        swap_mb=validation.count(body.get("swap") or 0, "swap", 0, 1 << 26),
-        is_public=validation.flag(body.get("os-flavor-access:is_public", True), "is_public"),
-        description=description(body) if since(55) else None,
-    )
-
-
-def description(body: Mapping[str, Any]) -> str | None:
+def description(text: Any, field: str = "description") -> str | None:
     """A text of several lines, or nothing."""
-    text = body.get("description")
     if text is None:
         return None
     if not isinstance(text, str) or len(text) > LONGEST_DESCRIPTION or _CONTROL.search(text):
-        raise InvalidInput(f"description must be null or a text of at most {LONGEST_DESCRIPTION} characters")
+        raise InvalidInput(f"{field} must be null or a text of at most {LONGEST_DESCRIPTION} characters")
     return text
 
 
@@ -79,12 +60,15 @@ def sorted_and_large(found: list[Flavor]) -> list[Flavor]:
     return sorted(large, key=lambda one: (SORTS[key](one), one.id), reverse=direction == "desc")
 
 
-def _id(value: Any) -> str:
+def flavor_id(value: Any, field: str) -> str:
+    """The id of a new flavor; None, an empty text and `auto`: any.  InvalidInput."""
     if value in (None, "auto", ""):
         return str(uuid4())
     text = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
     if not _ID.fullmatch(text):
-        raise InvalidInput("id must be null, or a text of letters, digits, blanks and . _ - that ends with no blank")
+        raise InvalidInput(
+            f"{field} must be null, or a text of letters, digits, blanks and . _ - that ends with no blank"
+        )
     return text
 
 

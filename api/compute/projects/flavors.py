@@ -9,13 +9,12 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
+from api.compute.openapi import flavor_bodies
 from api.compute.projects import flavor_body, flavor_view
 from api.paging import cut, next_links, page
 from api.request_context import caller, compute, here
 from climate.compute.models.flavor import Flavor
-from climate.compute.reservations import capacity
-from climate.compute.store.projects import flavors
-from climate.connections import reading
+from climate.compute.projects import flavors
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 
 Body = dict[str, Any]
@@ -41,10 +40,8 @@ def detailed() -> Body:
 def create() -> Body:
     """Make a flavor."""
     validation.may_administer()
-    flavor = flavor_body.flavor(validation.part(read_object(), "flavor"))
-    with compute().engine.begin() as conn:
-        if not flavors.insert(conn, flavor):
-            raise Conflict(f"Flavor with name {flavor.name} or ID {flavor.id} already exists.")
+    flavor = flavor_bodies.flavor(validation.part(read_object(), "flavor"))
+    flavors.create(compute(), flavor)
     return {"flavor": flavor_view.full(flavor)}
 
 
@@ -63,10 +60,7 @@ def describe(flavor_id: str) -> Body:
     body = validation.part(read_object(), "flavor")
     if set(body) != {"description"}:
         raise InvalidInput("flavor must hold description, and nothing else")
-    with compute().engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
-        if not flavors.describe(conn, flavor_id, flavor_body.description(body)):
-            raise _none(flavor_id)
+    flavors.describe(compute(), flavor_id, flavor_body.description(body["description"]))
     return {"flavor": flavor_view.full(_find(flavor_id))}
 
 
@@ -74,10 +68,7 @@ def describe(flavor_id: str) -> Body:
 def delete(flavor_id: str) -> tuple[str, int]:
     """Drop a flavor; servers keep the size they have."""
     validation.may_administer()
-    with compute().engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
-        if not flavors.delete(conn, flavor_id):
-            raise _none(flavor_id)
+    flavors.delete(compute(), flavor_id)
     return "", 202
 
 
@@ -91,7 +82,8 @@ def extra_specs(flavor_id: str) -> Body:
 def add_extra_specs(flavor_id: str) -> Body:
     """Add extra specs to a flavor, or change them."""
     validation.may_administer()
-    return {"extra_specs": _add(flavor_id, flavor_body.extra_specs(read_object().get("extra_specs")))}
+    specs = flavor_body.extra_specs(read_object().get("extra_specs"))
+    return {"extra_specs": flavors.add_extra_specs(compute(), flavor_id, specs)}
 
 
 @blueprint.get("/flavors/<flavor_id>/os-extra_specs/<key>")
@@ -99,7 +91,7 @@ def extra_spec(flavor_id: str, key: str) -> Body:
     """One extra spec of a flavor."""
     found = _find(flavor_id).extra_specs
     if key not in found:
-        raise _no_spec(flavor_id, key)
+        raise flavors.no_extra_spec(flavor_id, key)
     return {key: found[key]}
 
 
@@ -110,7 +102,7 @@ def set_extra_spec(flavor_id: str, key: str) -> Body:
     specs = flavor_body.extra_specs(read_object())
     if set(specs) != {key}:
         raise InvalidInput("The body must hold the key of the path, and nothing else")
-    _add(flavor_id, specs)
+    flavors.add_extra_specs(compute(), flavor_id, specs)
     return dict(specs)
 
 
@@ -119,10 +111,7 @@ def drop_extra_spec(flavor_id: str, key: str) -> tuple[str, int]:
     """Take one extra spec of a flavor away."""
     validation.may_administer()
     _find(flavor_id)
-    with compute().engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
-        if not flavors.drop_extra_spec(conn, flavor_id, key):
-            raise _no_spec(flavor_id, key)
+    flavors.delete_extra_spec(compute(), flavor_id, key)
     return "", 200
 
 
@@ -147,17 +136,8 @@ def change_access(flavor_id: str) -> Body:
     project = validation.name(validation.part(body, action).get("tenant"), "tenant")
     if _find(flavor_id).is_public:
         raise Conflict(f"Flavor {flavor_id} is public: everybody may use it.")
-    with compute().engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
-        if action == "addTenantAccess":
-            left = flavors.admit(conn, flavor_id, project)
-        else:
-            left = flavors.expel(conn, flavor_id, project)
-    if left is None and action == "addTenantAccess":
-        raise Conflict(f"Project {project} may use flavor {flavor_id} already.")
-    if left is None:
-        raise NotFound(f"Project {project} has no access to flavor {flavor_id}.")
-    return _access(flavor_id, left)
+    change = flavors.add_project if action == "addTenantAccess" else flavors.remove_project
+    return _access(flavor_id, change(compute(), flavor_id, project))
 
 
 def _access(flavor_id: str, projects: Iterable[str]) -> Body:
@@ -168,10 +148,8 @@ def _listed() -> tuple[list[Flavor], Body]:
     validation.may_read()
     wanted = page()
     public = _public()
-    with reading(compute().engine) as conn:
-        found = [flavor for flavor in flavors.listed(conn) if public is None or flavor.is_public is public]
-    if not caller().is_admin:
-        found = [flavor for flavor in found if flavor.usable_by(caller().project_id)]
+    found = flavors.listed(compute(), validation.own_project())
+    found = [flavor for flavor in found if public is None or flavor.is_public is public]
     found = flavor_body.sorted_and_large(found)
     shown, more = cut(found, wanted, lambda flavor: flavor.id)
     return shown, {"flavors_links": next_links(here(), shown[-1].id, wanted)} if more else {}
@@ -189,25 +167,4 @@ def _public() -> bool | None:
 
 def _find(flavor_id: str) -> Flavor:
     validation.may_read()
-    with reading(compute().engine) as conn:
-        found = flavors.get(conn, flavor_id)
-    if found is None or not (caller().is_admin or found.usable_by(caller().project_id)):
-        raise _none(flavor_id)
-    return found
-
-
-def _add(flavor_id: str, specs: dict[str, str]) -> dict[str, str]:
-    with compute().engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
-        found = flavors.add_extra_specs(conn, flavor_id, specs)
-    if found is None:
-        raise _none(flavor_id)
-    return found
-
-
-def _no_spec(flavor_id: str, key: str) -> NotFound:
-    return NotFound(f"Flavor {flavor_id[:80]} has no extra specs with key {key[:80]}.")
-
-
-def _none(flavor_id: str) -> NotFound:
-    return NotFound(f"Flavor {flavor_id[:80]} could not be found.")
+    return flavors.get(compute(), flavor_id, validation.own_project())

@@ -16,8 +16,7 @@ from api.compute.zones import zone_chain
 from api.paging import cut, next_links, page
 from api.request_context import caller, compute, here
 from climate.compute.models.server import Server
-from climate.compute.store.servers import tasks
-from climate.connections import reading
+from climate.compute.servers import details
 from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
@@ -30,7 +29,7 @@ blueprint = compute_blueprint("instance-actions")
 def listing(server_id: str) -> Body:
     """What was asked of a server, newest first."""
     server = find(server_id)
-    notes = _notes(server)
+    notes = details.actions(compute(), server.id)
     if not since(58):
         return {"instanceActions": [_action(server, note) for note in notes]}
     wanted = page()
@@ -43,7 +42,8 @@ def listing(server_id: str) -> Body:
 def show(server_id: str, request_id: str) -> Body:
     """What one request asked of a server, and how it went."""
     server = find(server_id)
-    note = next((note for note in _notes(server) if note["request_id"] == request_id), None)
+    notes = details.actions(compute(), server.id)
+    note = next((note for note in notes if note["request_id"] == request_id), None)
     if note is None:
         raise NotFound(f"Action for request_id {request_id[:80]} on instance {server.id} could not be found.")
     shown = _action(server, note)
@@ -51,11 +51,6 @@ def show(server_id: str, request_id: str) -> Body:
     if since(51) or caller().is_admin:
         shown["events"] = [_event(server, note)]
     return {"instanceAction": shown}
-
-
-def _notes(server: Server) -> list[dict[str, Any]]:
-    with reading(compute().engine) as conn:
-        return tasks.notes(conn, server.id)
 
 
 def _changed_then(note: Note) -> bool:
@@ -85,7 +80,7 @@ def _event(server: Server, note: Note) -> Body:
         "event": f"compute_{note['action']}",
         "start_time": _time(note["started_at"]),
         "finish_time": _time(finished) if finished else None,
-        "result": None if finished is None else "Error" if note["message"] == tasks.FAILED else "Success",
+        "result": None if finished is None else "Error" if note["message"] == details.FAILED else "Success",
     }
     if caller().is_admin:
         event["traceback"] = None

@@ -15,11 +15,11 @@ from api.compute.servers.servers import find
 from api.compute.servers.view import links
 from api.paging import MOST, Page, next_links, page, unknown_marker
 from api.request_context import compute, here
+from climate.compute.errors import NotFound
 from climate.compute.migrations import host_evacuation
+from climate.compute.migrations import listing as migrations
 from climate.compute.models.migration import LIVE, UNDER_WAY, Migration
-from climate.compute.store.servers import migrations as rows
-from climate.connections import reading
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
 
@@ -45,10 +45,11 @@ def listing() -> Body:
     wanted_page = page() if since(59) else Page(MOST, None, asked=False)
     if since(59):
         wanted |= _changed()
-    with reading(compute().engine) as conn:
-        if wanted_page.marker is not None:
-            wanted |= {"before": _marker(conn, wanted_page.marker)}
-        found = rows.listed(conn, wanted, wanted_page.limit + 1)
+    marker = None if wanted_page.marker is None else validation.uuid(wanted_page.marker, "marker")
+    try:
+        found = migrations.listed(compute(), wanted, wanted_page.limit + 1, after=marker)
+    except NotFound:
+        raise unknown_marker(str(wanted_page.marker)) from None
     more, found = len(found) > wanted_page.limit, found[: wanted_page.limit]
     shown: Body = {"migrations": [_view(one) for one in found]}
     return shown | ({"migrations_links": next_links(here(), found[-1].uuid, wanted_page)} if more and since(59) else {})
@@ -59,8 +60,7 @@ def of_server(server_id: str) -> Body:
     """The live migrations of a server that are under way (2.23)."""
     server = _server(server_id)
     wanted = {"server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
-    with reading(compute().engine) as conn:
-        return {"migrations": [_live(one) for one in rows.listed(conn, wanted, MOST)]}
+    return {"migrations": [_live(one) for one in migrations.listed(compute(), wanted, MOST)]}
 
 
 @blueprint.get("/servers/<server_id>/migrations/<migration_id>")
@@ -70,8 +70,7 @@ def show(server_id: str, migration_id: str) -> Body:
     if not migration_id.isascii() or not migration_id.isdigit() or len(migration_id) > 18:
         raise _unknown(server, migration_id)
     wanted = {"id": int(migration_id), "server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
-    with reading(compute().engine) as conn:
-        found = rows.listed(conn, wanted, 1)
+    found = migrations.listed(compute(), wanted, 1)
     if not found:
         raise _unknown(server, migration_id)
     return {"migration": _live(found[0])}
@@ -117,13 +116,6 @@ def _changed() -> Body:
     if len(given) == 2 and given["changed_since"] > given["changed_before"]:
         raise InvalidInput("The value of changes-since must be less than or equal to changes-before.")
     return given
-
-
-def _marker(conn: Any, marker: str) -> str:
-    uuid = validation.uuid(marker, "marker")
-    if not rows.listed(conn, {"uuid": uuid}, 1):
-        raise unknown_marker(marker)
-    return uuid
 
 
 def _common(one: Migration) -> Body:

@@ -10,16 +10,14 @@ from api.compute import validation
 from api.compute.microversion import since
 from api.compute.networks import ip_validation
 from api.compute.zones import build_orders
-from api.request_context import caller, climate, compute, deployment
+from api.request_context import caller, climate, compute
+from climate.compute.images import registry
 from climate.compute.models.flavor import Flavor
-from climate.compute.models.image import ACTIVE
 from climate.compute.models.request import BootRequest, pools_of, read_zone
+from climate.compute.projects import flavors, keypairs
 from climate.compute.reservations import pools
-from climate.compute.store.projects import flavors, images, keypairs
-from climate.compute.zones import request_spec
 from climate.compute.zones.forwarding import Order
-from climate.connections import reading
-from climate.domain.errors import Forbidden, InvalidInput, NotFound
+from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
 from climate.service.leases import server_boot as leased_boot
 
@@ -157,41 +155,26 @@ def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) ->
 
 def _named_flavor(name: Any) -> Flavor:
     wanted = validation.name(name, "flavorRef")
-    with reading(deployment().compute.engine) as conn:
-        return request_spec.flavor_named(conn, wanted, caller().project_id, admin=caller().is_admin)
+    return flavors.named(compute(), wanted, caller().project_id, admin=caller().is_admin)
 
 
 def _named_image(name: Any) -> str | None:
     if name is None:
         return None
-    wanted = validation.name(name, "imageRef")
-    with reading(deployment().compute.engine) as conn:
-        return request_spec.image_named(conn, wanted, caller().project_id)
+    return registry.id_of(compute(), validation.name(name, "imageRef"), caller().project_id)
 
 
 def flavor(ref: Any) -> Flavor:
     """The flavor that a client means, by its id or the link to it."""
     if isinstance(ref, bool) or not isinstance(ref, (str, int)) or ref == "":
         raise InvalidInput("flavorRef must be the id of a flavor")
-    flavor_id = str(ref).rpartition("/")[2]
-    with reading(deployment().compute.engine) as conn:
-        found = flavors.get(conn, flavor_id)
-    if found is None:
-        raise InvalidInput(f"Flavor {flavor_id[:80]} could not be found.")
-    if not (found.usable_by(caller().project_id) or caller().is_admin):
-        raise NotFound(f"Flavor {flavor_id} could not be found.")
-    return found
+    return flavors.requested(compute(), str(ref).rpartition("/")[2], validation.own_project())
 
 
 def image(ref: Any) -> str:
     """The id of the image that a client means, by its id or the link to it; it must be ready."""
     image_id = validation.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
-    with reading(deployment().compute.engine) as conn:
-        found = images.get(conn, image_id)
-    if found is None or not (found.seen_by(caller().project_id) or caller().is_admin):
-        raise InvalidInput(f"Image {image_id} could not be found.")
-    if found.status != ACTIVE:
-        raise InvalidInput(f"Image {image_id} is not active.")
+    registry.check_bootable(compute(), image_id, validation.own_project())
     return image_id
 
 
@@ -290,11 +273,8 @@ def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
     if key is None:
         return None
     wanted = validation.name(key, "key_name")
-    if not known:
-        return wanted
-    with reading(deployment().compute.engine) as conn:
-        if not keypairs.listed(conn, caller().user_id, wanted):
-            raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
+    if known and not keypairs.exists(compute(), caller().user_id, wanted):
+        raise InvalidInput(f"Invalid key_name provided: {wanted[:80]!r}")
     return wanted
 
 

@@ -25,14 +25,12 @@ from climate.compute.models.node import Service
 from climate.compute.models.server import DELETE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import create as compute_boot
-from climate.compute.servers import volume_attachments
+from climate.compute.servers import details, volume_attachments
 from climate.compute.servers.create import Offered
 from climate.compute.servers.interfaces import Who
-from climate.compute.store.servers import servers
 from climate.compute.zones import placing, single_shot
 from climate.compute.zones.placing import Make, Way
 from climate.compute.zones.single_shot import Made
-from climate.connections import reading
 from climate.domain.errors import InvalidInput
 from climate.service.leases import server_boot as leased_boot
 
@@ -204,8 +202,7 @@ def _behind(found: Sequence[Server]) -> Behind:
     if not (caller().is_admin and since(3)):
         return Behind(volumes=attached)
     hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
-    with reading(compute().engine) as conn:
-        return Behind(hosts, servers.user_data(conn, [server.id for server in found]), attached)
+    return Behind(hosts, details.user_data(compute(), [server.id for server in found]), attached)
 
 
 def _state(service: Service) -> str:

@@ -1,6 +1,5 @@
 """Child zones, for administrators: registered, listed and removed; and this zone as its parents see it."""
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +8,12 @@ from flask import Response, jsonify, request
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
+from api.compute.openapi.zone_bodies import ZONE
 from api.compute.zones import zone_chain
 from api.paging import MOST
-from api.request_context import climate, compute, deployment
+from api.request_context import climate, compute
 from climate.compute.errors import NotFound
-from climate.compute.zones import registry, urls
+from climate.compute.zones import registry
 from climate.compute.zones.client import ID_HEADER
 from climate.compute.zones.models import ChildZone
 from climate.domain.errors import InvalidInput
@@ -23,8 +23,6 @@ Body = dict[str, Any]
 
 blueprint = compute_blueprint("child-zones")
 
-LONGEST_PASSWORD = 1024
-LARGEST_WEIGHT = 1e9
 LOOP = "Requests to this zone come back to its parent: it is above its parent in the tree"
 LARGEST_ID = 2**31 - 1
 
@@ -61,7 +59,7 @@ def show(zone_id: str) -> Body:
 def add() -> Body:
     """Register a child zone; it is not contacted."""
     _may_manage()
-    values = _values(validation.part(read_object(), "zone"))
+    values = ZONE.read(validation.part(read_object(), "zone"))
     missing = sorted({"api_url", "username", "password"} - set(values))
     if missing:
         raise InvalidInput(f"zone: {', '.join(missing)} must be given")
@@ -72,7 +70,7 @@ def add() -> Body:
 def change(zone_id: str) -> Body:
     """Change how a child zone is registered."""
     _may_manage()
-    values = _values(validation.part(read_object(), "zone"))
+    values = ZONE.read(validation.part(read_object(), "zone"))
     return {"zone": _registered(registry.change(compute(), _id(zone_id), values))}
 
 
@@ -111,41 +109,6 @@ def _id(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > LARGEST_ID:
         raise NotFound(f"Zone {text[:80]} could not be found.")
     return int(text)
-
-
-def _values(given: Mapping[str, Any]) -> Body:
-    unknown = sorted(set(given) - set(_READ))
-    if unknown:
-        raise InvalidInput(f"zone: only {', '.join(_READ)} can be given, not {', '.join(unknown)[:200]!r}")
-    return {key: _READ[key](value, key) for key, value in given.items()}
-
-
-def _url(value: Any, key: str) -> str:
-    url = urls.check(value)
-    if urls.is_same(url, deployment().settings.base_url):
-        raise InvalidInput(f"api_url {url} is this zone itself; register the URL of another deployment")
-    return url
-
-
-def _password(value: Any, key: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PASSWORD or "\0" in value:
-        raise InvalidInput(f"password must be a text of 1 to {LONGEST_PASSWORD} characters")
-    return value
-
-
-def _weight(value: Any, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_WEIGHT:
-        raise InvalidInput(f"{key} must be a number between -{LARGEST_WEIGHT:.0f} and {LARGEST_WEIGHT:.0f}")
-    return float(value)
-
-
-_READ: Mapping[str, Callable[[Any, str], Any]] = {
-    "api_url": _url,
-    "username": validation.name,
-    "password": _password,
-    "weight_offset": _weight,
-    "weight_scale": _weight,
-}
 
 
 def _registered(zone: ChildZone) -> Body:

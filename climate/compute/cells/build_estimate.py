@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 from climate.compute.cells import build_request, messaging
 from climate.compute.cells.build_request import Build
@@ -11,6 +12,7 @@ from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.messages import Message
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
+from climate.compute.models.request import BootRequest
 from climate.compute.zones import selection
 from climate.connections import reading
 
@@ -27,6 +29,13 @@ def estimate(context: CellContext, message: Message, kwargs: Mapping[str, Any]) 
     with reading(context.compute.engine) as conn:
         request = build_request.boot_request(conn, build)
     return selection.room(context.compute, replace(request, least=1))
+
+
+def draft(compute: Compute, request: BootRequest, cell: str | None) -> Build:
+    """Return a build for the cell at a path that is only estimated; its ids are those of no server."""
+    ids = [str(uuid4()) for _ in range(request.count)]
+    with reading(compute.engine) as conn:
+        return replace(build_request.made(conn, request, "r-estimate", ids), cell=cell)
 
 
 def ask(compute: Compute, builds: Sequence[Build]) -> list[int | ComputeError]:

@@ -19,7 +19,6 @@ class Candidate:
     """A cell that a build may go to."""
 
     name: str
-    is_me: bool = False
     capabilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     capacities: Mapping[str, Any] = field(default_factory=dict)
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -182,7 +182,7 @@ def candidates_of(compute: Compute, conn: Connection) -> list[Candidate]:
 
 def _alone(compute: Compute) -> Candidate:
     """Return this cell where there is no other: a flavor or image that is not here is told by the boot itself."""
-    return Candidate(compute.cells.name, True, compute.cells.capabilities)
+    return Candidate(compute.cells.name, compute.cells.capabilities)
 
 
 def _sent(build: Build, here: str, name: str) -> Build:

@@ -12,7 +12,7 @@ from climate.compute.cells import healing, messaging, methods, server_report, se
 from climate.compute.cells.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.errors import BadMessage, CellServiceAPIMethodNotFound, Postpone
 from climate.compute.cells.handing import Handing
-from climate.compute.cells.messages import UP, Message
+from climate.compute.cells.messages import DOWN, UP, Message
 from climate.compute.cells.pipeline import Pipeline
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, NotFound
@@ -92,6 +92,15 @@ def sync_instances(context: CellContext, message: Message, kwargs: Args) -> None
         deleted=bool(kwargs.get("deleted")),
     )
     healing.sync(context.compute, wanted)
+
+
+def request_sync(compute: Compute, kwargs: Args) -> None:
+    """Have all cells below report their servers: those of `project_id`, changed since `updated_since`, or `deleted`.
+
+    Does nothing when cells are not enabled.
+    """
+    with compute.engine.begin() as conn:
+        messaging.broadcast(compute, conn, DOWN, SYNC, kwargs)
 
 
 def run_compute_api_method(context: CellContext, message: Message, kwargs: Args) -> Any:

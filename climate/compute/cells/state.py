@@ -89,12 +89,6 @@ def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, Any
         return total(compute, conn).capacities
 
 
-def capabilities_of(compute: Compute) -> Mapping[str, tuple[str, ...]]:
-    """Return the capabilities of this cell and all below it."""
-    with reading(compute.engine) as conn:
-        return total(compute, conn).capabilities
-
-
 def report(compute: Compute) -> None:
     """Report this cell and all below it to each parent; nothing without parents.
 

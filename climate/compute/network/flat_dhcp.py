@@ -25,7 +25,9 @@ def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) 
     bridge = wanted.bridge or options.flat_bridge
     interface = wanted.bridge_interface or options.flat_interface
     if len(cut) > 1:
-        raise BadRequest(f"{len(cut)} networks would share bridge {bridge}: ask for one after the other, each with its")
+        raise BadRequest(
+            f"{len(cut)} networks would share bridge {bridge}: create each by itself, with a bridge of its own"
+        )
     made = wanted.draft(options, NAME, 0, cut[0])
     return [replace(made, bridge=bridge, bridge_interface=interface)]
 

@@ -1,5 +1,8 @@
 """The compute service's report of its nodes, and what a fresh cloud is furnished with."""
 
+from dataclasses import dataclass
+from datetime import datetime
+
 import structlog
 
 from climate.compute import shared_home
@@ -8,16 +11,31 @@ from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.models.flavor import DEFAULTS
 from climate.compute.models.image import ACTIVE, Image
-from climate.compute.models.node import Service
+from climate.compute.models.node import Liveness, Service
 from climate.compute.network.service import default_networks
+from climate.compute.store.networks import network_hosts
 from climate.compute.store.nodes import services
 from climate.compute.store.nodes import usage_audit as drifts
 from climate.compute.store.projects import flavors, images
+from climate.compute.store.zones import child_zones
 from climate.connections import reading
 
 IMAGE_ID, IMAGE = "c11a7e00-0000-4000-8000-000000000001", "demo"
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """When the services were last heard of."""
+
+    now: datetime
+    of_compute: Liveness
+    of_network: Liveness
+    children: int
+    """Number of child zones."""
+    polled: datetime | None
+    """When one of them was last polled; None: never."""
 
 
 def refresh(compute: Compute) -> None:
@@ -67,6 +85,21 @@ def listed(compute: Compute, host: str | None = None) -> list[Service]:
     """The compute services, of whom nothing may have been heard for long, or that of one host name."""
     with reading(compute.engine) as conn:
         return services.listed(conn, compute.now(conn), compute.down_seconds, host)
+
+
+def reports(compute: Compute) -> Reports:
+    """Return when compute services, network services and child zones were last heard of."""
+    with reading(compute.engine) as conn:
+        now = compute.now(conn)
+        of_compute = services.liveness(conn, now, compute.down_seconds)
+        of_network = network_hosts.liveness(conn, now, compute.network.down_seconds)
+        return Reports(now, of_compute, of_network, *child_zones.last_poll(conn))
+
+
+def database_now(compute: Compute) -> datetime:
+    """Return the time of the database, in UTC."""
+    with reading(compute.engine) as conn:
+        return compute.now(conn)
 
 
 def furnish(compute: Compute) -> None:

@@ -1,8 +1,13 @@
-"""Flavors, as projects use them."""
+"""Flavors: read as projects use them, created, described, deleted, and given to projects."""
+
+from collections.abc import Mapping
 
 from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.flavor import Flavor
+from climate.compute.reservations import capacity
 from climate.compute.store.projects import flavors as rows
+from climate.compute.zones import request_spec
 from climate.connections import reading
 
 
@@ -11,3 +16,115 @@ def find(compute: Compute, named: str, project_id: str) -> Flavor | None:
     with reading(compute.engine) as conn:
         found = rows.find(conn, named)
     return found if found and found.usable_by(project_id) else None
+
+
+def listed(compute: Compute, project_id: str | None) -> list[Flavor]:
+    """Return the flavors that a project may use, by id; None: all."""
+    with reading(compute.engine) as conn:
+        found = rows.listed(conn)
+    return [flavor for flavor in found if project_id is None or flavor.usable_by(project_id)]
+
+
+def get(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
+    """Return a flavor by its id; NotFound, also where the project may not use it.  None: any project's."""
+    with reading(compute.engine) as conn:
+        found = rows.get(conn, flavor_id)
+    if found is None or not (project_id is None or found.usable_by(project_id)):
+        raise _none(flavor_id)
+    return found
+
+
+def requested(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
+    """Return the flavor of a request for servers.  None: of an administrator.
+
+    Raises BadRequest where there is no such flavor, NotFound where the project may not use it.
+    """
+    with reading(compute.engine) as conn:
+        found = rows.get(conn, flavor_id)
+    if found is None:
+        raise BadRequest(f"Flavor {flavor_id[:80]} could not be found.")
+    if not (project_id is None or found.usable_by(project_id)):
+        raise NotFound(f"Flavor {flavor_id} could not be found.")
+    return found
+
+
+def named(compute: Compute, name: str, project_id: str, *, admin: bool) -> Flavor:
+    """Return the flavor of a name, as a parent zone names it; BadRequest when the project may use none of that name."""
+    with reading(compute.engine) as conn:
+        return request_spec.flavor_named(conn, name, project_id, admin=admin)
+
+
+def create(compute: Compute, flavor: Flavor) -> None:
+    """Create a flavor; Conflict when its id or name is taken."""
+    with compute.engine.begin() as conn:
+        if not rows.insert(conn, flavor):
+            raise Conflict(f"Flavor with name {flavor.name} or ID {flavor.id} already exists.")
+
+
+def describe(compute: Compute, flavor_id: str, description: str | None) -> None:
+    """Change the description of a flavor; NotFound, Conflict for the flavor of a reservation."""
+    with compute.engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        if not rows.describe(conn, flavor_id, description):
+            raise _none(flavor_id)
+
+
+def delete(compute: Compute, flavor_id: str) -> None:
+    """Delete a flavor; servers keep the size they have.  NotFound, Conflict for the flavor of a reservation."""
+    with compute.engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        if not rows.delete(conn, flavor_id):
+            raise _none(flavor_id)
+
+
+def add_extra_specs(compute: Compute, flavor_id: str, specs: Mapping[str, str]) -> dict[str, str]:
+    """Add extra specs to a flavor, or change them; return all.  NotFound, Conflict for the flavor of a reservation."""
+    with compute.engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        found = rows.add_extra_specs(conn, flavor_id, specs)
+    if found is None:
+        raise _none(flavor_id)
+    return found
+
+
+def delete_extra_spec(compute: Compute, flavor_id: str, key: str) -> None:
+    """Delete an extra spec of a flavor; NotFound, Conflict for the flavor of a reservation."""
+    with compute.engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        if not rows.drop_extra_spec(conn, flavor_id, key):
+            raise no_extra_spec(flavor_id, key)
+
+
+def add_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
+    """Let a project use a flavor that is not public; return the projects that may.
+
+    Raises Conflict when the project may already, and for the flavor of a reservation.
+    """
+    with compute.engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        found = rows.admit(conn, flavor_id, project_id)
+    if found is None:
+        raise Conflict(f"Project {project_id} may use flavor {flavor_id} already.")
+    return found
+
+
+def remove_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
+    """Take a flavor away from a project; return the projects that may still use it.
+
+    Raises NotFound when the project may not use it, Conflict for the flavor of a reservation.
+    """
+    with compute.engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        found = rows.expel(conn, flavor_id, project_id)
+    if found is None:
+        raise NotFound(f"Project {project_id} has no access to flavor {flavor_id}.")
+    return found
+
+
+def no_extra_spec(flavor_id: str, key: str) -> NotFound:
+    """Return the error for a key that a flavor has no extra spec of."""
+    return NotFound(f"Flavor {flavor_id[:80]} has no extra specs with key {key[:80]}.")
+
+
+def _none(flavor_id: str) -> NotFound:
+    return NotFound(f"Flavor {flavor_id[:80]} could not be found.")

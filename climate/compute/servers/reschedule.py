@@ -5,7 +5,7 @@ What was tried is remembered by node: another node of the same service may still
 
 import contextlib
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Busy, NoValidHost, VirtError
@@ -26,6 +26,15 @@ KINDS = {RESERVE: multi.RESERVE, UNSHELVE: multi.UNSHELVE}
 
 HOLD_SECONDS = 8.0
 """The work is kept for so long at least when it was found to be still this worker's."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedBoot:
+    """A server that could not be made on its node, the worker that has the work, and the reason."""
+
+    server: Server
+    worker: str
+    reason: str
 
 
 def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> bool:
@@ -52,8 +61,9 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     if len(spec.tried) >= most:
         exceeded = f"Exceeded max scheduling attempts {most} for instance {server.id}. Last exception: {told}"
         return _give_up(compute, server, worker, exceeded, _after(server, reason))
+    failed = FailedBoot(server, worker, reason)
     try:
-        pick = claims.settle(compute, lambda attempt: _moved(compute, attempt, (server, worker, reason), spec))
+        pick = claims.settle(compute, lambda attempt: _moved(compute, attempt, failed, spec))
     except (NoValidHost, BadRequest, Busy) as none:
         refusal = replace(_after(server, reason), trail=getattr(none, "trail", {}))
         return _give_up(compute, server, worker, f"{none} Last exception: {told}", refusal)
@@ -68,22 +78,21 @@ def retried(spec: Spec, most: int) -> bool:
     return most > 1 and len(spec.force_hosts) != 1 and len(spec.force_nodes) != 1
 
 
-def _moved(compute: Compute, attempt: Attempt, failed: tuple[Server, str, str], spec: Spec) -> Pick | None:
+def _moved(compute: Compute, attempt: Attempt, failed: FailedBoot, spec: Spec) -> Pick | None:
     """The new node of a server; None when something else is wanted of it by now."""
-    server, worker, reason = failed
-    conn = attempt.conn
+    server, conn = failed.server, attempt.conn
     # The group first: whoever drops a group locks it before its members.
     group = server_groups.staying(conn, compute.rules, server.group_id, server.id) if server.group_id else None
     now = compute.now(conn)
     locked = servers.get(conn, server.id, lock=True)
-    if locked is None or retries.hold(conn, server.id, worker, now, HOLD_SECONDS) != server.task:
+    if locked is None or retries.hold(conn, server.id, failed.worker, now, HOLD_SECONDS) != server.task:
         return None
     asked = replace(spec, group=group, build_id=server.build_id, server_ids=(server.id,))
     also = (server.node_id,) if server.node_id is not None else ()
     plan = claims.claim(compute, attempt, request_data.completed(conn, compute.rules, asked), 1, 1, also)
     claims.release(conn, locked)
     retries.move(conn, server.id, plan.picks[0].node_id, now)
-    decisions.keep(conn, replace(_after(server, reason), made_at=now, trail=plan.trail, lost=attempt.lost))
+    decisions.keep(conn, replace(_after(server, failed.reason), made_at=now, trail=plan.trail, lost=attempt.lost))
     return plan.picks[0]
 
 

@@ -107,10 +107,6 @@ class HostPlace:
     cause: PoolCause = PoolCause.OTHER
     """Why it is in its pool, as far as the engine acts on it."""
 
-    @property
-    def bookable(self) -> bool:
-        return self.reservable and self.pool in BOOKABLE and not self.removed
-
 
 def fold(happened: Iterable[HostFact], stream: UUID, place: HostPlace | None = None) -> HostPlace:
     """Where the host is after all that happened."""

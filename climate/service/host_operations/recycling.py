@@ -240,7 +240,7 @@ def _record(climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> int:
     after = work(climate, act)
     reconcile.ask(climate, [place for place in after if place.pool is MULTI_TENANT])
     for place in after:
-        log.info("a host has done with recycling", host=place.name, pool=place.pool)
+        log.info("host left recycling", host=place.name, pool=place.pool)
     return len(after)
 
 

@@ -123,6 +123,6 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
         return None
     if outcome.replaced or outcome.short:
         told = {"lease_id": str(lease_id), "replaced": outcome.replaced, "missing": outcome.short}
-        log.warning("a lease was looked after", reason=why, **told)
+        log.warning("lease healed", reason=why, **told)
     reconcile.ask(climate, outcome.moved)
     return outcome.replaced

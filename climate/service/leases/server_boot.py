@@ -140,7 +140,7 @@ def sweep(climate: Climate) -> list[str]:
     settled = [server for server in sleeping if server.created_at is None or now - server.created_at > ORPHAN_AFTER]
     orphans = [server.id for server in settled if server.id not in known]
     for server_id in orphans:
-        log.warning("a server slept without a lease", server_id=server_id)
+        log.warning("deleting orphaned reserved server", server_id=server_id)
         _drop(climate, server_id)
     return orphans
 

@@ -143,11 +143,25 @@ class _Turn:
 def _record(
     climate: Climate, part: Sequence[Seen], word: Word | None, conn: Connection, patient: bool
 ) -> list[HostPlace]:
-    """Facts, notes and notices of what was seen; the hosts that have failed by it.
+    """Record facts, notes and notices of what was seen; return the hosts that have failed by it.
 
     A host whose supply or wish was changed meanwhile is judged at the next look.
     """
-    now, numbers = climate.now(conn), [seen.job.supply.host for seen in part]
+    now = climate.now(conn)
+    turns = _turns(climate, conn, part, word, now)
+    moved = _write(conn, turns, now)
+    for turn in turns:
+        if turn.verdict is not Verdict.AS_BEFORE:
+            log.info("a host was switched", host=turn.place.name, outcome=turn.verdict, error=turn.seen.error)
+    return [place for place in moved if place.pool is Pool.FAILED and place.since == now]
+
+
+def _turns(climate: Climate, conn: Connection, part: Sequence[Seen], word: Word | None, now: datetime) -> list[_Turn]:
+    """Judge what was seen; where something changes, once more with the hosts locked.
+
+    Hosts are left out that were removed, or whose supply or wish was changed meanwhile.
+    """
+    numbers = [seen.job.supply.host for seen in part]
     needs = power.needs(conn, numbers)
     turns = _judged(climate, part, {seen.job.supply.host: seen.job.place for seen in part}, needs, word, now)
     if any(turn.verdict is not Verdict.AS_BEFORE for turn in turns):
@@ -157,15 +171,17 @@ def _record(
     known = power.of(conn, numbers)
     turns = [turn for turn in turns if turn.supply.is_as(known.get(turn.place.host)) and not turn.place.removed]
     power.note(conn, [_noted(turn, known[turn.place.host], now) for turn in turns])
+    return turns
+
+
+def _write(conn: Connection, turns: Sequence[_Turn], now: datetime) -> list[HostPlace]:
+    """Record the facts and the notices of turns; return the places of the hosts that have facts."""
     failing = sum(turn.fails for turn in turns)
     tokens = iter(event_claims.tokens(conn, failing) if failing else ())
     facts = [(turn.place, list(_facts(turn, now, next(tokens) if turn.fails else 0))) for turn in turns]
     moved = pool_membership.record(conn, AUTHOR, [(place, happened) for place, happened in facts if happened])
     delivery.tell(conn, now, *(notice for turn in turns for notice in _notices(turn)))
-    for turn in turns:
-        if turn.verdict is not Verdict.AS_BEFORE:
-            log.info("a host was switched", host=turn.place.name, outcome=turn.verdict, error=turn.seen.error)
-    return [place for place in moved if place.pool is Pool.FAILED and place.since == now]
+    return moved
 
 
 def _judged(

@@ -81,12 +81,12 @@ def test_every_pool_is_reached_and_left() -> None:
 
 def test_a_host_remembers_where_it_belongs_and_its_highest_token() -> None:
     one = pools.fold([facts.HostEnrolled(1, NOON, "h1", MULTI_TENANT)], STREAM)
-    assert (one.home, one.version, one.bookable) == (MULTI_TENANT, 1, False)
+    assert (one.home, one.version, one.pool) == (MULTI_TENANT, 1, MULTI_TENANT)
     steps = [HostMoved(NOON, MAINTENANCE, "", 9), HostSwitched(NOON, False, ""), HostMoved(NOON, RECYCLING, "", 3)]
     one = pools.fold(steps, STREAM, one)
-    assert (one.home, one.token, one.on, one.bookable) == (MULTI_TENANT, 9, False, True)
+    assert (one.home, one.token, one.on, one.pool) == (MULTI_TENANT, 9, False, RECYCLING)
     one = pools.fold([HostMoved(NOON, RESERVATION, ""), facts.HostOpened(NOON, False, "noisy")], STREAM, one)
-    assert (one.home, one.reservable, one.bookable) == (RESERVATION, False, False)
+    assert (one.home, one.reservable, one.pool) == (RESERVATION, False, RESERVATION)
     assert pools.fold([facts.HostRemoved(NOON)], STREAM, one).removed
 
 

@@ -3,20 +3,29 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
-_COLUMNS = "id::text, label, manager, interface, vlan, project_id, created_at"
+from climate.compute.store.tables.pending_networks import network_outlines as outlines
 
-_LIST = text(f"SELECT {_COLUMNS} FROM compute_network_outlines ORDER BY created_at, label")
+COLUMNS = (
+    outlines.c.id,
+    outlines.c.label,
+    outlines.c.manager,
+    outlines.c.interface,
+    outlines.c.vlan,
+    outlines.c.project_id,
+    outlines.c.created_at,
+)
 
-_GET = text(f"SELECT {_COLUMNS} FROM compute_network_outlines WHERE id = CAST(:id AS uuid) FOR UPDATE")
+_OF_ID = outlines.c.id == bindparam("outline_id")
 
-_MAKE = text(f"""
-    INSERT INTO compute_network_outlines (label, manager, interface, vlan, project_id)
-    VALUES (:label, :manager, :interface, :vlan, :project_id) RETURNING {_COLUMNS}
-""")
+_LIST = select(*COLUMNS).order_by(outlines.c.created_at, outlines.c.label)
 
-_DROP = text("DELETE FROM compute_network_outlines WHERE id = CAST(:id AS uuid)")
+_LOCK = select(*COLUMNS).where(_OF_ID).with_for_update()
+
+_MAKE = insert(outlines).returning(*COLUMNS)
+
+_DROP = delete(outlines).where(_OF_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ def listed(conn: Connection) -> list[Outline]:
 
 def get(conn: Connection, outline_id: str) -> Outline | None:
     """The outline, with its row locked."""
-    row = conn.execute(_GET, {"id": outline_id}).one_or_none()
+    row = conn.execute(_LOCK, {"outline_id": outline_id}).one_or_none()
     return None if row is None else Outline(*row)
 
 
@@ -51,4 +60,4 @@ def make(conn: Connection, wanted: dict[str, object]) -> Outline:
 
 def drop(conn: Connection, outline_id: str) -> None:
     """Forget one."""
-    conn.execute(_DROP, {"id": outline_id})
+    conn.execute(_DROP, {"outline_id": outline_id})

@@ -1,64 +1,94 @@
 """Flavors."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, any_, bindparam, cast, func, or_, select, text, update
+from sqlalchemy import delete as delete_from
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as insert_into
 
 from climate.compute.models.flavor import Flavor
+from climate.compute.store.tables.servers import flavors
 
-_COLUMNS = "id, name, vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb, is_public, projects, extra_specs, description"
+COLUMNS = tuple(
+    flavors.c[name]
+    for name in (
+        "id",
+        "name",
+        "vcpus",
+        "ram_mb",
+        "disk_gb",
+        "ephemeral_gb",
+        "swap_mb",
+        "is_public",
+        "projects",
+        "extra_specs",
+        "description",
+    )
+)
 
-_INSERT = text(f"""
-    INSERT INTO compute_flavors ({_COLUMNS})
-    VALUES (:id, :name, :vcpus, :ram_mb, :disk_gb, :ephemeral_gb, :swap_mb, :is_public, CAST(:projects AS text[]),
-            CAST(:extra_specs AS jsonb), :description)
-    ON CONFLICT DO NOTHING RETURNING id
-""")
+# Statements are constants: a statement that is built anew for each call costs twice the processor time.
+_OF_ID = flavors.c.id == bindparam("flavor_id")
 
-_WRITE = text(f"""
-    INSERT INTO compute_flavors ({_COLUMNS})
+_PROJECT, _KEY = cast(bindparam("project"), Text), cast(bindparam("key"), Text)
+
+_INSERT = insert_into(flavors).on_conflict_do_nothing().returning(flavors.c.id)
+
+# The id may be one that is there, the name may not: two conflicts, of which ON CONFLICT handles one.
+_WRITE = text("""
+    INSERT INTO compute_flavors (id, name, vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb, is_public, projects,
+                                 extra_specs, description)
     SELECT :id, :name, :vcpus, :ram_mb, :disk_gb, :ephemeral_gb, :swap_mb, :is_public, CAST(:projects AS text[]),
-           CAST(:extra_specs AS jsonb), :description
+           :extra_specs, :description
     WHERE NOT EXISTS (SELECT FROM compute_flavors WHERE name = :name AND id <> :id)
     ON CONFLICT (id) DO UPDATE
     SET name = excluded.name, vcpus = excluded.vcpus, ram_mb = excluded.ram_mb, disk_gb = excluded.disk_gb,
         ephemeral_gb = excluded.ephemeral_gb, swap_mb = excluded.swap_mb, is_public = excluded.is_public,
         projects = excluded.projects, extra_specs = excluded.extra_specs
     RETURNING id
-""")
+""").bindparams(bindparam("extra_specs", type_=JSONB))
 
-_GET = text(f"SELECT {_COLUMNS} FROM compute_flavors WHERE id = :id")
+_GET = select(*COLUMNS).where(_OF_ID)
 
-_FIND = text(f"SELECT {_COLUMNS} FROM compute_flavors WHERE id = :named OR name = :named ORDER BY id = :named DESC")
+_IS_ID = flavors.c.id == bindparam("named")
+_FIND = select(*COLUMNS).where(or_(_IS_ID, flavors.c.name == bindparam("named"))).order_by(_IS_ID.desc())
 
-_LIST = text(f"SELECT {_COLUMNS} FROM compute_flavors ORDER BY id")
+_LIST = select(*COLUMNS).order_by(flavors.c.id)
 
-_DELETE = text("DELETE FROM compute_flavors WHERE id = :id RETURNING id")
+_DELETE = delete_from(flavors).where(_OF_ID).returning(flavors.c.id)
 
-_ADD_SPECS = text("""
-    UPDATE compute_flavors SET extra_specs = extra_specs || CAST(:specs AS jsonb) WHERE id = :id
-    RETURNING extra_specs
-""")
+_ADD_SPECS = (
+    update(flavors)
+    .where(_OF_ID)
+    .values(extra_specs=flavors.c.extra_specs.concat(bindparam("specs", type_=JSONB)))
+    .returning(flavors.c.extra_specs)
+)
 
-_DROP_SPEC = text("""
-    UPDATE compute_flavors SET extra_specs = extra_specs - :key WHERE id = :id AND extra_specs ? :key RETURNING id
-""")
+_DROP_SPEC = (
+    update(flavors)
+    .where(_OF_ID, flavors.c.extra_specs.op("?")(_KEY))
+    .values(extra_specs=flavors.c.extra_specs.op("-")(_KEY))
+    .returning(flavors.c.id)
+)
 
-_DESCRIBE = text("UPDATE compute_flavors SET description = :description WHERE id = :id RETURNING id")
+_DESCRIBE = update(flavors).where(_OF_ID).values(description=bindparam("words", type_=Text)).returning(flavors.c.id)
 
 # Two at a time keep each other's: the second looks at the row again when the first has committed.
-_ADMIT = text("""
-    UPDATE compute_flavors SET projects = array_append(projects, CAST(:project AS text))
-    WHERE id = :id AND NOT is_public AND NOT CAST(:project AS text) = ANY(projects) RETURNING projects
-""")
+_ADMIT = (
+    update(flavors)
+    .where(_OF_ID, ~flavors.c.is_public, ~(any_(flavors.c.projects) == _PROJECT))
+    .values(projects=func.array_append(flavors.c.projects, _PROJECT))
+    .returning(flavors.c.projects)
+)
 
-_EXPEL = text("""
-    UPDATE compute_flavors SET projects = array_remove(projects, CAST(:project AS text))
-    WHERE id = :id AND CAST(:project AS text) = ANY(projects) RETURNING projects
-""")
+_EXPEL = (
+    update(flavors)
+    .where(_OF_ID, any_(flavors.c.projects) == _PROJECT)
+    .values(projects=func.array_remove(flavors.c.projects, _PROJECT))
+    .returning(flavors.c.projects)
+)
 
 
 def insert(conn: Connection, flavor: Flavor) -> bool:
@@ -73,7 +103,7 @@ def write(conn: Connection, flavor: Flavor) -> bool:
 
 def get(conn: Connection, flavor_id: str) -> Flavor | None:
     """The flavor, or None."""
-    row = conn.execute(_GET, {"id": flavor_id}).mappings().one_or_none()
+    row = conn.execute(_GET, {"flavor_id": flavor_id}).mappings().one_or_none()
     return _flavor(dict(row)) if row else None
 
 
@@ -90,37 +120,37 @@ def listed(conn: Connection) -> list[Flavor]:
 
 def delete(conn: Connection, flavor_id: str) -> bool:
     """Drop a flavor; servers keep the size they have.  False when there is none."""
-    return conn.execute(_DELETE, {"id": flavor_id}).first() is not None
+    return conn.execute(_DELETE, {"flavor_id": flavor_id}).first() is not None
 
 
 def add_extra_specs(conn: Connection, flavor_id: str, specs: Mapping[str, str]) -> dict[str, str] | None:
     """Add to the extra specs of a flavor, or change them; all of them then, None when there is no such flavor."""
-    found = conn.execute(_ADD_SPECS, {"id": flavor_id, "specs": json.dumps(dict(specs))}).scalar()
+    found = conn.execute(_ADD_SPECS, {"flavor_id": flavor_id, "specs": dict(specs)}).scalar()
     return None if found is None else dict(found)
 
 
 def drop_extra_spec(conn: Connection, flavor_id: str, key: str) -> bool:
     """Take one extra spec away; False when there is none of that key."""
-    return conn.execute(_DROP_SPEC, {"id": flavor_id, "key": key}).first() is not None
+    return conn.execute(_DROP_SPEC, {"flavor_id": flavor_id, "key": key}).first() is not None
 
 
 def describe(conn: Connection, flavor_id: str, description: str | None) -> bool:
     """Give a flavor another description; False when there is no such flavor."""
-    return conn.execute(_DESCRIBE, {"id": flavor_id, "description": description}).first() is not None
+    return conn.execute(_DESCRIBE, {"flavor_id": flavor_id, "words": description}).first() is not None
 
 
 def admit(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
     """Let a project use a flavor that is not public; all that may then, None when it might already."""
-    return conn.execute(_ADMIT, {"id": flavor_id, "project": project_id}).scalar()
+    return conn.execute(_ADMIT, {"flavor_id": flavor_id, "project": project_id}).scalar()
 
 
 def expel(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
     """Take a flavor away from a project; all that may use it then, None when the project might not."""
-    return conn.execute(_EXPEL, {"id": flavor_id, "project": project_id}).scalar()
+    return conn.execute(_EXPEL, {"flavor_id": flavor_id, "project": project_id}).scalar()
 
 
 def _fields(flavor: Flavor) -> dict[str, Any]:
-    return asdict(flavor) | {"extra_specs": json.dumps(dict(flavor.extra_specs)), "projects": list(flavor.projects)}
+    return asdict(flavor) | {"extra_specs": dict(flavor.extra_specs), "projects": list(flavor.projects)}
 
 
 def _flavor(row: dict[str, Any]) -> Flavor:

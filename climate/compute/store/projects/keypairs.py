@@ -3,25 +3,26 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, delete, func, select, text
+from sqlalchemy.dialects.postgresql import insert
 
 from climate.advisory_locks import Subject
+from climate.compute.store.tables.servers import keypairs
 
-_COLUMNS = "id, name, public_key, fingerprint, created_at"
+COLUMNS = (keypairs.c.id, keypairs.c.name, keypairs.c.public_key, keypairs.c.fingerprint, keypairs.c.created_at)
 
-_LIST = text(f"""
-    SELECT {_COLUMNS} FROM compute_keypairs
-    WHERE user_id = :user_id AND (CAST(:name AS text) IS NULL OR name = :name) ORDER BY name
-""")
+_OF_USER = keypairs.c.user_id == bindparam("user_id")
+_OF_NAME = keypairs.c.name == bindparam("name")
 
-_COUNT = text("SELECT count(*) FROM compute_keypairs WHERE user_id = :user_id")
+_LIST = select(*COLUMNS).where(_OF_USER).order_by(keypairs.c.name)
 
-_ADD = text(f"""
-    INSERT INTO compute_keypairs (user_id, name, public_key, fingerprint)
-    VALUES (:user_id, :name, :public_key, :fingerprint) ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
-""")
+_GET = select(*COLUMNS).where(_OF_USER, _OF_NAME)
 
-_DROP = text("DELETE FROM compute_keypairs WHERE user_id = :user_id AND name = :name RETURNING name")
+_COUNT = select(func.count()).where(_OF_USER)
+
+_ADD = insert(keypairs).on_conflict_do_nothing().returning(*COLUMNS)
+
+_DROP = delete(keypairs).where(_OF_USER, _OF_NAME).returning(keypairs.c.name)
 
 # Whoever adds a key to those of a user waits here for whoever does already, so that they are counted one by one.
 _ALONE = text(Subject.KEYPAIRS.lock("user_id"))
@@ -31,7 +32,11 @@ Row = Mapping[str, Any]
 
 def listed(conn: Connection, user_id: str, name: str | None = None) -> list[Row]:
     """The keypairs of a user by name, or the one of that name."""
-    return [dict(row) for row in conn.execute(_LIST, {"user_id": user_id, "name": name}).mappings()]
+    if name is None:
+        rows = conn.execute(_LIST, {"user_id": user_id})
+    else:
+        rows = conn.execute(_GET, {"user_id": user_id, "name": name})
+    return [dict(row) for row in rows.mappings()]
 
 
 def count(conn: Connection, user_id: str) -> int:

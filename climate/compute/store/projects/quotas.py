@@ -1,37 +1,11 @@
 """What a project may have."""
 
-import json
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert
 
-_ENSURE = text("INSERT INTO compute_quotas (project_id) VALUES (:project_id) ON CONFLICT DO NOTHING")
-
-_COLUMNS = "instances, cores, ram_mb, server_groups, server_group_members, key_pairs, fixed_ips, floating_ips"
-
-_LOCKED = text(f"SELECT {_COLUMNS} FROM compute_quotas WHERE project_id = :project_id FOR NO KEY UPDATE")
-
-_LIMITS = text(f"SELECT {_COLUMNS} FROM compute_quotas WHERE project_id = :project_id")
-
-# Of columns that are not given the row keeps what it has.
-_SET = text("""
-    UPDATE compute_quotas q
-    SET instances = coalesce(r.instances, q.instances), cores = coalesce(r.cores, q.cores),
-        ram_mb = coalesce(r.ram_mb, q.ram_mb), server_groups = coalesce(r.server_groups, q.server_groups),
-        server_group_members = coalesce(r.server_group_members, q.server_group_members),
-        key_pairs = coalesce(r.key_pairs, q.key_pairs), fixed_ips = coalesce(r.fixed_ips, q.fixed_ips),
-        floating_ips = coalesce(r.floating_ips, q.floating_ips)
-    FROM jsonb_to_record(CAST(:limits AS jsonb)) AS r(instances int, cores int, ram_mb int, server_groups int,
-                                                      server_group_members int, key_pairs int,
-                                                      fixed_ips int, floating_ips int)
-    WHERE q.project_id = :project_id
-""")
-
-# The row stays: whoever is about to lock it finds it.
-_FORGET = text(f"""
-    UPDATE compute_quotas SET {", ".join(f"{column} = DEFAULT" for column in _COLUMNS.split(", "))}
-    WHERE project_id = :project_id
-""")
+from climate.compute.store.tables.servers import quotas
 
 DEFAULT_LIMITS: Mapping[str, int] = {
     "instances": 50,
@@ -45,24 +19,39 @@ DEFAULT_LIMITS: Mapping[str, int] = {
 }
 """The limits of a project that has no others."""
 
+_OF_PROJECT = quotas.c.project_id == bindparam("project")
+
+_ENSURE = insert(quotas).on_conflict_do_nothing()
+
+_LIMITS = select(*(quotas.c[name] for name in DEFAULT_LIMITS)).where(_OF_PROJECT)
+
+_LOCKED = _LIMITS.with_for_update(key_share=True)
+
+# Sets the columns that it is given.
+_SET = update(quotas).where(_OF_PROJECT)
+
+# The row stays: whoever is about to lock it finds it.
+_FORGET = update(quotas).where(_OF_PROJECT).values(dict.fromkeys(DEFAULT_LIMITS, literal_column("DEFAULT")))
+
 
 def lock_limits(conn: Connection, project_id: str) -> Mapping[str, int]:
     """The limits of a project, locked: one request of a project at a time counts against them."""
     conn.execute(_ENSURE, {"project_id": project_id})
-    return dict(conn.execute(_LOCKED, {"project_id": project_id}).mappings().one())
+    return dict(conn.execute(_LOCKED, {"project": project_id}).mappings().one())
 
 
 def limits(conn: Connection, project_id: str) -> Mapping[str, int]:
     """The limits of a project."""
-    row = conn.execute(_LIMITS, {"project_id": project_id}).mappings().one_or_none()
+    row = conn.execute(_LIMITS, {"project": project_id}).mappings().one_or_none()
     return dict(row) if row else DEFAULT_LIMITS
 
 
 def set_limits(conn: Connection, project_id: str, changes: Mapping[str, int]) -> None:
     """Change limits of a project, which are locked."""
-    conn.execute(_SET, {"project_id": project_id, "limits": json.dumps(dict(changes))})
+    if changes:
+        conn.execute(_SET, {"project": project_id, **changes})
 
 
 def forget_limits(conn: Connection, project_id: str) -> None:
     """Give a project the limits of those that have no others."""
-    conn.execute(_FORGET, {"project_id": project_id})
+    conn.execute(_FORGET, {"project": project_id})

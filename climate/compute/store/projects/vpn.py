@@ -5,46 +5,59 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import insert as insert_into
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from climate.advisory_locks import Subject
+from climate.compute.store.tables import vpn
 
-_KEEP_AUTHORITY = text("""
-    INSERT INTO compute_vpn_authorities (project_id, certificate, sealed_key, server_certificate, sealed_server_key)
-    VALUES (:project_id, :certificate, :sealed_key, :server_certificate, :sealed_server_key)
-    ON CONFLICT DO NOTHING
-""")
+_authorities, _certificates = vpn.authorities, vpn.certificates
+_serial, _revoked_at = _certificates.c.serial, _certificates.c.revoked_at
 
-_AUTHORITY = text("""
-    SELECT project_id, certificate, sealed_key, server_certificate, sealed_server_key
-    FROM compute_vpn_authorities WHERE project_id = :project_id
-""")
+_SIGNED = _certificates.c.project_id == bindparam("project")
+_WHOSE = bindparam("user", type_=Text)
+_OF_USER = or_(_WHOSE.is_(None), _certificates.c.user_id == _WHOSE)
+_IS_VALID = _certificates.c.expires_at > bindparam("now")
 
-_FORGET = text("DELETE FROM compute_vpn_authorities WHERE project_id = :project_id")
+_KEEP_AUTHORITY = upsert(_authorities).on_conflict_do_nothing()
 
-_ADD = text("""
-    INSERT INTO compute_vpn_certificates (serial, project_id, user_id, name, created_at, expires_at)
-    VALUES (:serial, :project_id, :user_id, :name, :now, :expires_at)
-""")
+_AUTHORITY = select(
+    _authorities.c.project_id,
+    _authorities.c.certificate,
+    _authorities.c.sealed_key,
+    _authorities.c.server_certificate,
+    _authorities.c.sealed_server_key,
+).where(_authorities.c.project_id == bindparam("project"))
 
-_COUNT = text("SELECT count(*) FROM compute_vpn_certificates WHERE project_id = :project_id AND expires_at > :now")
+_FORGET = delete(_authorities).where(_authorities.c.project_id == bindparam("project"))
 
-_LIST = text("""
-    SELECT serial, project_id, user_id, name, created_at, expires_at, revoked_at FROM compute_vpn_certificates
-    WHERE project_id = :project_id AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
-    ORDER BY created_at, serial
-""")
+_ADD = insert_into(_certificates)
 
-_REVOKE = text("""
-    UPDATE compute_vpn_certificates SET revoked_at = coalesce(revoked_at, :now)
-    WHERE project_id = :project_id AND serial = :serial AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
-    RETURNING serial
-""")
+_COUNT = select(func.count()).where(_SIGNED, _IS_VALID)
 
-_REVOKED = text("""
-    SELECT serial, revoked_at FROM compute_vpn_certificates
-    WHERE project_id = :project_id AND revoked_at IS NOT NULL AND expires_at > :now ORDER BY serial
-""")
+_LIST = (
+    select(
+        _serial,
+        _certificates.c.project_id,
+        _certificates.c.user_id,
+        _certificates.c.name,
+        _certificates.c.created_at,
+        _certificates.c.expires_at,
+        _revoked_at,
+    )
+    .where(_SIGNED, _OF_USER)
+    .order_by(_certificates.c.created_at, _serial)
+)
+
+_REVOKE = (
+    update(_certificates)
+    .where(_SIGNED, _serial == bindparam("number"), _OF_USER)
+    .values(revoked_at=func.coalesce(_revoked_at, bindparam("now")))
+    .returning(_serial)
+)
+
+_REVOKED = select(_serial, _revoked_at).where(_SIGNED, _revoked_at.is_not(None), _IS_VALID).order_by(_serial)
 
 # Whoever has the VPN's address of a network is its cloudpipe: nobody else gets that one.
 _CLOUDPIPES = text("""
@@ -112,13 +125,13 @@ def keep_authority(conn: Connection, made: Authority) -> Authority:
 
 def authority(conn: Connection, project_id: str) -> Authority | None:
     """The authority of a project; None: it has none."""
-    row = conn.execute(_AUTHORITY, {"project_id": project_id}).mappings().one_or_none()
+    row = conn.execute(_AUTHORITY, {"project": project_id}).mappings().one_or_none()
     return Authority(**row) if row else None
 
 
 def forget(conn: Connection, project_id: str) -> None:
     """Drop the authority of a project, and all that it has signed."""
-    conn.execute(_FORGET, {"project_id": project_id})
+    conn.execute(_FORGET, {"project": project_id})
 
 
 def alone(conn: Connection, project_id: str) -> None:
@@ -128,28 +141,28 @@ def alone(conn: Connection, project_id: str) -> None:
 
 def count(conn: Connection, project_id: str, now: datetime) -> int:
     """How many certificates of a project have not expired, revoked ones among them."""
-    return int(conn.execute(_COUNT, {"project_id": project_id, "now": now}).scalar_one())
+    return int(conn.execute(_COUNT, {"project": project_id, "now": now}).scalar_one())
 
 
 def add(conn: Connection, certificate: Mapping[str, Any], now: datetime) -> None:
     """Write a certificate down: serial, project_id, user_id, name, expires_at."""
-    conn.execute(_ADD, {**certificate, "now": now})
+    conn.execute(_ADD, {**certificate, "created_at": now})
 
 
 def certificates(conn: Connection, project_id: str, user_id: str | None = None) -> list[Row]:
     """The certificates of a project, or of one user in it, oldest first."""
-    return [dict(row) for row in conn.execute(_LIST, {"project_id": project_id, "user_id": user_id}).mappings()]
+    return [dict(row) for row in conn.execute(_LIST, {"project": project_id, "user": user_id}).mappings()]
 
 
 def revoke(conn: Connection, project_id: str, serial: str, user_id: str | None, now: datetime) -> bool:
     """Revoke a certificate of a project, or of one user in it; False when there is none."""
-    given = {"project_id": project_id, "serial": serial, "user_id": user_id, "now": now}
+    given = {"project": project_id, "number": serial, "user": user_id, "now": now}
     return conn.execute(_REVOKE, given).first() is not None
 
 
 def revoked(conn: Connection, project_id: str, now: datetime) -> list[tuple[str, datetime]]:
     """Serial numbers of certificates that are revoked and have not expired, and when they were."""
-    rows = conn.execute(_REVOKED, {"project_id": project_id, "now": now})
+    rows = conn.execute(_REVOKED, {"project": project_id, "now": now})
     return [(row.serial, row.revoked_at) for row in rows]
 
 

@@ -3,49 +3,36 @@
 Each of these is called with the server's row locked.
 """
 
-import json
 from dataclasses import asdict
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, text, update
 
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import Room
+from climate.compute.store.tables.servers import servers
 
-_HOLD = text("""
-    UPDATE compute_servers SET vcpus = :vcpus, ram_mb = :ram_mb, disk_mb = :disk_mb WHERE id = CAST(:id AS uuid)
-""")
+_OF_ID = servers.c.id == bindparam("server_id")
+
+# Sets the columns that it is given.
+_CHANGE = update(servers).where(_OF_ID)
 
 # The two statements of one change: what the row says is held is what is counted on its node.
 _COUNT = text("""
     UPDATE compute_nodes n
     SET used_vcpus = used_vcpus - s.vcpus + :vcpus, used_ram_mb = used_ram_mb - s.ram_mb + :ram_mb,
         used_disk_mb = used_disk_mb - s.disk_mb + :disk_mb
-    FROM compute_servers s WHERE s.id = CAST(:id AS uuid) AND n.id = s.node_id
+    FROM compute_servers s WHERE s.id = CAST(:server_id AS uuid) AND n.id = s.node_id
 """)
-
-_RESIZED = text("""
-    UPDATE compute_servers
-    SET flavor = CAST(:flavor AS jsonb), old_flavor = CAST(:old_flavor AS jsonb), before = :before
-    WHERE id = CAST(:id AS uuid)
-""")
-
-_OFFLOAD = text("""
-    UPDATE compute_servers SET node_id = NULL, shelved_image = CAST(:image AS uuid) WHERE id = CAST(:id AS uuid)
-""")
-
-_ONTO = text("UPDATE compute_servers SET node_id = :node_id WHERE id = CAST(:id AS uuid)")
-
-_UNSHELVED = text("UPDATE compute_servers SET shelved_image = NULL WHERE id = CAST(:id AS uuid)")
 
 
 def hold(conn: Connection, server_id: str, room: Room) -> None:
     """Write down what is held for a server, whatever is counted on its node: the caller has seen to that."""
-    conn.execute(_HOLD, {"id": server_id, **asdict(room)})
+    conn.execute(_CHANGE, {"server_id": server_id, **asdict(room)})
 
 
 def settle(conn: Connection, server_id: str, room: Room) -> None:
     """Hold so much for a server, on its node and in its row."""
-    conn.execute(_COUNT, {"id": server_id, **asdict(room)})
+    conn.execute(_COUNT, {"server_id": server_id, **asdict(room)})
     hold(conn, server_id, room)
 
 
@@ -54,24 +41,24 @@ def resized(
 ) -> None:
     """Give a server another flavor; `old` and `before`: what it is gone back to when that is not confirmed."""
     given = {
-        "id": server_id,
-        "flavor": json.dumps(asdict(flavor)),
-        "old_flavor": json.dumps(asdict(old)) if old else None,
+        "server_id": server_id,
+        "flavor": asdict(flavor),
+        "old_flavor": asdict(old) if old else None,
         "before": before,
     }
-    conn.execute(_RESIZED, given)
+    conn.execute(_CHANGE, given)
 
 
 def offload(conn: Connection, server_id: str, image: str | None) -> None:
     """Take a server off its node: all there is of it is in this image."""
-    conn.execute(_OFFLOAD, {"id": server_id, "image": image})
+    conn.execute(_CHANGE, {"server_id": server_id, "node_id": None, "shelved_image": image})
 
 
 def put_on(conn: Connection, server_id: str, node_id: int) -> None:
     """Put a server that is on no node onto one."""
-    conn.execute(_ONTO, {"id": server_id, "node_id": node_id})
+    conn.execute(_CHANGE, {"server_id": server_id, "node_id": node_id})
 
 
 def unshelved(conn: Connection, server_id: str) -> None:
     """A server is no longer in an image."""
-    conn.execute(_UNSHELVED, {"id": server_id})
+    conn.execute(_CHANGE, {"server_id": server_id, "shelved_image": None})

@@ -1,0 +1,51 @@
+"""Body of a new keypair."""
+
+from typing import Any
+
+from api.compute.openapi.body import Body, Key
+from api.compute.openapi.shapes import one_of, or_null, text
+from climate.compute.models import keypair
+from climate.domain.errors import InvalidInput
+
+NAME = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[A-Za-z0-9 ._@-]*[A-Za-z0-9._@-][A-Za-z0-9 ._@-]*$",
+}
+
+
+def _type(value: Any, field: str) -> str:
+    if value != "ssh":
+        raise InvalidInput(f"{field} must be ssh")
+    return str(value)
+
+
+def _name(value: Any, field: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field} must be a text")
+    return keypair.check_name(value)
+
+
+def _public_key(value: Any, field: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field} must be a text")
+    return keypair.check_public(value)
+
+
+def _as_given(value: Any, field: str) -> Any:
+    return value
+
+
+class NewKeypair(Body):
+    """A public key and its name; without a key, a pair is made."""
+
+    type = Key(_type, one_of("ssh"), default="ssh")
+    name = Key(_name, NAME, required=True)
+    user_id = Key(_as_given, or_null(text()))
+    public_key = Key(_public_key, or_null(text(16384)))
+
+
+NEW = NewKeypair()

@@ -1,0 +1,127 @@
+"""Registry of images: read, registered, changed and deleted; `climate.compute.images.images` has their contents."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound
+from climate.compute.images import images, quota
+from climate.compute.models.image import ACTIVE, Image
+from climate.compute.store.projects import images as rows
+from climate.compute.store.projects.images import ImageQuery, Used
+from climate.compute.zones import request_spec
+from climate.connections import reading
+
+
+def listed(compute: Compute, query: ImageQuery, project_id: str | None) -> list[Image]:
+    """Return the images that a query wants.
+
+    Raises NotFound when its marker is no image that the project sees.  None: any project's.
+    """
+    with reading(compute.engine) as conn:
+        if query.marker is not None and not _is_seen(rows.get(conn, query.marker), project_id):
+            raise _none(query.marker)
+        return rows.listed(conn, query)
+
+
+def get(compute: Compute, image_id: str, project_id: str | None) -> Image:
+    """Return an image by its id; NotFound, also where the project does not see it.  None: any project's."""
+    with reading(compute.engine) as conn:
+        found = rows.get(conn, image_id)
+    if found is None or not _is_seen(found, project_id):
+        raise _none(image_id)
+    return found
+
+
+def check_bootable(compute: Compute, image_id: str, project_id: str | None) -> None:
+    """Return when a project sees an image and its content is there; BadRequest when not.  None: any project's."""
+    with reading(compute.engine) as conn:
+        found = rows.get(conn, image_id)
+    if found is None or not _is_seen(found, project_id):
+        raise BadRequest(f"Image {image_id} could not be found.")
+    if found.status != ACTIVE:
+        raise BadRequest(f"Image {image_id} is not active.")
+
+
+def id_of(compute: Compute, name: str, project_id: str) -> str:
+    """Return the id of the image of a name; BadRequest unless the project sees exactly one."""
+    with reading(compute.engine) as conn:
+        return request_spec.image_named(conn, name, project_id)
+
+
+def used(compute: Compute, project_id: str) -> Used:
+    """Return what a project has of images."""
+    with reading(compute.engine) as conn:
+        return quota.used(conn, project_id)
+
+
+def register(compute: Compute, image: Image) -> Image:
+    """Register an image, whose content comes later.
+
+    Raises BadRequest for properties that name an unknown architecture or hypervisor,
+    NoImageRoom for one too many, Conflict for an id that was ever used.
+    """
+    with compute.engine.begin() as conn:
+        images.check_words(conn, image)
+        quota.check_count(conn, compute.image_limits, image.project_id)
+        made = rows.insert(conn, image)
+    if made is None:
+        raise Conflict(f"Image ID {image.id} already exists!")
+    return made
+
+
+def change(compute: Compute, image_id: str, changed: Callable[[Image], Image]) -> None:
+    """Store what `changed` makes of an image, which nobody else changes meanwhile.
+
+    Raises NotFound, BadRequest as `register` does, and what `changed` raises.
+    """
+    with compute.engine.begin() as conn:
+        image = changed(_locked(conn, image_id))
+        images.check_words(conn, image)
+        rows.edit(conn, image, compute.now(conn))
+
+
+def change_tags(compute: Compute, image_id: str, changed: Callable[[Image], Image]) -> None:
+    """Store what `changed` makes of the tags of an image; NotFound, and what `changed` raises."""
+    with compute.engine.begin() as conn:
+        rows.edit(conn, changed(_locked(conn, image_id)), compute.now(conn))
+
+
+def delete_tag(compute: Compute, image_id: str, tag: str) -> None:
+    """Delete a tag of an image; NotFound when there is no such image or tag."""
+    with compute.engine.begin() as conn:
+        image = _locked(conn, image_id)
+        if tag not in image.tags:
+            raise NotFound(f"Image {image_id} has no tag {tag[:80]}")
+        left = tuple(each for each in image.tags if each != tag)
+        rows.edit(conn, replace(image, tags=left), compute.now(conn))
+
+
+def delete(compute: Compute, image_id: str) -> None:
+    """Delete an image and its content.
+
+    Raises NotFound, Forbidden when it is protected, Conflict when a server is shelved in it.
+    """
+    with compute.engine.begin() as conn:
+        if _locked(conn, image_id).protected:
+            raise Forbidden(f"Image {image_id} is protected and cannot be deleted.")
+        images.check_unused(conn, image_id)
+        images.drop(conn, image_id)
+    images.forget(compute, image_id)
+
+
+def _is_seen(image: Image | None, project_id: str | None) -> bool:
+    return image is not None and (project_id is None or image.seen_by(project_id))
+
+
+def _locked(conn: Connection, image_id: str) -> Image:
+    found = rows.get(conn, image_id, lock=True)
+    if found is None:
+        raise _none(image_id)
+    return found
+
+
+def _none(image_id: str) -> NotFound:
+    return NotFound(f"No image found with ID {image_id[:80]}")

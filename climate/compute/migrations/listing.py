@@ -1,0 +1,23 @@
+"""Migrations of servers, as administrators list them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from climate.compute.context import Compute
+from climate.compute.errors import NotFound
+from climate.compute.models.migration import Migration
+from climate.compute.store.servers import migrations as rows
+from climate.connections import reading
+
+
+def listed(compute: Compute, wanted: Mapping[str, Any], limit: int, after: str | None = None) -> list[Migration]:
+    """Return migrations that fit all of `wanted` (names of the store's CONDITIONS), the newest first.
+
+    `after`: the uuid of the last migration of the page before; NotFound when there is none of it.
+    """
+    with reading(compute.engine) as conn:
+        if after is None:
+            return rows.listed(conn, wanted, limit)
+        if not rows.listed(conn, {"uuid": after}, 1):
+            raise NotFound(f"Migration {after} could not be found.")
+        return rows.listed(conn, {**wanted, "before": after}, limit)

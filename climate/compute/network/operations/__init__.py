@@ -1,0 +1,1 @@
+"""Operations of the network APIs: each opens its transactions, and answers with values of the model."""

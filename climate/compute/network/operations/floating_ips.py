@@ -1,0 +1,179 @@
+"""Floating addresses of the APIs: listed, allocated, associated with servers and released."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import InvalidInput, NotFound
+from climate.compute.network import floating_ips
+from climate.compute.network.managers import MANAGERS
+from climate.compute.store.networks import floating_ips as rows
+from climate.compute.store.networks import floating_pools
+from climate.compute.store.networks.floating_ips import Fixed, Floating
+from climate.connections import reading
+
+
+@dataclass(frozen=True, slots=True)
+class PortAddress:
+    """A port, and which of its addresses; None: the first."""
+
+    port_id: str
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewFloating:
+    """A floating address that a client of the Network API wants."""
+
+    project_id: str
+    network_id: str
+    """The network outside, which is a pool."""
+    subnet_id: object = None
+    """The subnet that the client expects the network to have; None: any."""
+    address: str | None = None
+    is_any_allowed: bool = False
+    """Whether `address` may be one that the pool does not hand out."""
+    description: str = ""
+    port: PortAddress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFloating:
+    """A change of a floating address by a client of the Network API."""
+
+    is_moved: bool
+    """Whether it stands for `port` from now on, or for none."""
+    port: PortAddress | None = None
+    address: str | None = None
+    """The address of the port that it stands for, where no port is named."""
+    description: str | None = None
+    """None: it stays."""
+
+
+def listed(compute: Compute, project_id: str | None, *, free: bool = False) -> list[Floating]:
+    """Return the addresses of a project, None: of all; `free`: with those that nobody has."""
+    with reading(compute.engine) as conn:
+        return rows.listed(conn, project_id, free=free)
+
+
+def get(compute: Compute, floating_id: str, project_id: str | None) -> Floating:
+    """Return an address; NotFound, also when it is another project's.  None: any project's."""
+    with reading(compute.engine) as conn:
+        return floating_ips.get(conn, floating_id, project_id)
+
+
+def allocate(compute: Compute, project_id: str, pool: str | None) -> Floating:
+    """Give a project a free address of the pool of a name; None: of the deployment's pool.
+
+    Raises NotFound, QuotaExceeded, NoMoreFloatingAddresses.
+    """
+    with compute.engine.begin() as conn:
+        pool_id = floating_ips.pool(conn, pool, compute.network.floating_pool)
+        return floating_ips.allocate(conn, project_id, pool_id, compute.now(conn))
+
+
+def create(compute: Compute, wanted: NewFloating) -> Floating:
+    """Give a project an address, and let it stand for a port if one is named.
+
+    Raises NotFound, InvalidInput for a subnet of another network, QuotaExceeded, and as
+    `floating.allocate`, `floating.allocate_this` and `floating.associate` do.
+    """
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        pool_id = _pool(conn, wanted)
+        fixed = _fixed(conn, wanted.port, wanted.project_id)
+        project_id, said = wanted.project_id, wanted.description
+        if wanted.address is not None and wanted.is_any_allowed:
+            made = floating_ips.allocate_this(conn, project_id, pool_id, now, address=wanted.address, description=said)
+        else:
+            made = floating_ips.allocate(conn, project_id, pool_id, now, address=wanted.address, description=said)
+        if fixed is not None:
+            floating_ips.associate(conn, made, fixed, now, compute.tell_network)
+        return floating_ips.get(conn, made.id)
+
+
+def change(compute: Compute, floating_id: str, project_id: str | None, wanted: ChangedFloating) -> Floating:
+    """Change the port or the description of an address; return the address.
+
+    Raises NotFound, InvalidInput for an address without a port, and as `floating.associate` does.
+    """
+    with compute.engine.begin() as conn:
+        fixed = _fixed(conn, wanted.port, project_id)
+        there = floating_ips.get(conn, floating_id, project_id)
+        if wanted.description is not None:
+            rows.describe(conn, floating_id, wanted.description)
+        if fixed is None and wanted.address is not None:
+            fixed = _fixed(conn, PortAddress(_port(there), wanted.address), there.project_id)
+        if wanted.is_moved or fixed is not None:
+            _move(compute, conn, there, fixed)
+        return floating_ips.get(conn, floating_id)
+
+
+def set_tags(compute: Compute, floating_id: str, project_id: str | None, tags: Sequence[str]) -> None:
+    """Let an address have these tags and no others; NotFound."""
+    with compute.engine.begin() as conn:
+        floating_ips.get(conn, floating_id, project_id)
+        rows.tag(conn, floating_id, tags)
+
+
+def associate(compute: Compute, floating_id: str, project_id: str | None, fixed_address: str) -> Floating:
+    """Let an address stand for a fixed one; return it as it was.  Raises NotFound, and as `floating.associate` does."""
+    with compute.engine.begin() as conn:
+        fixed = floating_ips.fixed(conn, project_id, address=fixed_address)
+        there = floating_ips.get(conn, floating_id, project_id)
+        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
+    return there
+
+
+def disassociate(compute: Compute, floating_id: str, project_id: str | None) -> Floating:
+    """Let an address stand for none; return it as it was.  Raises NotFound, and as `floating.disassociate` does."""
+    with compute.engine.begin() as conn:
+        there = floating_ips.get(conn, floating_id, project_id)
+        floating_ips.disassociate(conn, there, compute.now(conn), compute.tell_network)
+    return there
+
+
+def release(compute: Compute, floating_id: str, project_id: str | None) -> Floating:
+    """Give an address back to its pool; return it as it was.  Raises NotFound, and as `floating.release` does."""
+    with compute.engine.begin() as conn:
+        there = floating_ips.get(conn, floating_id, project_id)
+        floating_ips.release(conn, there, compute.now(conn), compute.tell_network)
+    return there
+
+
+def _pool(conn: Connection, wanted: NewFloating) -> str:
+    found = next((pool for pool in floating_pools.pools(conn) if pool["id"] == wanted.network_id), None)
+    if found is None:
+        raise NotFound(f"Network {wanted.network_id} could not be found, or is no external one")
+    if wanted.subnet_id not in (None, found["subnet_id"]):
+        raise InvalidInput(f"subnet_id must be the subnet of the external network, {found['subnet_id']}")
+    return str(found["id"])
+
+
+def _fixed(conn: Connection, port: PortAddress | None, project_id: str | None) -> Fixed | None:
+    """Return the fixed address of a port; NotFound, also where its network has no floating addresses."""
+    if port is None:
+        return None
+    found = floating_ips.fixed(conn, project_id, port_id=port.port_id, address=port.address)
+    if not MANAGERS[found.manager].FLOATING:
+        raise NotFound(f"The network of port {port.port_id} has no floating addresses: its manager is {found.manager}")
+    return found
+
+
+def _port(there: Floating) -> str:
+    if there.port_id is None:
+        raise InvalidInput("fixed_ip_address needs port_id: the floating address stands for no port")
+    return there.port_id
+
+
+def _move(compute: Compute, conn: Connection, there: Floating, fixed: Fixed | None) -> None:
+    now = compute.now(conn)
+    stands_for = (there.fixed_network_id, there.fixed_address)
+    if fixed is not None and stands_for == (fixed.network_id, fixed.address):
+        return
+    if there.fixed_address is not None:
+        floating_ips.disassociate(conn, there, now, compute.tell_network)
+    if fixed is not None:
+        floating_ips.associate(conn, floating_ips.get(conn, there.id), fixed, now, compute.tell_network)

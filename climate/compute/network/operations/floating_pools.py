@@ -1,0 +1,85 @@
+"""Pools of floating addresses of the APIs: listed, filled and emptied."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, summarize_address_range
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import Conflict, InvalidInput, NotFound
+from climate.compute.network import floating_ips
+from climate.compute.network.pending_networks import Stretch
+from climate.compute.store.networks import floating_pools as rows
+from climate.connections import reading
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFields:
+    """Fields that a client names of a pool; None: those that the pool has, or the usual ones of a new pool."""
+
+    cidr: IPv4Network | None = None
+    gateway: IPv4Address | None = None
+    interface: str | None = None
+
+
+def listed(compute: Compute) -> list[dict[str, Any]]:
+    """Return all pools, oldest first."""
+    with reading(compute.engine) as conn:
+        return rows.pools(conn)
+
+
+def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields) -> str | None:
+    """Put a range of addresses into the pool of a name, which is made if it is missing; return its interface.
+
+    Raises InvalidInput for fields that differ from those of the pool, BadRequest for addresses
+    outside of its network or too many, Conflict when the pool has them all.
+    """
+    first, last = stretch
+    with compute.engine.begin() as conn:
+        there = next((pool for pool in rows.pools(conn) if pool["name"] == name), None)
+        interface = wanted.interface or compute.network.public_interface
+        if there is None:
+            pool_id = _make(conn, name, stretch, wanted, interface)
+        else:
+            _check_same(there, wanted)
+            pool_id, interface = str(there["id"]), there["interface"]
+        if not floating_ips.add(conn, pool_id, first, last, compute.network.own):
+            raise Conflict(f"{first} to {last}: all of them that can be handed out are in the pool already")
+    return interface
+
+
+def remove_range(compute: Compute, first: IPv4Address, last: IPv4Address) -> None:
+    """Take a range of addresses out of the pool that has them; NotFound, Conflict when a project has one of them."""
+    with compute.engine.begin() as conn:
+        pool = next((one for one in rows.pools(conn) if _has(one, first, last)), None)
+        if pool is None:
+            raise NotFound(f"No pool has the addresses {first} to {last}.")
+        floating_ips.remove(conn, str(pool["id"]), first, last)
+
+
+def _make(conn: Connection, name: str, stretch: Stretch, wanted: PoolFields, interface: str | None) -> str:
+    """Make a pool of the network that is named, else of the smallest that has all addresses and an end of its own."""
+    floating_ips.counted(*stretch)
+    cidr = wanted.cidr or _around(*stretch)
+    return floating_ips.make_pool(conn, name, cidr, gateway=wanted.gateway, interface=interface)
+
+
+def _around(first: IPv4Address, last: IPv4Address) -> IPv4Network:
+    whole = next(iter(summarize_address_range(first, last)))
+    while last not in whole:
+        whole = whole.supernet()
+    return whole
+
+
+def _check_same(there: Mapping[str, Any], wanted: PoolFields) -> None:
+    for key in ("interface", "cidr", "gateway"):
+        value = getattr(wanted, key)
+        if value is not None and str(value) != there[key]:
+            raise InvalidInput(f"{key} of pool {there['name']} is {there[key]}, and stays so")
+
+
+def _has(pool: Mapping[str, Any], first: IPv4Address, last: IPv4Address) -> bool:
+    cidr = IPv4Network(pool["cidr"])
+    return first in cidr and last in cidr

@@ -1,0 +1,28 @@
+"""Overview of networks: the interfaces of servers, the addresses in use and the network services."""
+
+from typing import Any
+
+from climate.compute.context import Compute
+from climate.compute.store.networks import fixed_ips, ip_counts, network_hosts
+from climate.connections import reading
+
+
+def ports(
+    compute: Compute, project_id: str | None, *, port_id: str | None = None, server_id: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the interfaces of servers of a project, None: of all, by port or by server where these are given."""
+    wanted = {"port_id": port_id, "server_id": server_id, "project_id": project_id}
+    with reading(compute.engine) as conn:
+        return fixed_ips.ports(conn, wanted)
+
+
+def addresses_in_use(compute: Compute) -> list[dict[str, Any]]:
+    """Return how many addresses each network and each pool has, and how many are in use."""
+    with reading(compute.engine) as conn:
+        return ip_counts.listed(conn)
+
+
+def services(compute: Compute) -> list[dict[str, Any]]:
+    """Return the network services, and whether they were heard of lately."""
+    with reading(compute.engine) as conn:
+        return network_hosts.listed(conn, compute.now(conn), compute.network.down_seconds)

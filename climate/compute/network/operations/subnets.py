@@ -1,0 +1,90 @@
+"""Subnets of the Network API: each network has one, which gives it its range."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import Conflict, InvalidInput, NotFound
+from climate.compute.network import floating_pools as pools
+from climate.compute.network import pending_networks
+from climate.compute.network.managers import MANAGERS
+from climate.compute.network.models import Network
+from climate.compute.network.pending_networks import Range, Stretch
+from climate.compute.store.networks import floating_pools
+from climate.compute.store.networks import networks as rows
+from climate.compute.store.networks import pending_networks as outline_rows
+from climate.connections import reading
+
+
+@dataclass(frozen=True, slots=True)
+class Subnets:
+    """Networks of servers and pools of floating addresses, each of which has a subnet."""
+
+    inside: Sequence[Network]
+    pools: Sequence[Mapping[str, Any]]
+    ranges: Mapping[str, Sequence[tuple[str, str]]]
+    """Pool -> the first and the last of each stretch of addresses that it hands out."""
+
+    def has_network(self, network_id: str) -> bool:
+        """Return whether one of the subnets is that of a network."""
+        return network_id in {*(network.id for network in self.inside), *(pool["id"] for pool in self.pools)}
+
+
+def listed(compute: Compute, project_id: str | None) -> Subnets:
+    """Return the subnets that a project may use; None: all."""
+    with reading(compute.engine) as conn:
+        return _listed(conn, project_id)
+
+
+def create(compute: Compute, network_id: str, given: Range, *, dhcp: bool | None = None) -> Subnets:
+    """Give a network that has none its range; return all subnets.  `dhcp`: whether it is to be served by DHCP.
+
+    Raises NotFound, Conflict when the network has a range, InvalidInput for a range that its kind cannot have,
+    and as `outlines.complete` does.
+    """
+    with compute.engine.begin() as conn:
+        outline = outline_rows.get(conn, network_id)
+        if outline is None:
+            raise _refusal(conn, network_id)
+        if outline.manager is not None:
+            _check_inside(outline.manager, given, dhcp=dhcp)
+        pending_networks.complete(conn, compute.network, outline, given)
+        return _listed(conn, None)
+
+
+def reshape(compute: Compute, subnet_id: str, stretches: Sequence[Stretch] | None) -> Subnets:
+    """Change the addresses that a pool hands out, None: none of them; return all subnets.
+
+    The subnet of a network of servers stays as it is.  Raises as `pools.reshape` does.
+    """
+    with compute.engine.begin() as conn:
+        pool = next((row for row in floating_pools.pools(conn) if row["subnet_id"] == subnet_id), None)
+        if pool is not None and stretches is not None:
+            pools.reshape(conn, pool["id"], stretches, compute.network.own)
+        return _listed(conn, None)
+
+
+def _listed(conn: Connection, project_id: str | None) -> Subnets:
+    ranges = floating_pools.ranges(conn)
+    outside = floating_pools.pools(conn)
+    return Subnets(rows.listed(conn, project_id), outside, ranges)
+
+
+def _refusal(conn: Connection, network_id: str) -> Exception:
+    if _listed(conn, None).has_network(network_id):
+        return Conflict(f"Network {network_id} has its subnet already, and no more than one")
+    return NotFound(f"Network {network_id} could not be found.")
+
+
+def _check_inside(manager: str, given: Range, *, dhcp: bool | None) -> None:
+    """Return when a network of servers can have the range; InvalidInput."""
+    first = given.cidr[1]
+    if given.gateway != first:
+        raise InvalidInput(f"gateway_ip must be the first address of the range, {first}, or not be given")
+    if given.stretches:
+        raise InvalidInput("allocation_pools are those of external networks: servers get any address of their network")
+    if dhcp is False and MANAGERS[manager].DHCP:
+        raise InvalidInput(f"enable_dhcp cannot be false: networks of the manager {manager} are served by DHCP")

@@ -1,0 +1,23 @@
+"""Details of servers that stand beside their rows: user data, and what was asked of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from climate.compute.context import Compute
+from climate.compute.store.servers import servers, tasks
+from climate.connections import reading
+
+FAILED = tasks.FAILED
+"""Message of an action that failed."""
+
+
+def user_data(compute: Compute, ids: Sequence[str]) -> dict[str, str]:
+    """Return the user data of servers by their ids, of those that have any."""
+    with reading(compute.engine) as conn:
+        return servers.user_data(conn, ids)
+
+
+def actions(compute: Compute, server_id: str) -> list[dict[str, Any]]:
+    """Return what was asked of a server, newest first, with times and what came of it."""
+    with reading(compute.engine) as conn:
+        return tasks.notes(conn, server_id)

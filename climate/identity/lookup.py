@@ -1,0 +1,79 @@
+"""Reads of identity: users, projects, application credentials and role assignments."""
+
+from typing import TYPE_CHECKING
+
+from climate.connections import reading
+from climate.domain.errors import NotFound
+from climate.identity import admin
+from climate.identity.models import Assignment, Credential, Project, User, Who
+from climate.identity.store import assignments
+from climate.identity.store import credentials as credential_rows
+from climate.identity.store import projects as project_rows
+from climate.identity.store import users as user_rows
+from climate.identity.store.assignments import Filter
+
+if TYPE_CHECKING:
+    from climate.identity.service import Identity
+
+
+def users(identity: "Identity", name: str | None = None) -> list[User]:
+    """Return all users by name, or the one of that name."""
+    with reading(identity.engine) as conn:
+        return user_rows.listing(conn, name)
+
+
+def user(identity: "Identity", user_id: str) -> User:
+    """Return a user; NotFound."""
+    with reading(identity.engine) as conn:
+        found = user_rows.find(conn, Who(id=user_id))
+    if found is None:
+        raise admin.no_such("user", user_id)
+    return found
+
+
+def projects(identity: "Identity", name: str | None = None, user_id: str | None = None) -> list[Project]:
+    """Return the projects by name, or the one of that name; `user_id`: only those in which that user has a role."""
+    with reading(identity.engine) as conn:
+        return project_rows.listing(conn, name, user_id)
+
+
+def project(identity: "Identity", project_id: str, user_id: str | None = None) -> Project:
+    """Return a project; NotFound, also when `user_id` is given and that user has no role in it."""
+    with reading(identity.engine) as conn:
+        found = project_rows.listing(conn, user_id=user_id, project_id=project_id)
+    if not found:
+        raise admin.no_such("project", project_id)
+    return found[0]
+
+
+def credentials(identity: "Identity", user_id: str, name: str | None = None) -> list[Credential]:
+    """Return the application credentials of a user by name, or the one of that name."""
+    with reading(identity.engine) as conn:
+        return credential_rows.listing(conn, user_id, name)
+
+
+def credential(identity: "Identity", user_id: str, credential_id: str) -> Credential:
+    """Return an application credential of a user; NotFound."""
+    with reading(identity.engine) as conn:
+        found = credential_rows.find(conn, user_id, credential_id)
+    if found is None:
+        raise admin.no_such("application credential", credential_id)
+    return found
+
+
+def roles(identity: "Identity", user_id: str, project_id: str) -> list[str]:
+    """Return the roles of a user in a project."""
+    with reading(identity.engine) as conn:
+        return assignments.roles(conn, user_id, project_id)
+
+
+def check_role(identity: "Identity", user_id: str, project_id: str, role: str) -> None:
+    """Return when a user has a role in a project; NotFound when not."""
+    if role not in roles(identity, user_id, project_id):
+        raise NotFound("The user does not have this role there")
+
+
+def role_assignments(identity: "Identity", wanted: Filter) -> list[Assignment]:
+    """Return the assignments that match, by the names of projects and users."""
+    with reading(identity.engine) as conn:
+        return assignments.listing(conn, wanted)
