@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from base64 import b64encode
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import NodeDefaults
 from climate.compute.models.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF, START, STOP, UNPAUSE
 from climate.compute.nodes import services
-from climate.compute.servers import actions, diagnostics, sync_states, task_worker, unshelve
+from climate.compute.servers import actions as asking
+from climate.compute.servers import diagnostics, sync_states, task_worker, unshelve
 from climate.compute.virt import Guest, State
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.homes import MARK
@@ -52,6 +54,8 @@ class Pair:
     """Whether the member's service carries out what it is asked."""
     told: list[dict[str, Any]] = field(default_factory=list)
     """Orders to run a guest, as they were written down."""
+    asked: list[str] = field(default_factory=list)
+    """Verbs of all orders that found the folder of their guest there, where they name one."""
 
     @property
     def driver(self) -> ClusterDriver:
@@ -62,6 +66,9 @@ class Pair:
     def ring(self) -> None:
         with self.rack.engine.connect() as conn:
             self.told += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
+            for row in conn.execute(text("SELECT verb, said FROM compute_member_orders")):
+                if (self.rack.home / "servers" / str(row.said.get("server_id"))).is_dir():
+                    self.asked.append(row.verb)
         for host, order in task_worker.unfinished(self.rack, wait=0):
             if host == RACK and self.answers:
                 task_worker.carry_out(self.rack, order)
@@ -123,7 +130,7 @@ def booted(pair: Pair, member: str, flavor: Flavor = SMALL, **wanted: Any) -> st
 
 def do(pair: Pair, server_id: str, *tasks: str) -> str:
     for task in tasks:
-        actions.ask(pair.here.compute, server_id, task)
+        asking.ask(pair.here.compute, server_id, task)
         pair.here.settle()
     return pair.status(server_id)
 
@@ -160,11 +167,11 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     assert do(pair, server_id, START) == ACTIVE
     pair.tend()
     assert pair.status(server_id) == ACTIVE
-    image_id = actions.snapshot(pair.here.compute, server_id, "copy")
+    image_id = asking.snapshot(pair.here.compute, server_id, "copy")
     pair.here.settle()
     assert images.place(pair.here.compute, image_id).stat().st_size > 0
     assert "boot finished" in pair.driver.console(Guest(server_id, "", "sum"), None)
-    actions.ask(pair.here.compute, server_id, DELETE)
+    asking.ask(pair.here.compute, server_id, DELETE)
     pair.here.settle()
     assert not (tmp_path / RACK / "servers" / server_id).exists()
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
@@ -226,10 +233,121 @@ def test_servers_of_a_service_that_dies_run_once_on_another_member(pair: Pair, t
     assert [spec.memory_mb for spec in pair.driver.nodes()] == [8192]
 
 
+def share_disks(pair: Pair) -> None:
+    """Let both services keep their guests in one folder, as on storage that both machines reach."""
+    (pair.here.compute.home / "servers").mkdir(exist_ok=True)
+    shutil.rmtree(pair.rack.home / "servers", ignore_errors=True)
+    (pair.rack.home / "servers").symlink_to(pair.here.compute.home / "servers")
+    pair.tend()
+
+
+def wrote(pair: Pair, server_id: str, home: Path) -> Path:
+    """Write a file on the disk of a server, as the server does it."""
+    file = home / "servers" / server_id / "disk" / "written"
+    file.write_text("by the server")
+    return file
+
+
+def actions(pair: Pair, server_id: str) -> list[tuple[str, str]]:
+    """The actions of a server that nobody asked for."""
+    with pair.rack.engine.connect() as conn:
+        query = "SELECT action, message FROM compute_actions WHERE server_id = :id AND user_id = 'climate'"
+        return [(row.action, row.message) for row in conn.execute(text(query), {"id": server_id})]
+
+
+def test_a_server_keeps_its_disk_where_the_services_share_the_folder_of_their_guests(pair: Pair) -> None:
+    share_disks(pair)
+    server_id = booted(pair, "far")
+    file = wrote(pair, server_id, pair.rack.home)
+    before = next(iter(carrying({MARK: server_id})))
+    pair.fails()
+    pair.tend()
+    assert (pair.member(server_id), pair.status(server_id), processes(server_id)) == ("near", ACTIVE, 1)
+    assert next(iter(carrying({MARK: server_id}))) != before
+    assert file.read_text() == "by the server"
+    assert pair.here.look(server_id).fault is None
+    assert actions(pair, server_id) == [("reboot", "its machine failed: it was restarted with its disk")]
+    pair.answers = True
+    for _ in range(2):
+        pair.tend()
+    assert (pair.member(server_id), processes(server_id), file.exists()) == ("near", 1, True)
+    assert len(actions(pair, server_id)) == 1
+
+
+def test_a_server_that_loses_its_disk_says_so(pair: Pair) -> None:
+    server_id = booted(pair, "far")
+    wrote(pair, server_id, pair.rack.home)
+    pair.fails()
+    pair.tend()
+    server = pair.here.look(server_id)
+    assert (server.status, pair.member(server_id)) == (ACTIVE, "near")
+    assert not (pair.here.compute.home / "servers" / server_id / "disk" / "written").exists()
+    assert server.fault is not None
+    assert server.fault["message"] == sync_states.DISK_LOST
+    assert [action for action, _ in actions(pair, server_id)] == ["rebuild"]
+    pair.tend()
+    assert len(actions(pair, server_id)) == 1
+    assert do(pair, server_id, STOP, START) == ACTIVE
+    assert pair.here.look(server_id).fault is None
+
+
+def test_a_report_waits_until_nothing_is_under_way_for_the_server(pair: Pair) -> None:
+    server_id = booted(pair, "far")
+    pair.fails()
+    asking.ask(pair.here.compute, server_id, PAUSE)
+    pair.here.rings.rung.clear()
+    sync_states.put_right(pair.here.compute)
+    assert actions(pair, server_id) == []
+    pair.here.rings(SERVICE, server_id)
+    pair.here.settle()
+    assert pair.status(server_id) == PAUSED
+    pair.tend()
+    assert [action for action, _ in actions(pair, server_id)] == ["rebuild"]
+
+
+def test_a_server_that_is_shut_off_is_started_with_its_disk_while_its_member_is_down(pair: Pair) -> None:
+    share_disks(pair)
+    server_id = booted(pair, "far")
+    file = wrote(pair, server_id, pair.rack.home)
+    assert do(pair, server_id, STOP) == SHUTOFF
+    pair.fails()
+    pair.tend()
+    assert (pair.status(server_id), processes(server_id)) == (SHUTOFF, 0)
+    assert do(pair, server_id, START) == ACTIVE
+    assert (pair.member(server_id), processes(server_id), file.exists()) == ("near", 1, True)
+
+
+def test_services_that_share_the_folder_of_their_guests_leave_each_others_alone(pair: Pair) -> None:
+    services.furnish(pair.here.compute)
+    share_disks(pair)
+    with (pair.here.compute.home / "nodes.yaml").open("a") as file:
+        file.write("- {name: plain, driver: process, vcpus: 4, memory_mb: 4096, local_gb: 40, zone: apart}\n")
+    services.refresh(pair.here.compute)
+    server = pair.here.boot_one(SMALL, zone="apart")
+    assert (server.status, server.node) == (ACTIVE, "plain")
+    for _ in range(2):
+        pair.tend()
+    assert (pair.status(server.id), processes(server.id)) == (ACTIVE, 1)
+    asking.ask(pair.here.compute, server.id, DELETE)
+    pair.here.settle()
+    assert processes(server.id) == 0
+
+
+def test_a_server_that_is_deleted_leaves_no_process_on_a_member_that_shares_its_disk(pair: Pair) -> None:
+    share_disks(pair)
+    server_id = booted(pair, "far")
+    asking.ask(pair.here.compute, server_id, DELETE)
+    pair.here.settle()
+    assert processes(server_id) == 0
+    assert not (pair.rack.home / "servers" / server_id).exists()
+    verbs = [verb for verb in pair.asked if verb == "delete"]
+    assert len(verbs) == 1, "the member that has the process was asked before the folder went"
+
+
 def test_a_server_that_was_unshelved_is_restarted_from_its_ordinary_image(pair: Pair) -> None:
     by = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
     server_id = booted(pair, "far", image_id=pair.here.image())
-    actions.shelve(pair.here.compute, server_id, project_id="demo", by=by)
+    asking.shelve(pair.here.compute, server_id, project_id="demo", by=by)
     pair.here.settle()
     unshelve.unshelve(pair.here.compute, server_id, project_id="demo", by=by)
     pair.here.settle()

@@ -10,7 +10,7 @@ from hypothesis.stateful import rule
 from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
-from climate.service.host_operations import failures, maintenance, pool_moves
+from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.hosts import reservable as opening
 from climate.service.leases import events, host_replacement
 from climate.service.power import power
@@ -20,6 +20,7 @@ from tests.machine.deployment import Site
 from tests.machine.user_rules import known
 
 NUMBERS = st.integers(1, 4)
+_POOLS = (Pool.MULTI_TENANT, Pool.RESERVATION, Pool.RESERVATION, Pool.DRAINING, Pool.MAINTENANCE, Pool.FAILED)
 
 
 class Admins:
@@ -29,7 +30,7 @@ class Admins:
 
     @rule(
         hosts=st.lists(NUMBERS, min_size=1, max_size=2, unique=True),
-        to=st.sampled_from([Pool.MULTI_TENANT, Pool.RESERVATION, Pool.RESERVATION, Pool.MAINTENANCE, Pool.FAILED]),
+        to=st.sampled_from([*_POOLS]),
         force=st.booleans(),
     )
     def move_hosts(self, hosts: list[int], to: Pool, force: bool) -> None:
@@ -41,12 +42,19 @@ class Admins:
         start=st.sampled_from([0, 0, 10, 40]),
         length=st.none() | st.sampled_from([5, 30]),
         force=st.booleans(),
+        moved=st.booleans(),
     )
-    def work_on(self, host: int, start: int, length: int | None, force: bool) -> None:
+    def work_on(self, host: int, start: int, length: int | None, force: bool, moved: bool) -> None:
         begin = self.site.clock.time + timedelta(minutes=start)
         end = None if length is None else begin + timedelta(minutes=length)
-        order = maintenance.Order(str(host), begin, end, "new fans", force)
+        order = maintenance.Order(str(host), begin, end, "new fans", force, move_servers=moved)
         self._perhaps(lambda: maintenance.plan(self.site.climate, ADMIN, order))
+
+    @rule(moved=st.sampled_from([True, True, False, None]))
+    def servers_may_be_moved(self, moved: bool | None) -> None:
+        """Away from hosts that drain, and not only waited for."""
+        terms = {"move_servers": moved}
+        self._perhaps(lambda: pools.change(self.site.climate, ADMIN, Pool.RESERVATION, terms))
 
     @rule(which=st.integers(0, 3))
     def work_is_done(self, which: int) -> None:

@@ -129,6 +129,10 @@ class Site(World):
     def is_off(self, host: str) -> bool:
         return self.supply.machine(host).state(self.clock.time.timestamp()) == OFF
 
+    def takes(self, host: str) -> bool:
+        """Whether the cloud's scheduler would put an ordinary server on a host."""
+        return self.cloud.pool_of(host) is None and host not in self.cloud.unwell and self.is_up(host)
+
     def places(self) -> dict[int, HostPlace]:
         with self.engine.connect() as conn:
             return {place.host: place for place in pool_membership.listed(conn)}

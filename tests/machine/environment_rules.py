@@ -20,6 +20,7 @@ VERBS = st.sampled_from(
         "close",
         "delete_server",
         "move_server",
+        "evacuate_server",
         "servers_in",
         "servers_on",
         "place",
@@ -123,6 +124,13 @@ class Surroundings:
             site.supply.tell(host, Trouble(kind))
             site.tampered.add(host)
 
+    @rule(host=ONE_HOST)
+    def an_ordinary_server_is_migrated(self, host: str) -> None:
+        """Its owner has it moved by hand to a host that ordinary boots use."""
+        server = next((one for one in self.site.cloud.servers() if one.id in self.site.ordinary), None)
+        if server is not None and not server.busy and self.site.takes(host):
+            self.site.cloud.migrate(server.id, host)
+
     @rule()
     def all_hosts_recover(self) -> None:
         self.site.cloud.unwell.clear()
@@ -139,10 +147,11 @@ class Surroundings:
         elif kind == "unheard":
             cloud.unheard[verb] = 1
         else:
-            cloud.looks_until_gone = 2
+            cloud.looks_until_gone = cloud.looks_until_moved = 2
 
     @rule()
     def the_cloud_comes_back(self) -> None:
-        self.site.cloud.broken, self.site.cloud.looks_until_gone = False, 0
+        cloud = self.site.cloud
+        cloud.broken, cloud.looks_until_gone, cloud.looks_until_moved = False, 0, 0
         self.site.cloud.failures.clear()
         self.site.cloud.unheard.clear()

@@ -41,8 +41,13 @@ class Machine(Users, Admins, Surroundings, RuleBasedStateMachine):
     known = user_rules.known
     site: Site
 
-    @initialize(cleaning=st.sampled_from([0, 120]), saving=st.booleans(), least=st.sampled_from([0, 3]))
-    def begin(self, cleaning: int, saving: bool, least: int) -> None:
+    @initialize(
+        cleaning=st.sampled_from([0, 120]),
+        saving=st.booleans(),
+        least=st.sampled_from([0, 3]),
+        evacuating=st.booleans(),
+    )
+    def begin(self, cleaning: int, saving: bool, least: int, evacuating: bool) -> None:
         empty(self.engine)
         self.site = Site(
             self.engine,
@@ -58,6 +63,7 @@ class Machine(Users, Admins, Surroundings, RuleBasedStateMachine):
                 least_off=120,
                 power_timeout=180,
                 failed_after=60,
+                evacuate_failed_hosts=evacuating,
             ),
         )
         watch(self.site)

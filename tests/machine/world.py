@@ -171,6 +171,7 @@ class World:
     def heal(self) -> None:
         """The cloud is as it should be again; what had to be given up is given up on no longer."""
         self.cloud.broken, self.cloud.looks_until_gone, self.cloud.looks_until_awake = False, 0, 0
+        self.cloud.looks_until_moved = 0
         self.cloud.failures.clear()
         self.cloud.unheard.clear()
         self.queue.clear()

@@ -3,43 +3,32 @@
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import click
 import httpx
 
-from climate.cli.demo import cleanup, host_steps, lease_steps, setup_steps, storage_steps
+from climate.cli.demo import (
+    cleanup,
+    cluster_steps,
+    host_steps,
+    lease_steps,
+    setup_steps,
+    storage_steps,
+)
+from climate.cli.demo import (
+    clusters as clusters_demo,
+)
 from climate.cli.demo.actors import Play, Unseen, play_on
+from climate.cli.demo.journal_steps import history_is_told, journal_agrees
 from climate.cli.demo.screen import Screen, screen
-from climate.cli.demo.stack import running, surroundings
+from climate.cli.demo.stack import HOME, running, surroundings
 from climate.cli.errors import Failure
-from climate.cli.leases.lease import HISTORY_COLUMNS, told
 from climate.cli.operations import lab as labs
-from climate.cli.operations.journal import engine_room
-from climate.cli.output import records
 from climate.cli.session import Session, current
 
 Step = Callable[[Play], str]
-
-
-def journal_agrees(play: Play) -> str:
-    """The journal and the rows agree"""
-    from climate.service.journal import check
-
-    with engine_room(Session(play.stack.environ)) as climate:
-        differences = list(check.differences(climate))
-    if differences:
-        raise Unseen(f"{len(differences)} differences: {differences[0]}")
-    return "no difference"
-
-
-def history_is_told(play: Play) -> str:
-    """The history of the lease can be read"""
-    entries = play.member.json("reservation", "GET", f"/leases/{play.lease['id']}/history")["history"]
-    kinds = [entry["kind"] for entry in entries]
-    if kinds[0] != "LeaseCreated" or kinds.count("EventFinished") < 2:
-        raise Unseen(f"it tells of {', '.join(kinds)}")
-    play.screen.say(records(told(entries), "table", HISTORY_COLUMNS).rstrip())
-    return f"{len(entries)} facts, from {kinds[0]} to {kinds[-1]}"
+P = TypeVar("P", bound=Play)
 
 
 STEPS: tuple[Step, ...] = (
@@ -74,19 +63,21 @@ STEPS: tuple[Step, ...] = (
 
 @click.command("demo")
 @click.option("--lab/--no-lab", default=True, help="In a lab with real networks, where there can be one.")
-def command(lab: bool) -> None:
+@click.option("--clusters", is_flag=True, help="The life of a cluster instead: members fail, return and join.")
+def command(lab: bool, clusters: bool) -> None:
     """Go through the life of a lease on a stack of its own; 0 only if every step was verified."""
     session = current()
-    networks = _networks(session, lab)
-    environ = surroundings(session.environ)
+    networks = "networks are recorded only" if clusters else _networks(session, lab)
+    environ = surroundings(session.environ, cluster_steps.HOME if clusters else HOME)
+    steps = len(cluster_steps.STEPS if clusters else STEPS)
     shown = screen(session.colourful)
     shown.say(f"climate demo, in {environ['CLIMATE_HOME']}; {networks}")
     try:
-        verified = _perform_on_a_stack(environ, shown)
+        verified = _perform_on_a_cluster(environ, shown) if clusters else _perform_on_a_stack(environ, shown)
     finally:
         shown.close()
-    shown.say(f"{verified} of {len(STEPS)} steps verified in {shown.spent:.0f} s")
-    if verified < len(STEPS):
+    shown.say(f"{verified} of {steps} steps verified in {shown.spent:.0f} s")
+    if verified < steps:
         logs = f"look into {environ['CLIMATE_HOME']}/logs"
         raise Failure("the demo stopped at a step that it could not verify", hint=logs)
 
@@ -112,15 +103,32 @@ def _perform_on_a_stack(environ: Mapping[str, str], shown: Screen) -> int:
     return verified
 
 
+def _perform_on_a_cluster(environ: Mapping[str, str], shown: Screen) -> int:
+    own = clusters_demo.surroundings(environ, Path(environ["CLIMATE_HOME"]))
+    with clusters_demo.running(own, lambda spent: shown.waiting("the stack to start", spent=spent)) as there:
+        stack, rack, ground = there
+        with play_on(stack, shown) as play:
+            acted = cluster_steps.ClusterPlay(stack, shown, play.admin, play.member, rack=rack, ground=ground)
+            verified = _go_through(acted, cluster_steps.STEPS)
+            if verified == len(cluster_steps.STEPS):
+                cleanup.clear(acted)
+        shown.waiting("the stack to stop")
+    return verified
+
+
 def perform(play: Play, steps: tuple[Step, ...] = STEPS) -> int:
     """Go through the steps until one is not verified; how many were."""
+    return _go_through(play, steps)
+
+
+def _go_through(play: P, steps: tuple[Callable[[P], str], ...]) -> int:
     for number, step in enumerate(steps):
         if not _verified(play.screen, step, play):
             return number
     return len(steps)
 
 
-def _verified(shown: Screen, step: Step, play: Play) -> bool:
+def _verified(shown: Screen, step: Callable[[P], str], play: P) -> bool:
     title = (step.__doc__ or "").strip()
     try:
         shown.done(title, step(play))

@@ -53,9 +53,9 @@ class Stack:
     readiness: Mapping[str, Any]
 
 
-def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the demo's stack: what is not given is its own."""
-    home = Path(environ.get("CLIMATE_HOME") or HOME).absolute()
+def surroundings(environ: Mapping[str, str], folder: str = HOME) -> dict[str, str]:
+    """The environment of the demo's stack: what is not given is its own, such as the home `folder`."""
+    home = Path(environ.get("CLIMATE_HOME") or folder).absolute()
     port = environ.get("CLIMATE_PORT") or str(_free_port())
     own = {"CLIMATE_PUBLIC_URL": "", "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": ""}
     return {**environ, **SETTINGS, **own, "CLIMATE_HOME": str(home), "CLIMATE_PORT": port}
@@ -65,6 +65,16 @@ def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+def check_port(host: str, port: int, count: int = 1) -> None:
+    """Check that a port is free; Failure tells that `count` ports in a row are needed."""
+    try:
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            pass
+    except (OSError, OverflowError) as error:
+        needs = f"the tree needs {count} ports in a row; choose the first by --port" if count > 1 else "give --port"
+        raise Failure(f"port {port} cannot be used: {error}", ERROR, needs) from None
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """`climate up --demo zones` and `--demo cells`: a tree of complete deployments on this machine."""
 
 import contextlib
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from typing import Any
 from climate.cli.client import Client
 from climate.cli.clouds import find
 from climate.cli.demo import stack
-from climate.cli.errors import ERROR, USAGE, Failure
+from climate.cli.errors import USAGE, Failure
 from climate.cli.session import Session
 
 SETTINGS = {"CLIMATE_WEB_PROCESSES": "1", "CLIMATE_WORKER_PROCESSES": "2"}
@@ -101,7 +100,7 @@ def deployments(tree: DemoTree, home: Path, host: str, first_port: int) -> dict[
     with_web = [name for name in tree.parents if tree.has_web(name)]
     ports = dict(zip(with_web, range(first_port, first_port + len(with_web)), strict=True))
     for port in ports.values():
-        _check_port(host, port, len(with_web))
+        stack.check_port(host, port, len(with_web))
     return {name: Deployment(name, home / name, host, ports.get(name)) for name in tree.parents}
 
 
@@ -132,12 +131,3 @@ def _running(tree: DemoTree, environ: Mapping[str, str], one: Deployment) -> Any
     has_web = tree.has_web(one.name)
     words = (*stack.PLAIN_UP, *(() if has_web else tree.child_processes), "--demo")
     return stack.running(environ_of(tree, environ, one), lambda spent: None, words, has_web=has_web)
-
-
-def _check_port(host: str, port: int, count: int) -> None:
-    try:
-        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
-            pass
-    except (OSError, OverflowError) as error:
-        needs = f"the tree needs {count} ports in a row; choose the first by --port" if count > 1 else "give --port"
-        raise Failure(f"port {port} cannot be used: {error}", ERROR, needs) from None

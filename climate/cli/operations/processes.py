@@ -36,8 +36,8 @@ def _exit(code: int) -> None:
     "--demo",
     is_flag=False,
     flag_value="cloud",
-    type=click.Choice(["cloud", "zones", "cells"]),
-    help="With hosts to play with: one cloud, or a tree of four zones or cells.",
+    type=click.Choice(["cloud", "zones", "cells", "clusters"]),
+    help="With hosts to play with: one cloud, a tree of four zones or cells, or a cluster of members.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the APIs, instead of CLIMATE_PORT.")
 @click.option("--scale", type=PairType(), multiple=True, metavar="PROCESS=COUNT", help="So many of it; repeatable.")
@@ -47,7 +47,7 @@ def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tu
     from climate import runner
 
     settings = _settings()
-    if demo in ("zones", "cells"):
+    if demo in ("zones", "cells", "clusters"):
         if processes or scale:
             raise click.UsageError(f"--demo {demo} runs whole deployments: it takes no PROCESS and no --scale")
         _exit(_run_tree(demo, port))
@@ -57,10 +57,12 @@ def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tu
 
 
 def _run_tree(demo: str, port: int | None) -> int:
-    from climate.cli.demo import tree
+    from climate.cli.demo import clusters, tree
     from climate.cli.demo.cells import CELLS
     from climate.cli.demo.zones import ZONES
 
+    if demo == "clusters":
+        return clusters.run(current(), port)
     return tree.run(CELLS if demo == "cells" else ZONES, current(), port)
 
 

@@ -17,7 +17,7 @@ from climate.compute.models.server import Server
 from climate.compute.servers import config_drives
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.store.servers import servers
-from climate.compute.virt import Guest, VirtDriver
+from climate.compute.virt import Guest, VirtDriver, shared_disks
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.hypervisor_cluster.ledger import guest_of, guest_said
 from climate.connections import reading
@@ -52,10 +52,11 @@ def machine() -> str:
 
 def report(compute: Compute) -> None:
     """Offer the members of clusters that this service has; nothing is asked of the database when there are none."""
-    offers = compute.driver.offers() if isinstance(compute.driver, ClusterDriver) else []
-    if offers:
+    driver = compute.driver
+    if isinstance(driver, ClusterDriver) and (offers := driver.offers()):
+        disks = {one.driver: shared_disks.identity(driver.members[one.driver]) for _, one in offers}
         with compute.engine.begin() as conn:
-            rows.report(conn, compute.service_host, machine(), offers, compute.now(conn))
+            rows.report(conn, rows.Offering(compute.service_host, machine(), disks), offers, compute.now(conn))
 
 
 def carry_out(compute: Compute, order_id: str) -> None:

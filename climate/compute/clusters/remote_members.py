@@ -64,7 +64,7 @@ class Elsewhere:
         if found is None:
             return None
         spec = replace(found.spec, maintenance=member.maintenance, fence=member.fence)
-        return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), found.machine, found.up)
+        return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), found.machine, found.up, found.disks)
 
     def ask(self, service: str, verb: str, said: Mapping[str, Any], most: float = math.inf) -> Any:
         """Have a service carry out an order, and return its answer, which is awaited for `most` seconds at most.
@@ -104,6 +104,7 @@ class RemoteMember:
     kernel: str
     """The machine that its service says it is on."""
     up: bool
+    disks: str = ""
 
     @property
     def machine(self) -> str:

@@ -34,6 +34,7 @@ from climate.compute.store.servers import migrations
 from climate.compute.store.servers import state_audit as rows
 from climate.compute.store.servers.state_audit import Finding, Settled
 from climate.compute.virt import State, Wiring
+from climate.compute.virt.cluster import ClusterDriver
 from climate.connections import reading
 
 GONE = "The host of this server is gone."
@@ -66,6 +67,15 @@ _OTHERWISE: Mapping[tuple[str, State], tuple[str, str | None, str, str]] = {
     (RESERVED, State.SUSPENDED): (RESERVED, RESERVE, "create", _RUNS),
 }
 
+DISK_LOST = "The machine of this server failed: it was made anew from its image, and what was on its disk is lost."
+"""The fault of a server that was restarted without its disk; its volumes are as they were."""
+
+# Whether a server that was restarted has kept its disk -> its fault, the action and why.
+_RESTARTED: Mapping[bool, tuple[str | None, str, str]] = {
+    True: (None, "reboot", "its machine failed: it was restarted with its disk"),
+    False: (DISK_LOST, "rebuild", "its machine failed: it was made anew from its image"),
+}
+
 _BACK = {State.RUNNING: ACTIVE, State.PAUSED: PAUSED, State.SUSPENDED: SUSPENDED, State.DEAD: SHUTOFF}
 """What a server is whose node has come back, by what is found of it."""
 
@@ -89,6 +99,7 @@ def put_right(compute: Compute) -> None:
     except VirtError as error:
         log.error("the servers were not looked at", host=compute.service_host, reason=str(error))
         return
+    _report_restarts(compute, settled)
     wired = {node for node in told if compute.driver.wiring(node) is not Wiring.NONE}
     judged = [(server, finding) for server in settled if (finding := _judge(server, told, found))]
     _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
@@ -100,6 +111,19 @@ def put_right(compute: Compute) -> None:
         _plug_in(compute, settled)
     except (NetworkError, VirtError) as error:
         log.error("the interfaces of servers were not looked at", host=compute.service_host, reason=str(error))
+
+
+def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
+    """Record with servers that a cluster has restarted whether they still have their disks; others wait their turn."""
+    driver = compute.driver
+    if not isinstance(driver, ClusterDriver) or not (restarts := driver.restarts()):
+        return
+    found = {
+        server.id: Finding(server.id, server.seen, server.status, None, *_RESTARTED[restarts[server.id]])
+        for server in settled
+        if server.id in restarts
+    }
+    driver.reported(_write(compute, list(found.values())))
 
 
 def _judge(server: Settled, told: Mapping[str, bool], found: Mapping[str, State]) -> Finding | None:
@@ -134,9 +158,10 @@ def _plug_in(compute: Compute, settled: Sequence[Settled]) -> None:
     _write(compute, [_finding(server, server.status, REWIRE, CHANGE, UNPLUGGED) for server in found])
 
 
-def _write(compute: Compute, found: Sequence[Finding]) -> None:
+def _write(compute: Compute, found: Sequence[Finding]) -> set[str]:
+    """Write findings, and ring for what is to be done; return the servers whose findings were written."""
     if not found:
-        return
+        return set()
     by = {"request_id": f"req-{uuid4()}", "user_id": "climate"}
     with compute.engine.begin() as conn:
         changed = rows.settle(conn, found, by, compute.now(conn))
@@ -146,6 +171,7 @@ def _write(compute: Compute, found: Sequence[Finding]) -> None:
         log.warning("a server was not what it should be", server=finding.id, why=finding.message, status=finding.status)
         if finding.task is not None:
             compute.cast(compute.service_host, finding.id)
+    return changed
 
 
 def _clear_strays(compute: Compute, found: Sequence[str]) -> None:

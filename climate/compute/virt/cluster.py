@@ -1,6 +1,6 @@
 """One compute service over many nodes: the nodes of a file, each with the driver it names."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +61,17 @@ class ClusterDriver:
         summing = self.members.get(CLUSTER)
         return summing.member_of(guest) if isinstance(summing, HypervisorClusterDriver) else None
 
+    def restarts(self) -> Mapping[str, bool]:
+        """Return the servers that clusters restarted and that were not reported yet: id -> their disk was kept."""
+        summing = self.members.get(CLUSTER)
+        return summing.restarts() if isinstance(summing, HypervisorClusterDriver) else {}
+
+    def reported(self, server_ids: Iterable[str]) -> None:
+        """Record that the restarts of these servers were reported."""
+        summing = self.members.get(CLUSTER)
+        if isinstance(summing, HypervisorClusterDriver):
+            summing.reported(server_ids)
+
     def trouble(self) -> str | None:
         return None
 
@@ -107,8 +118,9 @@ class ClusterDriver:
         self._member(guest).snapshot(guest, target)
 
     def delete(self, server_id: str) -> None:
-        # The node may be gone from the file: whoever has anything of the guest clears it away.
-        for member in self.members.values():
+        # The node may be gone from the file: whoever has anything of the guest clears it away.  Clusters come
+        # first: where folders are shared, the folder of a guest must not go before its process on another machine.
+        for member in reversed(list(self.members.values())):
             member.delete(server_id)
 
     def states(self) -> Mapping[str, State]:

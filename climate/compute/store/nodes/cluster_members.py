@@ -12,18 +12,18 @@ from climate.compute.clusters.cluster_spec import MemberSpec
 
 _REPORT = text("""
     INSERT INTO compute_cluster_members
-        (service_host, name, cluster, driver, machine, vcpus, memory_mb, local_gb, seen_at)
-    SELECT :host, r.name, r.cluster, r.driver, :machine, r.vcpus, r.memory_mb, r.local_gb, :now
+        (service_host, name, cluster, driver, machine, disks, vcpus, memory_mb, local_gb, seen_at)
+    SELECT :host, r.name, r.cluster, r.driver, :machine, r.disks, r.vcpus, r.memory_mb, r.local_gb, :now
     FROM jsonb_to_recordset(CAST(:offers AS jsonb))
-         AS r(name text, cluster text, driver text, vcpus int, memory_mb int, local_gb int)
+         AS r(name text, cluster text, driver text, disks text, vcpus int, memory_mb int, local_gb int)
     ON CONFLICT (service_host, name) DO UPDATE
-    SET cluster = excluded.cluster, driver = excluded.driver, machine = excluded.machine, vcpus = excluded.vcpus,
-        memory_mb = excluded.memory_mb, local_gb = excluded.local_gb, seen_at = excluded.seen_at
+    SET cluster = excluded.cluster, driver = excluded.driver, machine = excluded.machine, disks = excluded.disks,
+        vcpus = excluded.vcpus, memory_mb = excluded.memory_mb, local_gb = excluded.local_gb, seen_at = excluded.seen_at
 """)
 
 # Both must be fresh: a service that lives and does not offer the member any more has taken it back.
 _OFFERED = text("""
-    SELECT m.name, m.driver, m.machine, m.vcpus, m.memory_mb, m.local_gb,
+    SELECT m.name, m.driver, m.machine, m.disks, m.vcpus, m.memory_mb, m.local_gb,
            NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)
            AND m.seen_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up
     FROM compute_cluster_members m JOIN compute_services v ON v.host = m.service_host
@@ -69,22 +69,36 @@ class Offered:
     """Equal for two services that can end each other's processes."""
     up: bool
     """Its service was heard of lately, and offers it still."""
+    disks: str
+    """Equal for members that find each other's disks; empty: nobody else finds them."""
 
 
-def report(conn: Connection, host: str, machine: str, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """A service that offers members to clusters."""
+
+    host: str
+    machine: str
+    """Equal for two services that can end each other's processes."""
+    disks: Mapping[str, str]
+    """Driver -> the identity of the folder of its guests."""
+
+
+def report(conn: Connection, by: Offering, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
     """Write down what a service offers: (cluster, member)."""
     rows = [
         {
             "cluster": cluster,
             "name": one.name,
             "driver": one.driver,
+            "disks": by.disks.get(one.driver, ""),
             "vcpus": one.vcpus,
             "memory_mb": one.memory_mb,
             "local_gb": one.local_gb,
         }
         for cluster, one in offers
     ]
-    conn.execute(_REPORT, {"host": host, "machine": machine, "offers": json.dumps(rows), "now": now})
+    conn.execute(_REPORT, {"host": by.host, "machine": by.machine, "offers": json.dumps(rows), "now": now})
 
 
 def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime, down: float) -> Offered | None:
@@ -94,7 +108,7 @@ def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime,
     if row is None:
         return None
     spec = MemberSpec(row.name, row.driver, row.vcpus, row.memory_mb, row.local_gb, host)
-    return Offered(spec, row.machine, row.up)
+    return Offered(spec, row.machine, row.up, row.disks)
 
 
 def ask(conn: Connection, host: str, verb: str, said: Mapping[str, Any], now: datetime, seconds: float) -> str:

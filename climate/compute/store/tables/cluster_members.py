@@ -13,12 +13,17 @@ members = Table(
     Column("cluster", Text, nullable=False),
     Column("driver", Text, nullable=False),
     Column("machine", Text, nullable=False),
+    Column("disks", Text, nullable=False, server_default=""),
     count("vcpus"),
     count("memory_mb"),
     count("local_gb"),
     time("seen_at"),
 )
-"""What services offer to clusters.  `machine` tells whether a service's processes can be ended from another one."""
+"""What services offer to clusters.
+
+`machine` tells whether a service's processes can be ended from another one, `disks`
+whether the disks of its servers are found from another one.
+"""
 
 orders = Table(
     "compute_member_orders",

@@ -12,7 +12,7 @@ import structlog
 from climate.compute.errors import VirtError
 from climate.compute.virt import State
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
-from climate.compute.virt.hypervisor_cluster.ledger import Entry, Place
+from climate.compute.virt.hypervisor_cluster.ledger import KEPT, LOST, Entry, Place
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.rooms import Move, balance
 
@@ -121,20 +121,24 @@ def _must_go(cluster: Cluster, place: Place) -> bool:
 def _restart(cluster: Cluster, entry: Entry) -> None:
     """Bring a server of a failed member to another one: one that ran is started, one that waits is prepared.
 
-    The disk of any other one is with the failed member, and so is the server until that is back.
+    Any other one goes where its disk is found.  Where that is on the failed member only, the server is
+    there until the member is back.
     """
-    if not cluster.terms.restart or entry.state not in (*_RESTARTED, State.PREPARED):
+    keepers = cluster.keepers(entry.place)
+    if not cluster.terms.restart or not (keepers or entry.state in (*_RESTARTED, State.PREPARED)):
         return
     target = cluster.moved(entry)
     if target is None:
-        raise VirtError("its member has failed, and no other has room for it")
+        which = "no other that finds its disk" if keepers else "no other"
+        raise VirtError(f"its member has failed, and {which} has room for it")
     try:
         settled = cluster.arrived(target)
     except VirtError:
         cluster.ledger.put(entry)  # it stays where it may be running
         raise
     _tell(entry, settled, "its member has failed")
-    _start(cluster, settled)
+    if settled.starts:
+        _start(cluster, settled)
 
 
 def _finish(cluster: Cluster, entry: Entry) -> None:
@@ -142,7 +146,7 @@ def _finish(cluster: Cluster, entry: Entry) -> None:
     if entry.leaves is not None and cluster.works(entry.leaves):
         if entry.leaves.machine != entry.place.machine:
             # It has come back meanwhile.
-            cluster.ledger.put(replace(entry, place=entry.leaves, leaves=None, starts=False))
+            cluster.ledger.put(replace(entry, place=entry.leaves, leaves=None, starts=False, keeps=False))
             return
         cluster.arrived(entry)
         return
@@ -152,16 +156,24 @@ def _finish(cluster: Cluster, entry: Entry) -> None:
 
 
 def _start(cluster: Cluster, entry: Entry) -> None:
-    """Make of a server on its new member what it was on the old one; what cannot be is shut off."""
+    """Make of a server on its new member what it was on the old one; what cannot be is shut off.
+
+    It begins from its disk where the member finds that, and else from its image.
+    """
     member = cluster.host(entry)
     guest = replace(entry.guest, node=member.spec.name)
     state = State.PREPARED if entry.state is State.PREPARED else State.RUNNING
+    kept = entry.keeps and guest.id in member.driver.states()
+    restarted = "" if state is State.PREPARED else KEPT if kept else LOST
+    settled = replace(entry, starts=False, keeps=False, restarted=restarted)
     try:
+        if not entry.keeps:
+            member.driver.delete(guest.id)  # an old disk of an earlier stay is not the one that it had
         member.driver.prepare(guest) if state is State.PREPARED else member.driver.run(guest)
     except VirtError:
-        cluster.ledger.put(replace(entry, state=State.DEAD, starts=False))
+        cluster.ledger.put(replace(settled, state=State.DEAD))
         raise
-    cluster.ledger.put(replace(entry, state=state, starts=False))
+    cluster.ledger.put(replace(settled, state=state))
 
 
 def _clear(cluster: Cluster, found: Mapping[str, Mapping[str, State]]) -> None:
@@ -176,7 +188,9 @@ def _clear(cluster: Cluster, found: Mapping[str, Mapping[str, State]]) -> None:
 def _clear_one(cluster: Cluster, member: Member, server_id: str) -> None:
     with cluster.ledger.holding(server_id, wait=False) as held:
         entry = cluster.ledger.get(server_id) if held else None
-        if entry is not None and entry.leaves is None and entry.place.machine != member.machine:
+        if entry is None or entry.leaves is not None or entry.place.machine == member.machine:
+            return
+        if member.spec.name not in cluster.keepers(entry.place):  # else it is the disk that the server has now
             member.driver.delete(server_id)
             log.info("what a member had left of a server is gone", server=server_id)
 

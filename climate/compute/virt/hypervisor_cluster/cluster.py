@@ -104,6 +104,13 @@ class Cluster:
         member = self.at(place)
         return member is not None and self.trouble(member) is None
 
+    def keepers(self, place: Place) -> frozenset[str]:
+        """Return the members on other machines that find the disks of the servers at a place."""
+        own = self.at(place)
+        disks = "" if own is None else own.disks
+        others = {name: one for name, one in self.members.items() if one.machine != place.machine}
+        return frozenset(name for name, one in others.items() if disks and one.disks == disks)
+
     def takes(self, guest: Guest) -> Entry:
         """Return the entry of a server about to be prepared or started, on a member that has room for it.
 
@@ -121,18 +128,23 @@ class Cluster:
         """Return the entry of a server on another member, where room is taken for it; None when none has room.
 
         It is not ended where it was: see `arrived`.  `within`: on this machine only.
+        A server whose disk other machines find goes to one of these, or waits for room there.
         """
+        keepers = self.keepers(entry.place) if within is None else frozenset()
+        reach = keepers if entry.state is not State.PREPARED else frozenset()
         with self.ledger.locked():
             entries = self.ledger.entries()
             entries.pop(entry.guest.id, None)
             own = entry.place
             rooms = [room for room in self.rooms(entries) if room.member != own.member]
             there = [room for room in rooms if within in (None, self.members[room.member].machine)]
-            room = choose(there, entry.size)
+            room = choose([one for one in there if one.member in reach] if reach else there, entry.size)
             if room is None:
                 return None
-            starts = not self.works(own)
-            target = replace(entry, place=self._place(room), leaves=entry.leaves or own, starts=starts)
+            starts = not self.works(own) and entry.state not in (State.DEAD, State.SUSPENDED)
+            keeps = room.member in keepers
+            leaves = entry.leaves or own
+            target = replace(entry, place=self._place(room), leaves=leaves, starts=starts, keeps=keeps)
             self.ledger.put(target)
         return target
 
@@ -164,7 +176,10 @@ class Cluster:
         ):
             return replace(before, guest=guest)
         if before is not None and not self.works(before.place) and before.state is not State.PREPARED:
-            self.host(before)  # its disk is there, and nowhere else
+            keepers = self.keepers(before.place)
+            if not keepers:
+                self.host(before)  # its disk is there, and nowhere else
+            rooms = [room for room in rooms if room.member in keepers]
         bound = own.machine if own is not None and self.works(own) else None
         room = choose([one for one in rooms if bound in (None, self.members[one.member].machine)], size)
         if room is None:

@@ -4,7 +4,7 @@ The scheduler, the API and the compute service see one node.  On which member a
 server is, only the ledger says, and who asks for diagnostics.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.homes import as_virt_error
 from climate.compute.virt.hypervisor_cluster import care
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
-from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger
+from climate.compute.virt.hypervisor_cluster.ledger import KEPT, Entry, Ledger
 from climate.compute.virt.hypervisor_cluster.member import LocalMember, Member
 from climate.compute.virt.hypervisor_cluster.rooms import Limits
 from climate.compute.virt.kinds import Kind, completed
@@ -78,6 +78,17 @@ class HypervisorClusterDriver:
         cluster = self._cluster(guest.node)
         entry = None if cluster is None else cluster.ledger.get(guest.id)
         return None if entry is None else entry.place.member
+
+    def restarts(self) -> Mapping[str, bool]:
+        """Return the servers that were restarted on another member and not reported yet: id -> their disk was kept."""
+        entries = (entry for one in self._clusters() for entry in one.ledger.entries().values())
+        return {entry.guest.id: entry.restarted == KEPT for entry in entries if entry.restarted}
+
+    def reported(self, server_ids: Iterable[str]) -> None:
+        """Record that the restarts of these servers were reported."""
+        for cluster in self._clusters():
+            for server_id in server_ids:
+                _forget_restart(cluster, server_id)
 
     def prepare(self, guest: Guest) -> None:
         with self._taken(guest, State.PREPARED) as (member, asked):
@@ -212,6 +223,13 @@ class HypervisorClusterDriver:
         kind = next((one.spec.driver for one in cluster.members.values()), "")
         kinds = self.drivers[kind].kinds() if kind in self.drivers else ()
         return completed(cluster.described(self.defaults), kinds)
+
+
+def _forget_restart(cluster: Cluster, server_id: str) -> None:
+    with cluster.ledger.holding(server_id, wait=False) as held:
+        entry = cluster.ledger.get(server_id) if held else None
+        if entry is not None and entry.restarted:
+            cluster.ledger.put(replace(entry, restarted=""))
 
 
 def _delete(cluster: Cluster, entry: Entry) -> None:

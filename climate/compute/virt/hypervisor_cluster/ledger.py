@@ -24,6 +24,9 @@ from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.hypervisor_cluster.rooms import Size
 from climate.compute.virt.volumes import Attached
 
+KEPT, LOST = "kept", "lost"
+"""What becomes of a server's disk when the server is restarted on another member."""
+
 _LOCK_WORD = 4
 """So many digits of a server's id name its lock: nobody ever has to take locks away."""
 
@@ -50,6 +53,10 @@ class Entry:
     """Where it comes from, while it may still be running there: it is ended there before anything else."""
     starts: bool = False
     """Its member has failed, and it is still to be made on this one what it was there."""
+    keeps: bool = False
+    """This member finds the disk that the server had on the one that has failed."""
+    restarted: str = ""
+    """What became of its disk at a restart that nobody was told of yet: KEPT or LOST; empty: there was none."""
 
     @property
     def size(self) -> Size:
@@ -149,7 +156,8 @@ class Ledger:
 
 def _written(entry: Entry) -> Mapping[str, Any]:
     where = {"place": entry.place, "leaves": entry.leaves}
-    return {"guest": guest_said(entry.guest), **where, "state": entry.state.value, "starts": entry.starts}
+    restart = {"starts": entry.starts, "keeps": entry.keeps, "restarted": entry.restarted}
+    return {"guest": guest_said(entry.guest), **where, "state": entry.state.value, **restart}
 
 
 def guest_said(guest: Guest) -> Mapping[str, Any]:
@@ -165,7 +173,9 @@ def guest_said(guest: Guest) -> Mapping[str, Any]:
 
 def _read(said: Mapping[str, Any]) -> Entry:
     leaves = None if said["leaves"] is None else Place(*said["leaves"])
-    return Entry(guest_of(said["guest"]), Place(*said["place"]), State(said["state"]), leaves, said["starts"])
+    # Files of an older release do not have the last two.
+    restart = (said["starts"], said.get("keeps", False), said.get("restarted", ""))
+    return Entry(guest_of(said["guest"]), Place(*said["place"]), State(said["state"]), leaves, *restart)
 
 
 def guest_of(said: Mapping[str, Any]) -> Guest:

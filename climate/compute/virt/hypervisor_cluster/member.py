@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from climate.compute.clusters.cluster_spec import MemberSpec
-from climate.compute.virt import Guest, VirtDriver
+from climate.compute.virt import Guest, VirtDriver, shared_disks
 
 HERE = "here"
 """The machine of the cluster's own compute service."""
@@ -25,6 +25,10 @@ class Member(Protocol):
     def machine(self) -> str:
         """Where its servers and their disks are: between members of one machine nothing has to be carried."""
 
+    @property
+    def disks(self) -> str:
+        """The identity of the folder of its servers' disks; equal for members that share it, empty for unknown."""
+
     def trouble(self) -> str | None:
         """Why it does not work now; None: it does."""
 
@@ -39,6 +43,10 @@ class LocalMember:
     spec: MemberSpec
     driver: VirtDriver
     machine: str = HERE
+
+    @property
+    def disks(self) -> str:
+        return shared_disks.identity(self.driver)
 
     def trouble(self) -> str | None:
         return self.driver.trouble()

@@ -23,21 +23,26 @@ class Machine(MemoryDriver):
     up: bool = True
     broken_off: str | None = None
     """The verb at which whoever asks for it dies, once it is done."""
+    disks: dict[str, str] = field(default_factory=dict)
+    """Server -> what its disk is; machines that share their disks have one of these."""
 
     def remembers(self, node: str) -> bool:
         return True
 
     def states(self) -> Mapping[str, State]:
         self._reached()
-        return dict(self.guests)
+        return {**dict.fromkeys(self.disks, State.DEAD), **self.guests}
 
     def delete(self, server_id: str) -> None:
         self._reached()
         super().delete(server_id)
+        self.disks.pop(server_id, None)
 
     def _set(self, verb: str, guest: Guest, state: State) -> None:
         self._reached()
         super()._set(verb, guest, state)
+        if verb in ("run", "prepare"):
+            self.disks.setdefault(guest.id, str(uuid4()))
         if self.broken_off == verb:
             self.broken_off = None
             raise KeyboardInterrupt
@@ -54,6 +59,7 @@ class Fenced:
     spec: MemberSpec
     driver: Machine
     can_fence: bool = True
+    disks: str = ""
 
     @property
     def machine(self) -> str:
@@ -65,7 +71,9 @@ class Fenced:
     def fence(self, guest: Guest) -> None:
         if not self.can_fence:
             raise VirtError("it cannot be fenced")
-        if self.driver.guests.get(guest.id) in (State.RUNNING, State.PAUSED):
+        if self.disks:
+            self.driver.guests.pop(guest.id, None)  # all that there is of it is in the folder that is shared
+        elif self.driver.guests.get(guest.id) in (State.RUNNING, State.PAUSED):
             self.driver.guests[guest.id] = State.DEAD
 
 
@@ -117,6 +125,12 @@ class Lab:
 
     def where(self, guest: Guest) -> str | None:
         return self.driver.member_of(guest)
+
+    def share(self, *names: str) -> None:
+        """Let the disks of these machines be in one folder."""
+        common = self.machines[names[0]].driver.disks
+        for name in names:
+            self.machines[name].driver.disks, self.machines[name].disks = common, f"shared by {names}"
 
     def copies(self, guest: Guest) -> list[str]:
         """The machines on which a server runs, whether or not they can be reached."""

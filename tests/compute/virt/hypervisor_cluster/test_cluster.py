@@ -311,3 +311,110 @@ def test_an_entry_that_cannot_be_read_is_no_server(lab: Lab, tmp_path: Path) -> 
     assert lab.driver.states() == {other.id: State.RUNNING}
     lab.driver.run(guest)
     assert lab.driver.states().keys() == {guest.id, other.id}
+
+
+def failed(lab: Lab, guest: Guest) -> str:
+    """Let the member of a server fail; its name."""
+    name = str(lab.where(guest))
+    lab.machines[name].driver.up = False
+    return name
+
+
+def test_a_server_is_restarted_with_its_disk_where_another_member_finds_it(far: Lab) -> None:
+    far.share("m1", "m2")
+    guest = next(one for one in (far.run(), far.run(), far.run()) if far.where(one) == "m2")
+    disk = far.machines["m2"].driver.disks[guest.id]
+    far.member("m4", 9999, here=False)  # it has more room, and not the disk
+    failed(far, guest)
+    far.driver.tidy()
+    assert (far.where(guest), far.copies(guest)) == ("m1", ["m1"])
+    assert far.machines["m1"].driver.disks[guest.id] == disk
+    assert far.driver.restarts() == {guest.id: True}
+    far.driver.reported([guest.id])
+    assert far.driver.restarts() == {}
+
+
+def test_a_disk_that_is_shared_is_not_cleared_away_when_its_old_member_comes_back(far: Lab) -> None:
+    far.share("m1", "m2", "m3")
+    guest = far.run()
+    name = failed(far, guest)
+    far.driver.tidy()
+    disk = far.machines[name].driver.disks[guest.id]
+    far.machines[name].driver.up = True
+    far.driver.tidy()
+    assert far.machines[str(far.where(guest))].driver.disks[guest.id] == disk
+
+
+def test_a_server_without_a_shared_disk_is_made_anew_and_that_is_reported(far: Lab) -> None:
+    guest = far.run()
+    name = failed(far, guest)
+    far.driver.tidy()
+    assert far.driver.restarts() == {guest.id: False}
+    again = failed(far, guest)
+    far.machines[name].driver.up = True
+    far.machines[name].driver.disks[guest.id] = "of its first stay"
+    for other in set(far.machines) - {name, again}:
+        far.machines[other].driver.up = False
+    far.driver.tidy()
+    assert (far.where(guest), far.copies(guest)) == (name, [name])
+    assert far.machines[name].driver.disks[guest.id] != "of its first stay"
+
+
+def test_a_member_that_only_claims_to_share_disks_makes_the_server_anew_and_that_is_reported(far: Lab) -> None:
+    for one in far.machines.values():
+        one.disks = "a copy of one folder"
+    guest = far.run()
+    failed(far, guest)
+    far.driver.tidy()
+    assert far.driver.restarts() == {guest.id: False}
+    assert len(far.copies(guest)) == 1
+
+
+@pytest.mark.parametrize("verb", ["stop", "suspend"])
+def test_a_server_that_does_not_run_follows_its_disk_and_is_not_started(far: Lab, verb: str) -> None:
+    far.share("m1", "m2", "m3")
+    guest = far.run()
+    getattr(far.driver, verb)(guest)
+    name = failed(far, guest)
+    far.driver.tidy()
+    assert far.where(guest) != name
+    assert (far.copies(guest), far.driver.restarts()) == ([], {})
+    far.driver.run(guest)
+    assert far.copies(guest) == [far.where(guest)]
+
+
+def test_a_server_is_started_where_its_disk_is_though_its_member_has_failed(far: Lab) -> None:
+    far.share("m1", "m2", "m3")
+    guest = far.run()
+    far.driver.stop(guest)
+    name = failed(far, guest)
+    disk = far.machines[name].driver.disks[guest.id]
+    far.driver.run(guest)
+    assert far.copies(guest) == [far.where(guest)] != [name]
+    assert far.machines[str(far.where(guest))].driver.disks[guest.id] == disk
+
+
+def test_a_server_waits_for_room_where_its_disk_is(far: Lab) -> None:
+    far.share("m1", "m2")
+    guests = [far.run(4000) for _ in range(3)]
+    guest = next(one for one in guests if far.where(one) == "m1")
+    far.member("m4", here=False)
+    failed(far, guest)
+    far.driver.tidy()
+    assert far.where(guest) == "m1"
+    other = next(one for one in guests if far.where(one) == "m2")
+    far.driver.delete(other.id)
+    far.driver.tidy()
+    assert (far.where(guest), far.driver.restarts()) == ("m2", {guest.id: True})
+
+
+def test_a_disk_is_not_used_elsewhere_before_its_member_is_fenced(far: Lab) -> None:
+    far.share("m1", "m2", "m3")
+    guest = far.run()
+    name = failed(far, guest)
+    far.machines[name].can_fence = False
+    far.driver.tidy()
+    assert (far.where(guest), far.copies(guest)) == (name, [name])
+    far.machines[name].can_fence = True
+    far.driver.tidy()
+    assert far.copies(guest) == [far.where(guest)] != [name]

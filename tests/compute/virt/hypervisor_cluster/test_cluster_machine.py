@@ -7,13 +7,15 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
 FAR, NEAR = ("m1", "m2", "m3"), ("a", "b", "c3")
+SHARED = FAR[:2]
+"""Members that may find each other's disks."""
 BREAKS = ("run", "prepare", "stop")
 
 
@@ -31,6 +33,14 @@ class ClusterMachine(RuleBasedStateMachine):
         for name in FAR:
             self.lab.member(name, here=False)
         self.known: dict[str, Guest] = {}
+        self.disks: dict[str, str] = {}
+        """Servers on members that share their disks, and what their disks were at first."""
+        self.half_deleted: set[str] = set()
+
+    @initialize(shared=st.booleans())
+    def storage(self, shared: bool) -> None:
+        if shared:
+            self.lab.share(*SHARED)
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -66,6 +76,7 @@ class ClusterMachine(RuleBasedStateMachine):
         try:
             self.lab.driver.delete(guest.id)
         except VirtError:
+            self.half_deleted.add(guest.id)
             return
         self.known.pop(guest.id)
         assert self.lab.where(guest) is None
@@ -100,6 +111,17 @@ class ClusterMachine(RuleBasedStateMachine):
     @invariant()
     def no_server_runs_twice(self) -> None:
         assert [one for one in self.known.values() if len(self.lab.copies(one)) > 1] == []
+
+    @invariant()
+    def no_disk_that_is_shared_is_lost(self) -> None:
+        ledger, common = self.lab.driver._clusters()[0].ledger, self.lab.machines[SHARED[0]].driver.disks
+        entries = ledger.entries() if self.lab.machines[SHARED[0]].disks else {}
+        for server_id in {*self.known} - self.half_deleted:
+            entry = entries.get(server_id)
+            if entry is None or entry.state is State.PREPARED or entry.place.member not in SHARED:
+                self.disks.pop(server_id, None)
+            elif server_id in common or server_id in self.disks:
+                assert common.get(server_id) == self.disks.setdefault(server_id, common.get(server_id, ""))
 
     @invariant()
     def no_member_promises_more_than_it_has(self) -> None:

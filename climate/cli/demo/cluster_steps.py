@@ -1,0 +1,240 @@
+"""The demo of a cluster: one node for everybody, whose members fail, return and join while their servers go on."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from climate.cli.dates import wire
+from climate.cli.demo import cleanup, clusters, lease_steps
+from climate.cli.demo.actors import MARK, Play, require, status
+from climate.cli.demo.clusters import FAR, NEAR, NODE, RACK, SPARE, Ground, Rack
+from climate.cli.demo.journal_steps import history_is_told, journal_agrees
+
+HOME = f"var/demo-{clusters.FOLDER}"
+FLAVOR = {"ram": 1024, "vcpus": 1, "disk": 1}
+"""Size of the servers: MB of memory, GB of disk."""
+SERVERS = 4
+LENGTH = timedelta(minutes=20)
+"""How long the lease lasts unless it is ended."""
+SERVER_MARK = b"CLIMATE_SERVER="
+"""How the process of a server names it in its environment."""
+WORD = "written before its member failed"
+PATIENCE = 180.0
+"""Longest time, in seconds, for what needs a service to be missed and a report to follow."""
+
+
+@dataclass
+class ClusterPlay(Play):
+    """The state of the demo of a cluster."""
+
+    rack: Rack = field(default_factory=lambda: Rack({}))
+    ground: Ground = field(default_factory=lambda: Ground(Path()))
+    servers: list[str] = field(default_factory=list)
+
+    def members(self) -> dict[str, str]:
+        """Return the member that each server is on."""
+        found = {one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics") for one in self.servers}
+        return {one: str(told["member"]) for one, told in found.items()}
+
+    def processes(self) -> dict[str, list[int]]:
+        """Return the numbers of the processes that each server is."""
+        found: dict[str, list[int]] = {one: [] for one in self.servers}
+        for number, server_id in _processes():
+            if server_id in found:
+                found[server_id].append(number)
+        return {one: sorted(numbers) for one, numbers in found.items()}
+
+    def seen(self) -> set[tuple[str, str]]:
+        """Return the statuses of the servers, and the nodes that the scheduler has them on."""
+        shown = [self.server_now(one, self.admin) for one in self.servers]
+        return {(status(one), str((one or {}).get("OS-EXT-SRV-ATTR:hypervisor_hostname"))) for one in shown}
+
+    def has_memory(self) -> int:
+        """Wait until the node has the memory of all members that are there, in MB."""
+        return self.awaits(self.ground.memory_mb)
+
+    def awaits(self, memory_mb: int) -> int:
+        """Wait until the node has so much memory, in MB."""
+        what = f"node {NODE} to have {memory_mb} MB"
+        found = self.until(what, lambda: clusters.memory_mb(self.admin), lambda now: now == memory_mb, PATIENCE)
+        return int(found)
+
+    def disk(self, server_id: str) -> Path:
+        """Return a file on the disk of a server."""
+        return self.ground.home / "servers" / server_id / "disk" / "word"
+
+
+def cluster_is_a_node(play: ClusterPlay) -> str:
+    """A cluster of two members is one node with the memory of both"""
+    cleanup.clear(play)
+    memory = play.has_memory()
+    listed = play.admin.json("compute", "GET", "/os-hypervisors")["hypervisors"]
+    names = sorted(one["hypervisor_hostname"] for one in listed)
+    require(names == [NODE], f"the nodes are {', '.join(names)}")
+    return f"{NODE} has {memory} MB: {NEAR} at its own service, {FAR} behind {RACK}; neither is a node itself"
+
+
+def cluster_is_kept(play: ClusterPlay) -> str:
+    """The cluster is kept for leases"""
+    flavor = {"name": f"{MARK}member", **FLAVOR}
+    play.flavor = str(play.admin.json("compute", "POST", "/flavors", json={"flavor": flavor})["flavor"]["id"])
+    images = [one for one in play.member.pages("image", "/v2/images", "images") if one["status"] == "active"]
+    require(bool(images), "there is no image")
+    play.image = str(images[0]["id"])
+    known = [host["hypervisor_hostname"] for host in play.admin.pages("reservation", "/os-hosts", "hosts")]
+    if NODE not in known:
+        play.admin.call("reservation", "POST", "/os-hosts", json={"name": NODE})
+    hosts = play.admin.pages("reservation", "/os-hosts", "hosts")
+    play.hosts = {NODE: next(host for host in hosts if host["hypervisor_hostname"] == NODE)}
+    play.until("freepool to hold it", lambda: sorted(play.aggregates().get("freepool", ())), lambda now: NODE in now)
+    return f"{NODE} is in freepool"
+
+
+def lease_starts(play: ClusterPlay) -> str:
+    """A lease of the cluster is ACTIVE"""
+    start = play.member.now().replace(microsecond=0) + timedelta(seconds=2)
+    wanted = {"min": 1, "max": 1, "hypervisor_properties": f'["==", "$hypervisor_hostname", "{NODE}"]'}
+    body = {
+        "name": f"{MARK}cluster",
+        "start_date": wire(start),
+        "end_date": wire(start + LENGTH),
+        "before_end_date": None,
+        "events": [],
+        "reservations": [{"resource_type": "physical:host", "resource_properties": "", **wanted}],
+    }
+    play.lease = play.member.json("reservation", "POST", "/leases", json=body)["lease"]
+    lease = lease_steps.settled_lease(play, play.lease["id"], "ACTIVE")
+    pool = play.aggregates().get(play.reservation, frozenset())
+    require(pool == {NODE}, f"its pool holds {sorted(pool)}")
+    return f"{lease['status']}; its pool holds {NODE}"
+
+
+def servers_are_on_both(play: ClusterPlay) -> str:
+    """Servers of the lease are ACTIVE, and the cluster has put them on both members"""
+    for number in range(1, SERVERS + 1):
+        server_id = play.boot(play.member, f"member-{number}", play.flavor, {"reservation": play.reservation})
+        play.servers.append(server_id)
+        play.active(server_id)
+        play.disk(server_id).write_text(f"{WORD}: {server_id}", encoding="ascii")
+    there = sorted(play.members().values())
+    require(there == [FAR] * 2 + [NEAR] * 2, f"they are on {', '.join(there)}")
+    require(play.seen() == {("ACTIVE", NODE)}, f"they are seen as {sorted(play.seen())}")
+    return f"{SERVERS} servers on {NODE}: two on {NEAR}, two on {FAR}"
+
+
+def member_fails(play: ClusterPlay) -> str:
+    """The service of a member is killed: its servers run on the other one, with their disks, ACTIVE all the time"""
+    gone = {one for one, member in play.members().items() if member == FAR}
+    before, seen = play.processes(), play.seen()
+    play.rack.kill()
+
+    def look() -> list[str]:
+        seen.update(play.seen())
+        return sorted(set(play.members().values()))
+
+    play.until(f"the servers of {FAR} to be on {NEAR}", look, lambda now: now == [NEAR], PATIENCE)
+    started = {one: numbers for one, numbers in play.processes().items() if numbers != before[one]}
+    require(all(len(numbers) == 1 for numbers in play.processes().values()), f"their processes are {play.processes()}")
+    require(set(started) == gone, f"{len(started)} servers were started anew, and {len(gone)} were on {FAR}")
+    _keep_their_disks(play)
+    require(seen == {("ACTIVE", NODE)}, f"they were seen as {sorted(seen)}")
+    return f"{len(gone)} servers were started on {NEAR}, once each; the scheduler still has all of them on {NODE}"
+
+
+def restarts_are_told(play: ClusterPlay) -> str:
+    """Their owners are told that they have kept their disks"""
+
+    def look() -> list[str]:
+        return [action for one in play.servers for action in _actions(play, one)]
+
+    found = play.until("the actions of the servers", look, lambda now: now.count("reboot") == 2, PATIENCE)
+    faults = [one for one in play.servers if (play.server_now(one) or {}).get("fault")]
+    require(not faults, f"{len(faults)} servers have a fault")
+    return f"their actions tell {found.count('reboot')} restarts, and no fault"
+
+
+def node_is_smaller(play: ClusterPlay) -> str:
+    """The node is smaller by the member from the next report on"""
+    memory = play.awaits(clusters.SIZES["memory_mb"])
+    return f"{NODE} has {memory} MB; it is the same node, in the same lease"
+
+
+def member_returns(play: ClusterPlay) -> str:
+    """The member comes back: the node has its memory again, and no server runs twice"""
+    before = play.processes()
+    play.rack.start()
+    memory = play.has_memory()
+    require(play.processes() == before, f"the processes are {play.processes()}")
+    _keep_their_disks(play)
+    return f"{NODE} has {memory} MB, and each server is the process that it was"
+
+
+def member_joins(play: ClusterPlay) -> str:
+    """A third member joins, and servers move to it for balance without being stopped"""
+    before = play.processes()
+    play.ground.join(SPARE)
+    memory = play.has_memory()
+    found = play.until("servers to move", play.members, lambda now: SPARE in now.values(), PATIENCE)
+    there = [member for member in found.values() if member == SPARE]
+    require(play.processes() == before, f"the processes are {play.processes()}")
+    require(play.seen() == {("ACTIVE", NODE)}, f"they are seen as {sorted(play.seen())}")
+    return f"{NODE} has {memory} MB, {len(there)} of {SERVERS} servers are on {SPARE}, as the processes that they were"
+
+
+def lease_ends(play: ClusterPlay) -> str:
+    """The lease is ended: its servers are gone, and the cluster is back"""
+    lease_steps.lease_ends(play)
+    for server_id in play.servers:
+        play.until("the servers to go", partial(play.server_now, server_id), lambda now: now is None)
+    processes = play.until("the processes to end", play.processes, lambda now: not any(now.values()))
+    pools = play.until("the node to be back", play.aggregates, lambda now: NODE in now.get("freepool", ()))
+    require(play.reservation not in pools, "its pool is still there")
+    left = [one for one in play.servers if os.path.lexists(play.disk(one).parent)]
+    require(not left and not any(processes.values()), f"{len(left)} disks are left")
+    return f"404, no process and no disk is left; freepool holds {NODE}"
+
+
+def _processes() -> Iterator[tuple[int, str]]:
+    """Yield the processes of this machine that are servers: number, id of the server."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        marks = [one for one in _environment(folder) if one.startswith(SERVER_MARK)]
+        yield from ((int(folder.name), mark.removeprefix(SERVER_MARK).decode("ascii", "replace")) for mark in marks)
+
+
+def _environment(folder: Path) -> list[bytes]:
+    """Return the environment of a process; nothing when it is gone or another user's."""
+    with suppress(OSError):
+        return (folder / "environ").read_bytes().split(b"\0")
+    return []
+
+
+def _keep_their_disks(play: ClusterPlay) -> None:
+    lost = [one for one in play.servers if play.disk(one).read_text(encoding="ascii") != f"{WORD}: {one}"]
+    require(not lost, f"{len(lost)} servers have lost their disks")
+
+
+def _actions(play: ClusterPlay, server_id: str) -> list[str]:
+    listed: Any = play.member.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")["instanceActions"]
+    return [str(one["action"]) for one in listed]
+
+
+STEPS = (
+    cluster_is_a_node,
+    cluster_is_kept,
+    lease_starts,
+    servers_are_on_both,
+    member_fails,
+    restarts_are_told,
+    node_is_smaller,
+    member_returns,
+    member_joins,
+    lease_ends,
+    journal_agrees,
+    history_is_told,
+)
+"""In this order; the first line of each docstring is its title."""

@@ -1,0 +1,28 @@
+"""The last steps of each demo: the journal agrees with the rows, and tells the history of the lease."""
+
+from climate.cli.demo.actors import Play, Unseen
+from climate.cli.leases.lease import HISTORY_COLUMNS, told
+from climate.cli.operations.journal import engine_room
+from climate.cli.output import records
+from climate.cli.session import Session
+
+
+def journal_agrees(play: Play) -> str:
+    """The journal and the rows agree"""
+    from climate.service.journal import check
+
+    with engine_room(Session(play.stack.environ)) as climate:
+        differences = list(check.differences(climate))
+    if differences:
+        raise Unseen(f"{len(differences)} differences: {differences[0]}")
+    return "no difference"
+
+
+def history_is_told(play: Play) -> str:
+    """The history of the lease can be read"""
+    entries = play.member.json("reservation", "GET", f"/leases/{play.lease['id']}/history")["history"]
+    kinds = [entry["kind"] for entry in entries]
+    if kinds[0] != "LeaseCreated" or kinds.count("EventFinished") < 2:
+        raise Unseen(f"it tells of {', '.join(kinds)}")
+    play.screen.say(records(told(entries), "table", HISTORY_COLUMNS).rstrip())
+    return f"{len(entries)} facts, from {kinds[0]} to {kinds[-1]}"

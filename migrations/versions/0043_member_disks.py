@@ -1,0 +1,10 @@
+"""Identity of the storage that members of clusters have their disks on."""
+
+from migrations.scripts import alone
+
+revision = "0043"
+down_revision = "0038"
+
+
+def upgrade() -> None:
+    alone("0043_member_disks.sql")

@@ -1,0 +1,1 @@
+ALTER TABLE compute_cluster_members ADD COLUMN IF NOT EXISTS disks TEXT DEFAULT '' NOT NULL;

@@ -1,0 +1,289 @@
+"""The engine over the bundled cloud: two services whose nodes move running servers, and a cluster of three members."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from climate.cloud.bundled import BundledCloud
+from climate.compute import Compute
+from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
+from climate.compute.errors import ComputeError, VirtError
+from climate.compute.models.node import NodeSpec
+from climate.compute.models.server import Server
+from climate.compute.nodes import services
+from climate.compute.servers import sync_states, task_worker
+from climate.compute.virt import Guest, State
+from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
+from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress, Watch
+from climate.context import Climate
+from climate.service.leases import event_claims, events
+from climate.settings import Settings
+from tests.compute.cloud_factory import SERVICE as HEAD
+from tests.compute.cloud_factory import Place, node, place
+from tests.compute.virt.hypervisor_cluster.machines import LIMITS, Fenced, Machine
+from tests.conftest import Clock
+from tests.installed_plugins import installed_plugins
+from tests.machine.world import empty
+
+SIDE = "compute-2"
+SUM, GPU = "sum", "g1"
+RESERVABLE = (SUM, GPU)
+"""Nodes that are kept for leases: a cluster, and one behind the service SIDE.  Others serve everybody."""
+NEAR, FAR = "near", ("m1", "m2")
+"""Members of the cluster: one at its own service, and two on machines that can fail."""
+RUNNING = frozenset({State.RUNNING, State.PAUSED})
+
+
+class Dies(BaseException):
+    """The end of a worker, which nothing in it catches."""
+
+
+@dataclass
+class Strikes:
+    """How the next verbs of all drivers end: by which error, and whether after their effect."""
+
+    ahead: list[tuple[type[BaseException] | None, bool]] = field(default_factory=list)
+
+    def around(self, act: Callable[[], Any]) -> Any:
+        error, late = self.ahead.pop(0) if self.ahead else (None, False)
+        answer = act() if error is None or late else None
+        if error is not None:
+            raise error("the end")
+        return answer
+
+
+@dataclass
+class Host(Machine):
+    """A machine that can die, and move running guests to others."""
+
+    name: str = ""
+    strikes: Strikes = field(default_factory=Strikes)
+    others: dict[str, "Host"] = field(default_factory=dict)
+    """The machines that guests can be moved to, by their names."""
+    awaited: set[str] = field(default_factory=set)
+    """Guests that wait for their memory here."""
+
+    def live(self, node: str) -> LiveMigrator | None:
+        return Migrator(self) if self.others else None
+
+    def delete(self, server_id: str) -> None:
+        super().delete(server_id)
+        self.awaited.discard(server_id)
+
+    def die(self) -> None:
+        """Lose its power: no guest of it runs any more."""
+        self.up = False
+        self.guests.update({one: State.DEAD for one, state in self.guests.items() if state in RUNNING})
+
+    def _set(self, verb: str, guest: Guest, state: State) -> None:
+        self.strikes.around(lambda: super(Host, self)._set(verb, guest, state))
+
+
+@dataclass
+class Migrator:
+    """The part of a machine in live migrations; memory and disk of a guest are where its entry is."""
+
+    here: Host
+
+    def offer(self, guest: Guest) -> Mapping[str, Any]:
+        if self.here.guests.get(guest.id) not in RUNNING:
+            raise VirtError("the guest does not run")
+        return self.here.strikes.around(lambda: {"from": self.here.name})  # type: ignore[no-any-return]
+
+    def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.here.strikes.around(lambda: self.here.awaited.add(guest.id))
+        return {**offer, "to": self.here.name, "shared": False}
+
+    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> None:
+        self.here.strikes.around(lambda: self._hand_over(guest, self.here.others[arrangement["to"]], watch))
+
+    def keep(self, guest: Guest) -> None:
+        if guest.id not in self.here.guests:
+            raise VirtError("no guest has arrived")
+        self.here.strikes.around(lambda: self.here.awaited.discard(guest.id))
+
+    def drop(self, server_id: str) -> None:
+        self.here.awaited.discard(server_id)
+
+    def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
+        """Nothing of it is here any more."""
+
+    def waiting(self) -> Collection[str]:
+        return self.here.awaited
+
+    def _hand_over(self, guest: Guest, target: Host, watch: Watch) -> None:
+        if guest.id in target.guests and guest.id not in self.here.guests:
+            return  # by a sender that has died since
+        if watch(Progress(memory_total=8)) is Order.ABORT:
+            raise VirtError("it was aborted")
+        if not target.up or guest.id not in target.awaited:
+            raise VirtError("nobody waits for it at the destination")
+        target.guests[guest.id] = self.here.guests.pop(guest.id)
+        target.disks[guest.id] = self.here.disks.pop(guest.id, "carried")
+
+
+@dataclass
+class Moving:
+    """One deployment, from leases down to the machines that its servers run on."""
+
+    engine: Engine
+    home: Path
+    clock: Clock = field(default_factory=Clock)
+    strikes: Strikes = field(default_factory=Strikes)
+    members: dict[str, Fenced] = field(default_factory=dict)
+    dead: set[str] = field(default_factory=set)
+    """Services whose machines have died."""
+    ids: list[str] = field(default_factory=list)
+    """Servers that there ever were."""
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        empty(self.engine)
+        self.near = Host(name=NEAR, strikes=self.strikes)
+        self.members = {name: Fenced(member(name), Host(name=name, strikes=self.strikes)) for name in FAR}
+        self.hosts = {name: Host(name=name, strikes=self.strikes) for name in (HEAD, SIDE)}
+        for host in self.hosts.values():
+            host.others = self.hosts
+        self.local = {NEAR: member(NEAR)}
+        url = self.engine.url.render_as_string(hide_password=False)
+        self.here: Place = self.stack.enter_context(place(url, self.home / HEAD, [], self._head()))
+        compute = replace(self.here.compute, now=self.clock)
+        (self.home / SIDE).mkdir(exist_ok=True)
+        for folder in ("images", "volumes"):
+            (self.home / HEAD / folder).mkdir(parents=True, exist_ok=True)
+            if not (self.home / SIDE / folder).exists():
+                (self.home / SIDE / folder).symlink_to(self.home / HEAD / folder)
+        side = [node("n2", driver="qemu"), node(GPU, driver="qemu")]
+        driver = ClusterDriver(lambda: side, {"qemu": self.hosts[SIDE]})
+        other = replace(compute, home=self.home / SIDE, service_host=SIDE, driver=driver)
+        self.here.compute = compute
+        self.services: dict[str, Compute] = {HEAD: compute, SIDE: other}
+        self.beat()
+        cloud = BundledCloud(compute)
+        settings = Settings(minutes_before_end=0, claim_seconds=15)
+        self.climate = Climate(self.engine, cloud, installed_plugins(), settings, self.clock, lambda: 0.5)
+        for name in RESERVABLE:
+            cloud.enrol(name, 1)
+
+    def _head(self) -> ClusterDriver:
+        own = {"memory": self.near, "qemu": self.hosts[HEAD]}
+        summing = HypervisorClusterDriver(
+            self.nodes, {"memory": self.near}, self.home / HEAD, find_elsewhere=lambda _, one: self.members[one.name]
+        )
+        return ClusterDriver(self.nodes, {**own, CLUSTER: summing})
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        """The nodes of the service HEAD, as its file has them now."""
+        far = (replace(one.spec, service=name) for name, one in self.members.items())
+        cluster = ClusterSpec((*self.local.values(), *far))
+        sum_of_members = NodeSpec(SUM, 0, 0, 0, driver=CLUSTER, cluster=cluster, **LIMITS)  # type: ignore[arg-type]
+        return [sum_of_members, node("n1", driver="qemu")]
+
+    # What goes on by itself.
+
+    def beat(self) -> None:
+        """Each service that lives reports its nodes."""
+        for name, compute in self.services.items():
+            if name not in self.dead:
+                services.refresh(compute)
+
+    def tend(self) -> None:
+        """Each service that lives looks after what it has."""
+        self.beat()
+        for name, compute in self.services.items():
+            if name not in self.dead:
+                with suppress(Dies):
+                    sync_states.put_right(compute)
+        self._members_tend()
+
+    def _members_tend(self) -> None:
+        """Services of members that live clear away guests of no server, as the rounds of every service do."""
+        there = {server.id for server in self.servers()}
+        for member in self.members.values():
+            for server_id in [*member.driver.guests, *member.driver.disks] if member.driver.up else ():
+                if server_id not in there:
+                    member.driver.delete(server_id)
+
+    def work(self) -> None:
+        """Workers do what was rung for; what one has claimed that died is free after a while."""
+        rung = self.here.rings.rung
+        while rung:
+            self.carry_out(*rung.pop(0))
+        self.strikes.ahead.clear()
+
+    def carry_out(self, host: str, server_id: str) -> None:
+        if host in self.services and host not in self.dead:
+            with suppress(Dies):
+                task_worker.carry_out(self.services[host], server_id)
+        with self.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
+
+    def finish(self) -> None:
+        """Do all work that is open, of services that live."""
+        self.work()
+        for _ in range(50):
+            self.clock.forward(seconds=1)  # what was rung for in this very moment is not rung for again
+            found = [
+                one for one in task_worker.unfinished(self.here.compute, wait=0, again=0) if one[0] not in self.dead
+            ]
+            if not found:
+                return
+            for host, server_id in found:
+                self.carry_out(host, server_id)
+            self.work()
+        raise AssertionError(f"the work of services does not end: {found}")
+
+    def run_events(self) -> int:
+        """Pollers and workers of leases run what is due, once; how many runs that were."""
+        event_claims.rescue(self.climate, "poller")
+        event_claims.claim_due(self.climate, "poller")
+        messages = event_claims.to_send(self.climate)
+        for message in messages:
+            events.run(self.climate, message.event_id, message.token, "worker")
+        return len(messages)
+
+    def service_dies(self, name: str) -> None:
+        self.hosts[name].die()
+        self.dead.add(name)
+        self._force_down()
+
+    def service_returns(self, name: str) -> None:
+        self.hosts[name].up = True
+        self.dead.discard(name)
+        self._force_down()
+        self.beat()
+
+    def _force_down(self) -> None:
+        with self.engine.begin() as conn:
+            query = text("UPDATE compute_services SET forced_down = (host = ANY(:dead))")
+            conn.execute(query, {"dead": sorted(self.dead)})
+
+    # What there is.
+
+    def servers(self) -> list[Server]:
+        found = []
+        for server_id in self.ids:
+            with suppress(ComputeError):
+                found.append(self.here.look(server_id))
+        return found
+
+    def machines(self) -> dict[str, Machine]:
+        """All machines, whether or not they can be reached."""
+        return {NEAR: self.near, **{name: one.driver for name, one in self.members.items()}, **self.hosts}
+
+    def copies(self, server_id: str) -> list[str]:
+        """The machines on which a server runs."""
+        return [name for name, one in self.machines().items() if one.guests.get(server_id) in RUNNING]
+
+    def rows(self, question: str) -> list[Any]:
+        with self.engine.connect() as conn:
+            return list(conn.execute(text(question)))
+
+
+def member(name: str) -> MemberSpec:
+    return MemberSpec(name, "memory", 4, 4096, 40)
