@@ -25,14 +25,17 @@ lab: $(VENV)/installed ## the same with real networks, among hosts that are name
 demo: $(VENV)/installed ## show leases from end to end, recycling and power saving, each step verified; about two minutes
 	@exec $(BIN)/climate demo $(ARGS)
 
-# Whole modules go to each of two processes, the longest first.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# Whole modules go to each of several processes, the longest first.
+BY_MODULE := --dist loadfile --no-loadscope-reorder
+TWO := -n 2 $(BY_MODULE)
+# One more than there are cores: a test that waits for a process, a time-out or a client leaves its core to another.
+THREE := -n 3 $(BY_MODULE)
 
 # Each worker collects all modules; those that only have slow tests import and generate the most.
 ORDINARY := -m 'not slow and not campaign' -p no:schemathesis --ignore-glob='tests/slow/test_schemathesis*'
 
 test: $(VENV)/installed-dev ## run the tests
-	$(BIN)/python -m pytest $(TWO) $(ORDINARY) $(ARGS)
+	$(BIN)/python -m pytest $(THREE) $(ORDINARY) $(ARGS)
 
 # What depends on the version of the server most: statements, locks, claims, migrations.
 BY_URL := tests/store tests/migrations tests/runner/test_by_url.py tests/service/leases/test_events.py \
@@ -92,13 +95,15 @@ $(BIN)/python:
 
 # $(call install,LOCK): exactly the locked files, then climate itself as it lies here.
 install = $(call into_venv,--require-hashes -r $(1)) && $(call into_venv,--no-deps --no-build-isolation -e .)
-into_venv = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python install -q) $(1)
+into_venv = $(if $(UV),$(UV) pip install -q $(COMPILE) --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python install -q) $(1)
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
 	@echo 'Installing what climate needs into $(VENV) (once) ...'
 	@$(call install,requirements.lock)
 	@touch $@
 
+# uv compiles only when told to, and each of the processes of a test run would compile all that it imports.
+$(VENV)/installed-dev: COMPILE := --compile-bytecode
 $(VENV)/installed-dev: pyproject.toml requirements-dev.lock | $(BIN)/python
 	@echo 'Installing what the tests need into $(VENV) (once) ...'
 	@$(call install,requirements-dev.lock)

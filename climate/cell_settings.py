@@ -1,13 +1,13 @@
 """The settings of cells, read once and checked."""
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
 from climate.compute.cells import paths
 from climate.compute.cells.broker import BrokerTransport
 from climate.compute.cells.options import API, CellOptions, CellType, read_capabilities
 from climate.compute.cells.transport import CellTransport
 from climate.compute.errors import BadRequest
+from climate.entry_points import installed
 from climate.sealed_secrets import Vault
 from climate.settings import SettingError, Settings
 
@@ -43,7 +43,7 @@ def transport(settings: Settings) -> Callable[[], CellTransport]:
     """Return the class of the transport; SettingError when there is none of this name."""
     if settings.cells_transport == "broker":
         return BrokerTransport
-    found = {one.name: one for one in entry_points(group=TRANSPORTS)}
+    found = {one.name: one for one in installed(TRANSPORTS)}
     if settings.cells_transport not in found:
         known = ", ".join(sorted({"broker", *found}))
         raise SettingError(f"CLIMATE_CELLS_TRANSPORT={settings.cells_transport!r} must be one of {known}")

@@ -11,7 +11,7 @@ instead of waiting.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
@@ -26,6 +26,7 @@ from climate.domain.lease import Reservation
 from climate.domain.lease_events import AdditionalEvent
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.entry_points import installed as entry_points_of
 from climate.settings import SettingError, Settings
 
 GROUP = "climate.resource_plugins"
@@ -212,7 +213,7 @@ def load(chosen: str = "") -> Plugins:
     `chosen` names resource types, separated by commas; empty: all that are installed.
     SettingError for a type that is not installed, and for a plugin that cannot be imported.
     """
-    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
+    installed = {entry.name: entry for entry in entry_points_of(GROUP)}
     names = [name for word in chosen.split(",") if (name := word.strip())] or list(installed)
     missing = ", ".join(sorted(set(names) - set(installed)))
     if missing:

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import ConnectionPoolEntry
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from climate import embedded, plugin
 from climate.cloud import CloudHost
@@ -58,6 +60,24 @@ LONGEST_FIRST = (
     "tests/api/compute/clients",
 )
 """Beginnings of the paths of modules that take long; a worker that begins one last lets the other wait."""
+
+
+STACK = "the stack of tests/system"
+SHARES_STACK = ("tests/system/test_http_race", "tests/system/test_openstack_clients", "tests/system/test_two_services")
+"""Beginnings of the paths of modules that use one running stack, whose start takes longer than most modules."""
+
+
+class ByModule(LoadScopeScheduling):
+    """Give whole modules to the processes of a test run, and those that share a running stack to one of them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return STACK if nodeid.startswith(SHARES_STACK) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Replace the scheduling of `--dist loadfile`, and no other."""
+    return ByModule(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,11 +14,12 @@ decision just before it asks a driver for ON or OFF.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from marshmallow import Schema
+
+from climate.entry_points import installed
 
 GROUP = "climate.power_drivers"
 FOLDER = "power"
@@ -77,7 +78,7 @@ def load(folder: Path) -> dict[str, PowerDriver]:
     Ours are found in no other way than a stranger's.  Nothing is written yet.
     ValueError when two claim one name.
     """
-    entries = list(entry_points(group=GROUP))
+    entries = list(installed(GROUP))
     drivers: dict[str, PowerDriver] = {entry.name: entry.load()(folder) for entry in entries}
     if len(drivers) < len(entries):
         raise ValueError("two power drivers claim one name")

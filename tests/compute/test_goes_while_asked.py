@@ -6,8 +6,7 @@ from sqlalchemy import text
 
 from climate.cloud.bundled import BundledCloud
 from tests.compute.cloud_factory import Place
-
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+from tests.lock_waits import blocked_or_over
 
 
 def test_it_is_gone_and_nothing_is_wrong(here: Place) -> None:
@@ -25,13 +24,7 @@ def test_it_is_gone_and_nothing_is_wrong(here: Place) -> None:
     with engine.begin() as conn:
         conn.execute(text("SELECT 1 FROM compute_servers WHERE id = :id FOR UPDATE"), {"id": server.id})
         asks.start()
-        while asks.is_alive() and not waits(here):
-            asks.join(0.01)
+        blocked_or_over(engine, lambda: not asks.is_alive())
         conn.execute(text("DELETE FROM compute_servers WHERE id = :id"), {"id": server.id})
     asks.join()
     assert failed == []
-
-
-def waits(here: Place) -> bool:
-    with here.compute.engine.connect() as conn:
-        return bool(conn.execute(text(WAITING)).scalar_one())

@@ -1,6 +1,6 @@
 """Pools and placement: what is lent is for its project alone, at every moment."""
 
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from climate.compute.reservations import pools as lending
 from climate.compute.servers import actions, task_worker
 from climate.compute.store.reservations import lease_pools
 from tests.compute.cloud_factory import Place
-from tests.compute.test_goes_while_asked import waits
+from tests.lock_waits import await_blocked
 
 NODES = ["n1", "n2", "n3", "n4"]
 
@@ -174,6 +174,5 @@ def test_a_pool_that_two_promise_at_once_is_one(here: Place) -> None:
         with engine.begin() as conn:
             first = lease_pools.promise(conn, "r1", wanted)
             second = pool.submit(lending.promise, here.compute, "r1", wanted)
-            while not waits(here):
-                wait([second], 0.01)
+            await_blocked(engine, second.done)
         assert second.result(60) == first

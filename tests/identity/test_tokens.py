@@ -25,6 +25,7 @@ from climate.identity.tokens import Grant, seal, unseal
 from climate.settings import Settings
 from climate.store.engine import connect
 from tests.identity.identity_factory import Asker, Place, app_of, place
+from tests.lock_waits import blocked_or_over
 
 NOW = 1_900_000_000.25
 LIFE = 3600
@@ -283,12 +284,6 @@ def test_tokens_end_when_what_they_say_ends(here: Place, admin: Asker) -> None:
     ]
 
 
-def somebody_waits(here: Place) -> bool:
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    with here.identity.engine.connect() as conn:
-        return bool(conn.execute(text(waiting)).scalar_one())
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -297,16 +292,15 @@ def somebody_waits(here: Place) -> bool:
     ],
 )
 def test_who_signs_in_while_a_change_is_under_way_does_not_get_past_it(here: Place, change: str) -> None:
-    asker, signing_in = Asker(app_of(here)), None
+    asker = Asker(app_of(here))
+    signing_in = Thread(target=asker.sign_in, args=("demo", here.password("demo"), "demo"))
     with here.identity.engine.begin() as conn:
         conn.execute(text(change))
         kind = "user" if "users" in change else "project"
         subject = conn.execute(text(f"SELECT id FROM identity_{kind}s WHERE name = 'demo'")).scalar_one()
         here.identity.revoke(conn, kind, subject)
-        signing_in = Thread(target=asker.sign_in, args=("demo", here.password("demo"), "demo"))
         signing_in.start()
-        while signing_in.is_alive() and not somebody_waits(here):
-            signing_in.join(0.01)
+        blocked_or_over(here.identity.engine, lambda: not signing_in.is_alive())
     signing_in.join()
     here.identity.watch.forget()
     assert not asker.token or asks(asker) == 401

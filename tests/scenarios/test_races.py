@@ -25,6 +25,7 @@ from climate.store.idempotency import Key
 from climate.store.leases.due_events import Cursor
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
+from tests.lock_waits import await_blocked, blocked_or_over
 from tests.service.lease_actions import START, claim, get, held, hosts_wanted, make, reservation, run_due
 
 WRITERS = 16
@@ -207,16 +208,12 @@ def test_the_same_key_at_once_makes_one_lease(climate: Climate, clock: Clock) ->
     assert len(leases.listed(climate, MEMBER, Listing())) == 1
 
 
-WAITING = "SELECT pid, pg_sleep(0.01) FROM pg_locks WHERE NOT granted LIMIT 1"
-
-
 def test_a_host_is_removed_while_a_booking_waits_for_its_row(climate: Climate, clock: Clock, engine: Engine) -> None:
-    with engine.connect() as other, engine.connect() as probe, ThreadPoolExecutor(1) as pool:
+    with engine.connect() as other, ThreadPoolExecutor(1) as pool:
         with other.begin():
             other.execute(text("UPDATE hosts SET removed_at = now() WHERE id = 1"))
             booking = pool.submit(make, climate, clock, hosts_wanted(8))
-            while not probe.execute(text(WAITING)).first():
-                assert not booking.done()
+            await_blocked(engine, booking.done)
         with pytest.raises(NotEnoughHosts):
             booking.result()
 
@@ -227,12 +224,11 @@ def test_an_active_lease_waits_for_its_own_hosts_rather_than_take_others(
     lease = make(climate, clock, hosts_wanted(2), start=0, hours=1)
     run_due(climate)
     longer = Changes(end=lease.period.end + timedelta(hours=1))
-    with engine.connect() as other, engine.connect() as probe, ThreadPoolExecutor(1) as pool:
+    with engine.connect() as other, ThreadPoolExecutor(1) as pool:
         with other.begin():
             other.execute(text("SELECT 1 FROM hosts WHERE id = :id FOR UPDATE"), {"id": min(held(lease))})
             prolonged = pool.submit(update.update, climate, MEMBER, lease.id, longer)
-            while not prolonged.done() and not probe.execute(text(WAITING)).first():
-                pass
+            blocked_or_over(engine, prolonged.done)
         assert held(prolonged.result()) == held(lease)
 
 

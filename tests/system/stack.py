@@ -19,6 +19,8 @@ import psutil
 
 START_SECONDS = 240.0
 STOP_SECONDS = 90.0
+LONGEST_PAUSE = 0.4
+"""Seconds between two looks at what is waited for."""
 CLIMATE = (sys.executable, "-m", "climate")
 ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
@@ -30,7 +32,7 @@ def await_so(look: Callable[[], T], seconds: float, what: str) -> T:
     while not (seen := look()):
         assert time.monotonic() < deadline, f"{what} took longer than {seconds:g} s: {seen!r}"
         threading.Event().wait(pause)
-        pause = min(1.0, pause * 1.4)
+        pause = min(LONGEST_PAUSE, pause * 1.4)
     return seen
 
 

@@ -3,7 +3,7 @@
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,10 +83,14 @@ class CellStack:
         self.processes.append(process)
         self.threads.append(thread)
 
-    def stop(self) -> None:
-        """Stop all cells processes."""
+    def ask_to_stop(self) -> None:
+        """Tell all cells processes to stop, and wait for none."""
         for process in self.processes:
             process.stopping.set()
+
+    def stop(self) -> None:
+        """Stop all cells processes."""
+        self.ask_to_stop()
         for thread in self.threads:
             thread.join(PATIENCE)
         self.processes.clear()
@@ -95,6 +99,15 @@ class CellStack:
     def count(self, what: str) -> int:
         with self.compute.engine.connect() as conn:
             return int(conn.execute(text(f"SELECT count(*) FROM {what}")).scalar_one())
+
+
+def stop_all(stacks: Iterable[CellStack]) -> None:
+    """Stop the processes of several cells at once: each takes a second to notice."""
+    known = list(stacks)
+    for one in known:
+        one.ask_to_stop()
+    for one in known:
+        one.stop()
 
 
 @contextmanager
@@ -124,8 +137,8 @@ def cell_stacks(make_database: Callable[..., str], template: str, home: Path) ->
                 connect(found[parent], found[child], is_parent=False, secret=secret_of(parent, child))
                 connect(found[child], found[parent], is_parent=True, secret=secret_of(parent, child))
         yield found
+        stop_all(found.values())
         for one in found.values():
-            one.stop()
             one.compute.engine.dispose()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from climate.compute import Compute
 from tests.compute.cells.collecting_suite import HANDLERS, CollectingSuite
-from tests.workers.cell_stacks import CellStack, cell_stacks
+from tests.workers.cell_stacks import CellStack, cell_stacks, stop_all
 
 
 @dataclass
@@ -34,8 +34,7 @@ class BrokerCells:
         try:
             yield
         finally:
-            for stack in self.stacks.values():
-                stack.stop()
+            stop_all(self.stacks.values())
 
 
 @pytest.fixture(scope="module")

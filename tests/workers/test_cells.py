@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import redis
+from sqlalchemy import text
 
 from climate.compute.cells import messaging, neighbours
 from climate.compute.cells.broker import BrokerTransport
@@ -14,7 +15,7 @@ from climate.compute.cells.errors import CellRoutingInconsistency, CellTimeout
 from climate.compute.cells.messages import DOWN, UP, Message
 from climate.compute.cells.transport import QUEUES as NAMES
 from climate.compute.errors import Conflict
-from tests.workers.cell_stacks import PATIENCE, CellStack, cell_stacks
+from tests.workers.cell_stacks import PATIENCE, CellStack, cell_stacks, stop_all
 
 LEAF = "top!right!leaf"
 QUEUES = {"climate:cells.intercell.targeted", "climate:cells.intercell.broadcast", "climate:cells.intercell.response"}
@@ -60,12 +61,14 @@ def seen() -> Seen:
 
 @pytest.fixture
 def cells(stacks: dict[str, CellStack], seen: Seen) -> Iterator[dict[str, CellStack]]:
-    """All cells at work, with one process each."""
+    """All cells at work, with one process each; what an earlier test did not wait for is not sent again in this one."""
+    for one in stacks.values():
+        with one.compute.engine.begin() as conn:
+            conn.execute(text("DELETE FROM compute_cell_outbox"))
     for one in stacks.values():
         one.start(seen.handlers())
     yield stacks
-    for one in stacks.values():
-        one.stop()
+    stop_all(stacks.values())
 
 
 def cast(cells: dict[str, CellStack], number: int) -> None:

@@ -1,10 +1,10 @@
 """Installed parts of schedulers by name: each is an entry point of a group, the bundled ones too."""
 
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from typing import Any
 
 from climate.compute.errors import ComputeError
+from climate.entry_points import installed
 
 
 def named(group: str, what: str, names: Sequence[str], refusal: type[ComputeError]) -> dict[str, Any]:
@@ -13,15 +13,15 @@ def named(group: str, what: str, names: Sequence[str], refusal: type[ComputeErro
     Raises `refusal`, which lists all names that are not installed and those
     that are, or tells why an installed part cannot be imported.
     """
-    installed = {entry.name: entry for entry in entry_points(group=group)}
-    missing = [name for name in names if name not in installed]
+    known_parts = {entry.name: entry for entry in installed(group)}
+    missing = [name for name in names if name not in known_parts]
     if missing:
-        known = ", ".join(sorted(installed))
+        known = ", ".join(sorted(known_parts))
         raise refusal(f"{what} {', '.join(missing)} could not be found; known are {known}")
     found = {}
     for name in dict.fromkeys(names):
         try:
-            found[name] = installed[name].load()
+            found[name] = known_parts[name].load()
         except Exception as reason:
             told = f"{type(reason).__name__}: {reason}"
             raise refusal(f"{what} {name} is installed, but it cannot be loaded: {told}") from reason

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -30,6 +30,7 @@ from climate.compute.scheduler.scheduler_parts import Options, Rules
 from climate.compute.servers import actions, create
 from tests.compute.cloud_factory import HALF, SERVICE, Place, node, place, request
 from tests.compute.node_tables import hosts as table_of
+from tests.lock_waits import await_blocked
 
 LIMITS = [rule.limit for rule in (RAM, DISK, CORE) if rule.limit is not None]
 EMPTY, LARGE = Room(), Room(1, 2040 + 8, 50 * 1024)
@@ -193,7 +194,7 @@ def test_who_has_lost_often_chooses_alone(here: Place) -> None:
         def happens(plan: Plan) -> None:
             rival = pool.submit(fills(here), plan)
             if len(schedule.plans) > HASTY:
-                assert not wait([rival], timeout=0.2).done, "the rival must wait"
+                await_blocked(here.compute.engine, rival.done)
                 waiting.append([])
             else:
                 rival.result()

@@ -1,7 +1,7 @@
 """Server groups: kept apart or together, also when all members are asked for in the same moment."""
 
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -22,6 +22,7 @@ from climate.compute.scheduler.weighers import RAM
 from climate.compute.servers import task_worker
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.cloud_factory import HALF, TINY, Place, node, place
+from tests.lock_waits import await_blocked
 
 
 def group(here: Place, policy: str, project_id: str = "demo") -> str:
@@ -208,7 +209,7 @@ def test_nobody_joins_while_a_member_moves(scratch: str, tmp_path: Path) -> None
         def schedule(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
             plan = select(hosts, spec, count, rules)
             joining.append(pool.submit(boot, here, apart))
-            assert not wait(joining, timeout=0.2).done
+            await_blocked(here.compute.engine, joining[-1].done)
             return plan
 
         task_worker.carry_out(replace(here.compute, schedule=schedule), moving.id)

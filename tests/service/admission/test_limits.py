@@ -21,6 +21,7 @@ from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
+from tests.lock_waits import await_blocked
 from tests.scenarios.test_races import WRITERS, at_once
 from tests.scenarios.test_statement_counts import cost
 from tests.service.lease_actions import held, hosts_wanted, make, rows, run_due, settle
@@ -157,12 +158,10 @@ def test_leases_that_have_ended_are_none(climate: Climate, clock: Clock) -> None
 
 def all_together(engine: Engine, *acts: Callable[[], Any]) -> list[Any]:
     """Run all at once, and let none of them write before each has got to where it has to wait for another."""
-    waiting = text("SELECT count(DISTINCT pid), pg_sleep(0.01) FROM pg_locks WHERE NOT granted")
-    with ThreadPoolExecutor(1) as pool, engine.connect() as gate, engine.connect() as probe:
+    with ThreadPoolExecutor(1) as pool, engine.connect() as gate:
         gate.execute(text("LOCK TABLE leases IN SHARE ROW EXCLUSIVE MODE"))
         done = pool.submit(at_once, *acts)
-        while (probe.execute(waiting).scalar() or 0) < len(acts):
-            assert not done.done()
+        await_blocked(engine, done.done, len(acts))
         gate.rollback()
         return done.result()
 

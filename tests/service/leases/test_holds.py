@@ -7,7 +7,7 @@ from threading import Event as Signal
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, event
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -27,6 +27,7 @@ from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Limits
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
+from tests.lock_waits import await_blocked
 from tests.scenarios.test_races import at_once, nothing_is_promised_twice
 from tests.service.lease_actions import (
     EXPIRE,
@@ -321,9 +322,6 @@ def held_up(engine: Engine, statement: str, entered: Signal, go: Signal) -> None
     event.listen(engine, "before_cursor_execute", wait)
 
 
-BLOCKED = "SELECT pid, pg_sleep(0.01) FROM pg_locks WHERE NOT granted LIMIT 1"
-
-
 def test_a_poller_passes_over_a_hold_that_is_being_confirmed(climate: Climate, clock: Clock, engine: Engine) -> None:
     lease = hold(climate, clock)
     until = clock.time + HOLD
@@ -360,9 +358,7 @@ def test_a_confirmation_waits_for_a_claim_and_is_refused(climate: Climate, clock
 
     def look() -> None:
         assert entered.wait(30)
-        with engine.connect() as probe:
-            while not probe.execute(text(BLOCKED)).first():
-                probe.rollback()
+        await_blocked(engine, lambda: False)
         go.set()
 
     claimed, refused, _ = at_once(lambda: event_claims.claim_due(climate, "poller"), confirm, look)

@@ -24,6 +24,7 @@ from tests.conftest import ADMIN, Clock
 from tests.service import lease_actions
 from tests.service.fake_power import Machines, machines
 from tests.service.lease_actions import get, held, hosts_wanted, make, run_due
+from tests.system.stack import await_so
 
 NOTED = (
     "CREATE TABLE noted (id bigserial PRIMARY KEY, host bigint, what text)",
@@ -163,16 +164,13 @@ def test_one_that_hangs_keeps_nobody_waiting(climate: Climate, clock: Clock, tmp
     clock.forward(seconds=900)
     thread = threading.Thread(target=controller.tend, args=(room.climate,))
     thread.start()
-    seen = threading.Event()
-    for _ in range(200):
-        if all(room.supply(number).seen_at for number in range(1, 9) if number != 4):
-            seen.set()
-            break
-        thread.join(0.05)
-    assert thread.is_alive(), "the fourth has not answered yet"
-    assert seen.is_set(), "all others are written down"
-    gate.open.set()
-    thread.join()
+    try:
+        others = [number for number in range(1, 9) if number != 4]
+        await_so(lambda: all(room.supply(number).seen_at for number in others), 60, "all others to be written down")
+        assert thread.is_alive(), "the fourth has not answered yet"
+    finally:
+        gate.open.set()
+        thread.join()
     assert room.supply(4).seen_at is not None
 
 

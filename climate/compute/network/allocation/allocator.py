@@ -7,10 +7,10 @@ has it then.  Messages arrive at least once; each method does nothing more when 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from climate.compute.errors import NetworkError
+from climate.entry_points import installed
 
 GROUP = "climate.network_allocators"
 """Entry points: each is called with the Compute of the worker, and returns a NetworkAllocator."""
@@ -108,12 +108,12 @@ class NetworkAllocator(Protocol):
 
 def names() -> list[str]:
     """The installed allocators."""
-    return sorted(entry.name for entry in entry_points(group=GROUP))
+    return sorted(entry.name for entry in installed(GROUP))
 
 
 def load(name: str, compute: Any) -> NetworkAllocator:
     """The installed allocator of that name; NetworkError when there is none or it cannot be imported."""
-    found = [entry for entry in entry_points(group=GROUP) if entry.name == name]
+    found = [entry for entry in installed(GROUP) if entry.name == name]
     if not found:
         raise NetworkError(f"No network allocator {name!r} is installed; installed are: {', '.join(names())}")
     try:
