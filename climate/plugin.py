@@ -8,7 +8,7 @@ hook must end in the same place however often it is called, and raises NotYet
 instead of waiting.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import EntryPoint
@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from marshmallow import Schema
 from sqlalchemy import Connection
 
-from climate.cloud import CLEANING, DRAINING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud
+from climate.cloud import CLEANING, DRAINING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud, LendsTogether, Trouble
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.hosts.pools import Pool
@@ -178,6 +178,13 @@ class ResourcePlugin(Protocol):
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         """Hand over what was reserved."""
+
+    def on_start_together(self, cloud: LendsTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+        """Hand over what several leases reserved, and say how each went; a plugin may lack this hook.
+
+        It asks the cloud for everything at once, by `lend_together` only, and returns what that does.  It is not
+        called for reservations with hosts that are not ready.
+        """
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         """Do what was asked to be done ahead of the end."""

@@ -1,13 +1,13 @@
 """physical:host: whole hosts, lent as a pool of their own and taken back at the end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from marshmallow import Schema, fields, validate, validates_schema
 from sqlalchemy import Connection
 
-from climate.cloud import IMAGEABLE, Cloud, CloudError, CloudServer, NotYet
+from climate.cloud import IMAGEABLE, Cloud, CloudError, CloudServer, LendsTogether, Loan, NotYet, Trouble
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
 from climate.domain.hosts import requirements
@@ -146,6 +146,9 @@ class PhysicalHost:
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token)
+
+    def on_start_together(self, cloud: LendsTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+        return cloud.lend_together([Loan(str(a.reservation.id), a.project_id, a.hosts, a.token) for a in lent])
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         if lent.reservation.spec.get("before_end") == "snapshot":

@@ -16,7 +16,8 @@ from climate.service.leases.event_shares import QUEUE, queue_of
 from climate.settings import SettingError
 from workers import safe_transport
 
-RUN_EVENT, SERVE, TEND = "climate.run_event", "climate.serve", "climate.tend"
+RUN_EVENT, RUN_EVENTS = "climate.run_event", "climate.run_events"
+SERVE, TEND = "climate.serve", "climate.tend"
 TEND_POOLS, TEND_OUTSIDE = "climate.tend_pools", "climate.tend_outside"
 TEND_NETWORKS = "climate.tend_networks"
 NETWORK_REQUEST, NETWORK_MESSAGES = TASK, "climate.network_messages"

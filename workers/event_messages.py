@@ -1,6 +1,5 @@
 """Ringing for claimed events: each message is sent once, and again only when it is missing from its queue."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from climate.context import Climate
-from climate.service.leases import event_claims
+from climate.service.leases import event_claims, event_portions
 from climate.service.leases.event_shares import QUEUE
 from climate.store.leases.event_claims import Message
 from workers import celery_app
@@ -41,25 +40,31 @@ class Rings:
             self.waiting(QUEUE)
             event_claims.ring_again(self.climate)
             self.is_cut_off = False
-        messages: Sequence[Message] = event_claims.to_send(self.climate)
+        messages: Sequence[Message] = event_claims.to_send(self.climate, event_portions.queues(self.climate))
         try:
             messages = self._missing(messages)
             while messages:
-                first = messages[0]
-                args = [str(first.event_id), first.token]
-                celery_app.send(self.bell, celery_app.RUN_EVENT, args, first.queue)
-                messages = messages[1:]
+                number = messages[0].number
+                self._send([message for message in messages if message.number == number])
+                messages = [message for message in messages if message.number != number]
                 alive()
         except BROKER_IS_AWAY:
             self.is_cut_off = True
             event_claims.take_back(self.climate, messages)
             raise
 
+    def _send(self, portion: Sequence[Message]) -> None:
+        args = [[str(message.event_id), message.token] for message in portion]
+        if len(portion) == 1:
+            celery_app.send(self.bell, celery_app.RUN_EVENT, args[0], portion[0].queue)
+        else:
+            celery_app.send(self.bell, celery_app.RUN_EVENTS, [args], portion[0].queue)
+
     def _missing(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Those that were never sent, or are fewer in their queue than the events that nobody has begun."""
+        """Those that were never sent, or are fewer in their queue than those for events that nobody has begun."""
         again = {message.queue for message in messages if message.sent > 1}
         if not again:
             return messages
-        unbegun = Counter(event_claims.rung_unbegun(self.climate))
+        unbegun = event_claims.rung_unbegun(self.climate)
         full = {queue for queue in again if self.waiting(queue) >= unbegun[queue]}
         return [message for message in messages if message.sent <= 1 or message.queue not in full]

@@ -25,9 +25,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from climate import bootstrap, log_setup
 from climate.bootstrap import Deployment
 from climate.cloud import CloudError
+from climate.compute import pending
 from climate.compute.network.service import wakeups
 from climate.compute.nodes import services
 from climate.compute.servers import local_delete, task_worker
+from climate.compute.store.pending import Pending
 from climate.compute.store.zones import notifications
 from climate.compute.zones import builds, polling
 from climate.domain.errors import Unavailable
@@ -145,8 +147,10 @@ class Poller:
             self._show_life(caught_up=True)
         else:
             self._claim_all()
-        self._ring_for_servers()
-        self._ring_for_networks()
+        there = pending.look(self.deployment.compute)
+        if there.servers:
+            self._ring_for_servers()
+        self._ring_for_networks(there)
         self._ring_for_builds()
         wait = rest.wait if is_quiet else event_claims.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
@@ -201,10 +205,10 @@ class Poller:
                 celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
                 self._live()
 
-    def _ring_for_networks(self) -> None:
-        for host in wakeups.to_ring(self.deployment.compute):
+    def _ring_for_networks(self, there: Pending) -> None:
+        for host in wakeups.to_ring(self.deployment.compute) if there.calls else ():
             celery_app.send(self.bell, celery_app.TEND_NETWORKS, [], celery_app.network_queue(host))
-        for host in wakeups.to_tell(self.deployment.compute):
+        for host in wakeups.to_tell(self.deployment.compute) if there.messages else ():
             celery_app.send(self.bell, celery_app.NETWORK_MESSAGES, [], celery_app.network_queue(host))
 
     def _ring_for_builds(self) -> None:

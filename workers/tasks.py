@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,19 +21,22 @@ from climate.compute.network.allocation.allocator import NetworkAllocator
 from climate.compute.network.allocation.broker_queue import Replies
 from climate.compute.network.service import network_service
 from climate.compute.nodes import services
+from climate.compute.nodes.services import Report
 from climate.compute.placement import decisions
 from climate.compute.servers import resize, sync_states, task_worker
 from climate.compute.zones import provisioning, reporting
 from climate.service.disk_space import DiskWatch
-from climate.service.leases import events
+from climate.service.leases import event_portions, events
 from climate.settings import Settings
 from climate.store import db_errors
+from climate.store.leases.event_claims import Message
 from workers import periodic
 from workers.celery_app import (
     BUILD,
     NETWORK_MESSAGES,
     NETWORK_REQUEST,
     RUN_EVENT,
+    RUN_EVENTS,
     SERVE,
     TEND,
     TEND_NETWORKS,
@@ -60,11 +63,20 @@ class Desk:
         return DiskWatch(self.settings.home)
 
     @cached_property
+    def reported(self) -> Report:
+        return Report()
+
+    @cached_property
     def name(self) -> str:
         return f"worker:{socket.gethostname()}:{os.getpid()}"
 
     def run_event(self, event_id: str, token: int) -> None:
         events.run(self.deployment.climate, UUID(event_id), int(token), self.name)
+
+    def run_events(self, claims: Sequence[tuple[str, int]]) -> None:
+        """Run several events together."""
+        messages = [Message(UUID(event_id), int(token)) for event_id, token in claims]
+        event_portions.run(self.deployment.climate, messages, self.name)
 
     def serve(self, server_id: str) -> None:
         if services.ready(self.deployment.compute):
@@ -76,7 +88,7 @@ class Desk:
 
     def tend(self) -> None:
         """Report the nodes of this compute service, and put right what happened to its servers."""
-        services.refresh(self.deployment.compute)
+        services.refresh(self.deployment.compute, self.reported)
         reporting.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
         sync_states.put_right(self.deployment.compute)
@@ -141,6 +153,7 @@ def register(app: Celery, desk: Desk) -> None:
     """Give the application its tasks.  Errors are logged only: the database knows what is still to be done."""
     tasks: dict[str, Callable[..., None]] = {
         RUN_EVENT: desk.run_event,
+        RUN_EVENTS: desk.run_events,
         SERVE: desk.serve,
         BUILD: desk.build,
         TEND: desk.tend,

@@ -10,7 +10,7 @@ successor did (engine.md 2).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sqlalchemy import Connection
 
@@ -37,6 +37,10 @@ class Fenced(Exception):
 
 class NotYet(Exception):
     """What was asked is under way in the cloud; look again later.  Spends no attempt."""
+
+
+class InUse(Exception):
+    """What was asked together with other things could not be done without waiting for others: to be asked alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,3 +347,29 @@ class Cloud(Protocol):
 
     def delete_server(self, server_id: str, token: int) -> None:
         """Delete a server; nothing to do when there is none.  It may still be seen for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loan:
+    """What `Cloud.lend` is asked for."""
+
+    pool: str
+    project_id: str
+    hosts: tuple[str, ...]
+    token: int
+
+
+Trouble = CloudError | NotYet | Fenced | InUse
+"""Why one of several loans came to nothing."""
+
+
+@runtime_checkable
+class LendsTogether(Protocol):
+    """A cloud that can lend several pools at once; it may implement this beside `Cloud`."""
+
+    def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
+        """Do for each what `Cloud.lend` does; the outcome of each, none of which concerns the others.
+
+        Waits for nobody: InUse where that would be necessary.  An error that is raised leaves all of them undone,
+        or nobody knows how many: each is then to be asked alone.
+        """

@@ -17,9 +17,12 @@ from climate.cloud import (
     ExternalNetwork,
     ExternalSubnet,
     Fenced,
+    InUse,
     LeasePool,
+    Loan,
     NotYet,
     Refused,
+    Trouble,
     provided,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
@@ -34,13 +37,15 @@ from climate.compute.nodes import health
 from climate.compute.placement.server_groups import AFFINITY, ANTI_AFFINITY
 from climate.compute.projects import flavors
 from climate.compute.reservations import capacity as granting
+from climate.compute.reservations import lend_together as lending_together
 from climate.compute.reservations import pools as lending
 from climate.compute.reservations.capacity import Grant
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.store.db_errors import DATABASE_ERRORS
 from climate.connections import Insert
 
-_OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Exception]], ...] = (
+_OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Trouble]], ...] = (
+    (errors.Waits, InUse),
     (errors.StaleToken, Fenced),
     (errors.Busy, NotYet),
     (errors.NotFound, Refused),
@@ -55,10 +60,14 @@ def _port() -> Iterator[None]:
     try:
         yield
     except errors.ComputeError as error:
-        raised = next((theirs for ours, theirs in _OUTCOMES if isinstance(error, ours)), CloudError)
-        raise raised(str(error)) from error
+        raise _in_words_of_the_port(error) from error
     except DATABASE_ERRORS as error:
         raise CloudError(f"the cloud's database: {type(error).__name__}") from error
+
+
+def _in_words_of_the_port(error: errors.ComputeError) -> Trouble:
+    made = next((theirs for ours, theirs in _OUTCOMES if isinstance(error, ours)), CloudError)
+    return made(str(error))
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,11 @@ class BundledCloud:
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         with _port():
             lending.lend(self.compute, pool, project_id, hosts, token)
+
+    def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
+        with _port():
+            wanted = [lending_together.Loan(one.pool, one.project_id, one.hosts, one.token) for one in loans]
+            return [_in_words_of_the_port(e) if e else None for e in lending_together.lend(self.compute, wanted)]
 
     def close(self, pool: str, token: int) -> None:
         with _port():

@@ -35,6 +35,10 @@ class Busy(Conflict):
     """Something else is under way; try again when it is finished."""
 
 
+class Waits(Conflict):
+    """It could not be done together with other things without waiting; ask for it alone."""
+
+
 class NoValidHost(Conflict):
     """No valid host was found. There are not enough hosts available."""
 

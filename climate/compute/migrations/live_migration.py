@@ -26,6 +26,7 @@ from climate.compute.servers import vif_plugging
 from climate.compute.servers.task import Work
 from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
 from climate.compute.store.servers import migrations as rows
+from climate.compute.virt.kinds import LIVE_DRIVERS
 from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress
 from climate.connections import reading
 
@@ -224,7 +225,7 @@ def take_back(compute: Compute) -> None:
 def drop_strays(compute: Compute) -> None:
     """Leave nothing of guests that wait here for a live migration that is over."""
     for spec in compute.driver.nodes():
-        migrator = compute.driver.live(spec.name)
+        migrator = compute.driver.live(spec.name) if spec.driver in LIVE_DRIVERS else None
         waiting = sorted(migrator.waiting()) if migrator is not None else []
         if migrator is None or not waiting:
             continue

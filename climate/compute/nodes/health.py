@@ -14,7 +14,11 @@ def of_nodes(compute: Compute) -> Mapping[str, str | None]:
     Of nodes that share a name, of several services, the one that is in a pool is meant.
     """
     with reading(compute.engine) as conn:
-        found = rows.listed(conn, compute.now(conn), compute.down_seconds)
+        now = compute.now(conn)
+        names = rows.all_well(conn, now, compute.down_seconds)
+        if names is not None:
+            return dict.fromkeys(names)
+        found = rows.listed(conn, now, compute.down_seconds)
     return {node.name: _wrong(node) for node in sorted(found, key=lambda node: node.pool is not None)}
 
 

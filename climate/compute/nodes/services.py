@@ -1,5 +1,8 @@
 """The compute service's report of its nodes, and what a fresh cloud is furnished with."""
 
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +14,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.models.flavor import DEFAULTS
 from climate.compute.models.image import ACTIVE, Image
-from climate.compute.models.node import Liveness, Service
+from climate.compute.models.node import Liveness, NodeSpec, Service
 from climate.compute.network.service import default_networks
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.nodes import services
@@ -38,25 +41,53 @@ class Reports:
     """When one of them was last polled; None: never."""
 
 
-def refresh(compute: Compute) -> None:
+LOOK_SECONDS = 60.0
+"""Longest time between two comparisons of all node rows of a service with what its driver reports."""
+
+
+@dataclass
+class Report:
+    """What a process has reported of its nodes, so that what has not changed is not compared again and again."""
+
+    specs: Sequence[NodeSpec] | None = None
+    at: float = -math.inf
+    """By the monotonic clock."""
+
+    def is_of(self, specs: Sequence[NodeSpec]) -> bool:
+        """Return whether these nodes were reported, not long ago."""
+        is_recent = time.monotonic() - self.at < LOOK_SECONDS
+        return is_recent and self.specs is not None and (self.specs is specs or self.specs == specs)
+
+
+def refresh(compute: Compute, last: Report | None = None) -> None:
     """Beat, and bring the node rows of this service up to what its driver reports (cloud.md F.4).
 
-    While the driver cannot tell its nodes, the rows stay as they are.
+    While the driver cannot tell its nodes, the rows stay as they are.  They are compared
+    with the report when it is another than the `last` of this process, when rows were deleted or are absent, and now
+    and then.
     """
+    last = last or Report()
     host = compute.service_host
     shared_home.mark(compute)
     with compute.engine.begin() as conn:
         services.beat(conn, host, compute.now(conn))
+        present = services.present(conn, host)
     try:
         specs = compute.driver.nodes()
     except VirtError as error:
         log.error("the nodes are not known and stay as they were", host=host, reason=str(error))
         return
-    with compute.engine.begin() as conn:
-        gone = services.report(conn, host, specs, compute.defaults)
+    if present != len(specs) or not last.is_of(specs):
+        _report(compute, specs)
+        last.specs, last.at = specs, time.monotonic()
     member_orders.report(compute)
+
+
+def _report(compute: Compute, specs: Sequence[NodeSpec]) -> None:
+    with compute.engine.begin() as conn:
+        gone = services.report(conn, compute.service_host, specs, compute.defaults)
     for node_id in gone:
-        log.info(f"Deleting orphan compute node {node_id}", host=host)
+        log.info(f"Deleting orphan compute node {node_id}", host=compute.service_host)
 
 
 def ready(compute: Compute) -> bool:

@@ -18,7 +18,7 @@ from climate.compute.servers.task_heartbeat import CLAIM_SECONDS, Check, Lost
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.servers import servers
 from climate.compute.store.servers import tasks as wishes
-from climate.connections import reading
+from climate.connections import alone, reading
 
 WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
 """Work that nobody is at is rung for after so long, and then every so often."""
@@ -48,7 +48,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
 
 def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAIN_SECONDS) -> list[tuple[str, str]]:
     """(service host, id of a server or an order) of work that nobody is at, to be rung for again."""
-    with compute.engine.begin() as conn:
+    with alone(compute.engine) as conn:
         return wishes.unfinished(conn, compute.now(conn), wait, again)
 
 

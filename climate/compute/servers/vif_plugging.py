@@ -152,8 +152,15 @@ def lacking(compute: Compute) -> set[str]:
 
 def _hosts(compute: Compute) -> dict[str, str | None]:
     """The network namespaces of this service's nodes whose guests are connected to networks."""
-    wired = (spec for spec in compute.driver.nodes() if compute.driver.wiring(spec.name) is not Wiring.NONE)
-    return {spec.name: spec.netns for spec in wired}
+    wirings: dict[str, Wiring] = {}  # of each driver: only clusters may differ from each other
+    found: dict[str, str | None] = {}
+    for spec in compute.driver.nodes():
+        kind = spec.driver if spec.cluster is None else spec.name
+        if kind not in wirings:
+            wirings[kind] = compute.driver.wiring(spec.name)
+        if wirings[kind] is not Wiring.NONE:
+            found[spec.name] = spec.netns
+    return found
 
 
 def _socket(compute: Compute, node: str) -> Socket:

@@ -28,10 +28,24 @@ class ClusterDriver:
     indexed: list[tuple[Sequence[NodeSpec], Mapping[str, NodeSpec]]] = field(default_factory=list, compare=False)
     """The nodes as they were read last, by name: a service of many is asked about each of them."""
 
+    completed: list[tuple[Sequence[NodeSpec], object, Sequence[NodeSpec]]] = field(default_factory=list, compare=False)
+    """What `nodes` returned last, with all that it was made of: the entries as they were read, and what drivers say."""
+
     def nodes(self) -> Sequence[NodeSpec]:
         """The nodes whose drivers can work here; of each other one a warning says why, once."""
-        specs = [spec for spec in self.read_nodes() if spec.joins is None]
+        entries = self.read_nodes()
+        specs = [spec for spec in entries if spec.joins is None]
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
+        kinds = {driver: self.members[driver].kinds() for driver, reason in reasons.items() if reason is None}
+        if CLUSTER in reasons or not isinstance(entries, tuple):  # a cluster has the sizes that its members have now
+            return self._nodes(specs, reasons)
+        last = self.completed[0] if self.completed else None
+        if last is None or last[0] is not entries or last[1] != (reasons, kinds):
+            last = (entries, (reasons, kinds), self._nodes(specs, reasons))
+            self.completed[:] = [last]
+        return last[2]
+
+    def _nodes(self, specs: Sequence[NodeSpec], reasons: Mapping[str, str | None]) -> Sequence[NodeSpec]:
         refused = {spec.name: reasons[spec.driver] or self._refusal(spec) for spec in specs}
         left_out = {name: reason for name, reason in refused.items() if reason is not None}
         for name, reason in left_out.items():
@@ -146,9 +160,12 @@ class ClusterDriver:
     def _spec(self, node: str) -> NodeSpec | None:
         specs = self.read_nodes()
         if not self.indexed or self.indexed[0][0] is not specs or not isinstance(specs, tuple):
-            known = [spec for spec in specs if spec.driver in self.members]
-            self.indexed[:] = [(specs, {spec.name: spec for spec in reversed(known)})]
+            self._index(specs)
         return self.indexed[0][1].get(node)
+
+    def _index(self, specs: Sequence[NodeSpec]) -> None:
+        known = [spec for spec in specs if spec.driver in self.members]
+        self.indexed[:] = [(specs, {spec.name: spec for spec in reversed(known)})]
 
     def _refusal(self, spec: NodeSpec) -> str | None:
         """Why the members of a cluster can be none; None: they can, or there are none."""

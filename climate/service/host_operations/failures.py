@@ -64,6 +64,9 @@ def look(climate: Climate) -> None:
 
 def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPlace], Sequence[int]]:
     """Where hosts that fail now are, and the numbers of those that are well again."""
+    glance = pool_membership.glance(conn)
+    if glance.is_quiet and all(word.get(name, UNKNOWN) is None for name in glance.names):
+        return [], []
     now, known, taken_out = climate.now(conn), ailing.health(conn), ailing.taken_out(conn)
     after = timedelta(seconds=climate.settings.failed_after)
     ill: dict[int, str] = {}

@@ -58,6 +58,8 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     which the cleaning hook runs until it has ended.  What the cloud cannot do
     now is tried again by the next round.
     """
+    if not hosts:
+        return frozenset()
     ways = work(climate, lambda conn, patient: _ways(climate, conn, hosts))
     try:
         return frozenset(way.place.host for way in ways if _returned(climate, way, back))
@@ -66,11 +68,7 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
 
 
 def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Way]:
-    free = (
-        frozenset(hosts) - maintenance.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys()
-        if hosts
-        else frozenset()
-    )
+    free = frozenset(hosts) - maintenance.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys()
     mine = pool_membership.tend(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
     present = [
         p

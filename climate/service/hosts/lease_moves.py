@@ -1,13 +1,13 @@
 """The moves of hosts that what becomes of a lease brings about: recorded in its transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.hosts import pools
-from climate.domain.hosts.pools import Move, OnEnd, Pool, Turn
+from climate.domain.hosts.pools import HostPlace, Move, OnEnd, Pool, Turn
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind
@@ -26,19 +26,39 @@ def cleaning_time(settings: Settings) -> timedelta | None:
 
 def follow(climate: Climate, conn: Connection, author: Caller, turn: Turn) -> Sequence[Move]:
     """Move the hosts of a lease where it has got to; nothing is read where nothing can move."""
-    before, after = turn.before, turn.after
-    numbers = {host for lease in (before, after) for r in lease.reservations for host in r.hosts}
-    if not numbers or (before.events == after.events and before.reservations == after.reservations):
-        return ()
+    return follow_all(climate, conn, author, [turn])[0]
+
+
+def follow_all(climate: Climate, conn: Connection, author: Caller, turns: Sequence[Turn]) -> Sequence[Sequence[Move]]:
+    """Move the hosts of several leases; return the moves of each.
+
+    A constant number of statements, but for one more for each end.  No host may have to move for two of them.
+    """
+    wanted = [_hosts_that_may_move(turn) for turn in turns]
+    numbers = {host for own in wanted for host in own}
+    if not numbers:
+        return [() for _ in turns]
     held = pool_membership.of(conn, numbers, lock=True)
-    promised = promised_on(conn, after) if turn.did_for_some(EventKind.END) else ()
-    moves = list(pools.follow(turn, held, cleaning_time(climate.settings), promised))
+    found = [list(_moves(climate, conn, turn, held)) if own else [] for turn, own in zip(turns, wanted, strict=True)]
+    moves = [move for own in found for move in own]
     pool_membership.record(conn, author, [(place, [fact]) for place, fact in moves])
     cleaned = {place.host: fact.until for place, fact in moves if fact.pool == Pool.CLEANING and fact.until}
-    cleaning.keep(conn, turn.at, cleaned)
+    cleaning.keep(conn, turns[0].at, cleaned)
     if any(fact.pool in FOR_THE_ROUNDS for _, fact in moves):
         event_claims.wake_rounds(conn)
-    return moves
+    return found
+
+
+def _hosts_that_may_move(turn: Turn) -> frozenset[int]:
+    before, after = turn.before, turn.after
+    if before.events == after.events and before.reservations == after.reservations:
+        return frozenset()
+    return frozenset(host for lease in (before, after) for r in lease.reservations for host in r.hosts)
+
+
+def _moves(climate: Climate, conn: Connection, turn: Turn, held: Mapping[int, HostPlace]) -> Iterator[Move]:
+    promised = promised_on(conn, turn.after) if turn.did_for_some(EventKind.END) else ()
+    return pools.follow(turn, held, cleaning_time(climate.settings), promised)
 
 
 def promised_on(conn: Connection, lease: Lease) -> frozenset[int]:

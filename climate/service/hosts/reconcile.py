@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -11,7 +12,7 @@ from sqlalchemy import Connection
 from climate.cloud import FREEPOOL, KEPT, CloudError, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.domain.facts import HostMoved
-from climate.domain.hosts.pools import READY, HostPlace
+from climate.domain.hosts.pools import READY, HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.domain.status import EventKind, EventStatus
 from climate.plugin import CLOUD_POOLS
@@ -21,6 +22,7 @@ from climate.service.transaction import work
 from climate.store import locks
 from climate.store.hosts import drift, pool_membership
 from climate.store.hosts.drift import Begun
+from climate.store.hosts.pool_membership import Glance
 from climate.store.leases import event_claims
 
 log = structlog.get_logger(__name__)
@@ -31,7 +33,11 @@ Seen = Mapping[str, frozenset[str]]
 
 def wanted(place: HostPlace) -> str | None:
     """The pool in which the cloud should have the host; None: in none."""
-    return CLOUD_POOLS[place.pool] if place.pool in CLOUD_POOLS else str(place.reservation_id)
+    return _cloud_pool(place.pool, place.reservation_id)
+
+
+def _cloud_pool(pool: Pool, reservation_id: UUID | None) -> str | None:
+    return CLOUD_POOLS[pool] if pool in CLOUD_POOLS else str(reservation_id)
 
 
 def ask(climate: Climate, moved: Iterable[HostPlace]) -> None:
@@ -55,7 +61,8 @@ def mend(climate: Climate) -> int:
     try:
         _tell(climate, found, _put_right(climate, seen, found.astray))
     finally:
-        work(climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place in found.astray]))
+        if found.astray:
+            work(climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place in found.astray]))
     _turn_out(climate, {name for name, pools in seen.items() if pools & KEPT} - found.known, seen)
     return len(found.astray)
 
@@ -80,6 +87,9 @@ def _seen(pools: Mapping[str, frozenset[str]]) -> Seen:
 
 
 def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Found:
+    glance = pool_membership.glance(conn)
+    if not glance.is_noted and _all_there(glance, seen):
+        return _Found(frozenset(glance.names), [], frozenset(glance.numbers), {})
     known = pool_membership.listed(conn)
     astray = [place for place in known if _is_astray(place, seen.get(place.name, frozenset()))]
     numbers = frozenset(place.host for place in astray)
@@ -93,9 +103,22 @@ def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Found:
     )
 
 
+def _all_there(glance: Glance, seen: Seen) -> bool:
+    """Whether the cloud has all hosts where the books have them."""
+    columns = zip(glance.names, glance.pools, glance.reservations, strict=True)
+    nowhere: frozenset[str] = frozenset()
+    return not any(
+        _is_elsewhere(_cloud_pool(Pool(pool), reservation), seen.get(name, nowhere))
+        for name, pool, reservation in columns
+    )
+
+
 def _is_astray(place: HostPlace, pools: frozenset[str]) -> bool:
+    return _is_elsewhere(wanted(place), pools)
+
+
+def _is_elsewhere(target: str | None, pools: frozenset[str]) -> bool:
     """A host of the reservation pool may besides be in those of the reservations that share it."""
-    target = wanted(place)
     if target == FREEPOOL:
         return pools & KEPT != {FREEPOOL}
     return pools != ({target} if target else frozenset())

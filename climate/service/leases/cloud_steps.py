@@ -83,9 +83,7 @@ class Steps:
         return self._cloud.lease_pools()
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        # One that was left out is ready at the next try: other hosts are another step.
-        step = f"lend:{pool}:{_short(sorted(hosts))}"
-        self._once(step, lambda: self._cloud.lend(pool, project_id, hosts, token))
+        self._once(lending(pool, hosts), lambda: self._cloud.lend(pool, project_id, hosts, token))
 
     def close(self, pool: str, token: int) -> None:
         self._once(f"close:{pool}", lambda: self._cloud.close(pool, token))
@@ -175,6 +173,11 @@ class Steps:
     def delete_server(self, server_id: str, token: int) -> None:
         # Asked again as long as the server is seen: "done" only means that the cloud has taken the wish.
         self._once(f"delete_server:{server_id}", lambda: self._cloud.delete_server(server_id, token), again=True)
+
+
+def lending(pool: str, hosts: Sequence[str]) -> str:
+    """Return the step of lending hosts.  One that was left out is ready at the next try: that is another step."""
+    return f"lend:{pool}:{_short(sorted(hosts))}"
 
 
 def _short(what: object) -> str:

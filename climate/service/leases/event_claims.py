@@ -1,6 +1,7 @@
 """Claim due events for workers, and put back what workers lost: UNDONE to IN_PROGRESS, and back."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,7 +25,7 @@ from climate.service.leases import repair
 from climate.service.leases.event_shares import QUEUE, Outcome, facts_of, queue_of
 from climate.service.notifications import delivery
 from climate.service.notifications import messages as telling
-from climate.store.leases import due_events, event_claims, leases, queue_limits
+from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
 from climate.store.leases.event_claims import Message, Rest, Stranded
 from climate.store.leases.leases import Change
@@ -168,10 +169,10 @@ def _queue(lease: Lease) -> str:
     return queue_of(types[0]) if len(types) == 1 else QUEUE
 
 
-def to_send(climate: Climate) -> list[Message]:
-    """What to ring for: new claims, and claims whose message seems to be lost."""
+def to_send(climate: Climate, queues: Collection[str] = ()) -> list[Message]:
+    """What to ring for: new claims, those of `queues` in portions, and claims whose message seems to be lost."""
     with climate.engine.begin() as conn:
-        return event_claims.to_send(conn, climate.now(conn))
+        return claim_portions.to_send(conn, climate.now(conn), queues=queues)
 
 
 def take_back(climate: Climate, messages: Sequence[Message]) -> None:
@@ -186,10 +187,10 @@ def ring_again(climate: Climate) -> None:
         event_claims.ring_again(conn)
 
 
-def rung_unbegun(climate: Climate) -> dict[str, int]:
-    """Return for each queue how many events were rung for and not begun."""
+def rung_unbegun(climate: Climate) -> Counter[str]:
+    """Return for each queue how many messages ring for events that nobody has begun."""
     with reading(climate.engine) as conn:
-        return event_claims.rung_unbegun(conn)
+        return claim_portions.rung_unbegun(conn)
 
 
 def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:

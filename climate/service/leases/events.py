@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -29,7 +30,7 @@ from climate.service.leases.claim_heartbeat import Pulse
 from climate.service.leases.cloud_steps import Steps
 from climate.service.leases.event_claims import system
 from climate.service.leases.event_shares import Outcome, facts_of
-from climate.service.leases.leases import wake_if_soon
+from climate.service.leases.leases import is_soon
 from climate.service.notifications import delivery, messages
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.transaction import work
@@ -48,9 +49,12 @@ HOOKS: Mapping[str, str] = {
     EventKind.END: "on_end",
 }
 
+WORKED_ON = "something of it was worked on meanwhile"
+"""Why an event comes back soon that met a later token than its own."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class Run:
     """One run of one event by one worker."""
 
     climate: Climate
@@ -66,11 +70,24 @@ class _Run:
     """What the cloud calls the places of inventories, by their numbers."""
 
     @property
+    def claim(self) -> Message:
+        return Message(self.event.id, self.token)
+
+    @property
     def reservations(self) -> tuple[Reservation, ...]:
         """Those that the run is for: all, or those of the type of its share."""
         share = event_progress.under(self.event, self.token)
         own = self.lease.reservations
         return own if share is None else tuple(r for r in own if r.resource_type == share.resource_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What a run makes of its lease, which is as it was before."""
+
+    run: Run
+    lease: Lease
+    facts: Sequence[Fact]
 
 
 def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
@@ -87,19 +104,25 @@ def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
         _work_on(begun)
 
 
-def _work_on(begun: _Run) -> None:
+def _work_on(begun: Run) -> None:
     climate, event = begun.climate, begun.event
-    why = schedule.verdict(begun.lease, event, begun.begun)
-    if why is not Verdict.RUN:
-        _settle(begun, [], lambda lease, now: [schedule.pass_over(lease, event.id, why, now)])
+    late = too_late(begun)
+    if late is not None:
+        settle(begun, [], late)
         return
-    with Pulse(climate, event.id, begun.token) as pulse:
-        steps = Steps(climate, event.id, event.due_at, begun.token, pulse.lost)
+    with Pulse(climate, [begun.claim]) as pulse:
+        steps = Steps(climate, event.id, event.due_at, begun.token, partial(pulse.lost, event.id))
         outcome = _act(begun, steps)
-    _settle(begun, steps.done, outcome)
+    settle(begun, steps.done, outcome)
 
 
-def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | None:
+def too_late(begun: Run) -> Outcome | None:
+    """Return the outcome of an event that makes sense no more; None where it is to be run."""
+    event, why = begun.event, schedule.verdict(begun.lease, begun.event, begun.begun)
+    return None if why is Verdict.RUN else lambda lease, now: [schedule.pass_over(lease, event.id, why, now)]
+
+
+def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> Run | None:
     settings = climate.settings
     with climate.engine.begin() as conn:
         limits = Limits(timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds))
@@ -112,10 +135,10 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> _Run | 
         promised = lease_moves.promised_on(conn, lease) if event.kind is EventKind.END else frozenset()
         amounts = {hold.number for r in lease.reservations for hold in r.amounts}
         backends = inventory_pools.backends(conn, amounts) if amounts else {}
-    return _Run(climate, lease, event, token, worker, now, held, promised, backends)
+    return Run(climate, lease, event, token, worker, now, held, promised, backends)
 
 
-def _act(begun: _Run, steps: Steps) -> Outcome:
+def _act(begun: Run, steps: Steps) -> Outcome:
     """Run the hook of every reservation, one's trouble not keeping the others from theirs.
 
     The outcome is that of the worst.  Who is fenced stops: where the event was
@@ -131,13 +154,13 @@ def _act(begun: _Run, steps: Steps) -> Outcome:
             parts.act(begun.climate, begun.event.kind, begun.lease, reservation)
         except Fenced as error:
             log.warning("stopped: a later claim has been at work", reason=str(error))
-            return _outcome(begun, [NotYet("something of it was worked on meanwhile")], {})
+            return outcome_of(begun, [NotYet(WORKED_ON)], {})
         except (CloudError, NotYet) as error:
             troubles.append(error)
-    return _outcome(begun, troubles, {number: found for number, found in lacking.items() if found})
+    return outcome_of(begun, troubles, {number: found for number, found in lacking.items() if found})
 
 
-def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace]:
+def _hook(begun: Run, steps: Steps, reservation: Reservation) -> list[HostPlace]:
     """Let the plugin do what the event asks for; the hosts that could not be handed over and were left out."""
     plugin, kind = begun.climate.plugins.get(reservation.resource_type), begun.event.kind
     if reservation.lies_elsewhere or kind is EventKind.SYNC:
@@ -146,7 +169,7 @@ def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace
         raise CloudError(not_loaded(reservation.resource_type))
     held = [begun.places[host] for host in reservation.hosts]
     if kind is EventKind.ADDITIONAL:
-        _on_event(plugin, steps, _lent(begun, reservation, tuple(place.name for place in held)), begun.event)
+        _on_event(plugin, steps, lent_of(begun, reservation, tuple(place.name for place in held)), begun.event)
         return []
     if kind is EventKind.PREPARE:
         preparation.bring_up(begun.climate, held)
@@ -157,7 +180,7 @@ def _hook(begun: _Run, steps: Steps, reservation: Reservation) -> list[HostPlace
     if held and len(out) == len(held):  # healing hands over to the degraded lease what it finds, or what comes back
         return out
     hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin that knows no grace period has no `close`
-    hook(steps, _lent(begun, reservation, tuple(place.name for place in held if place not in out)))
+    hook(steps, lent_of(begun, reservation, tuple(place.name for place in held if place not in out)))
     return out
 
 
@@ -168,7 +191,7 @@ def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) ->
         hook(steps, lent, AdditionalEvent(event.name, event.due_at))
 
 
-def _lent(begun: _Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:
+def lent_of(begun: Run, reservation: Reservation, names: tuple[str, ...]) -> Lent:
     lease = begun.lease
     started = lease.event(EventKind.START).is_done_for(reservation.resource_type)
     cleaned = lease_moves.cleaning_time(begun.climate.settings) is not None
@@ -189,7 +212,7 @@ def _lent(begun: _Run, reservation: Reservation, names: tuple[str, ...]) -> Lent
     )
 
 
-def _outcome(begun: _Run, troubles: Sequence[Exception], lacking: Mapping[UUID, Sequence[HostPlace]]) -> Outcome:
+def outcome_of(begun: Run, troubles: Sequence[Exception], lacking: Mapping[UUID, Sequence[HostPlace]]) -> Outcome:
     climate, event_id = begun.climate, begun.event.id
     limit = timedelta(seconds=climate.settings.wait_seconds)
     for kind in (Refused, CloudError, NotYet):
@@ -207,7 +230,7 @@ def _outcome(begun: _Run, troubles: Sequence[Exception], lacking: Mapping[UUID, 
     return lambda lease, now: [*schedule.finish(lease, event_id, now), *handover.marks(lease, lacking, now)]
 
 
-def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
+def settle(begun: Run, done: Sequence[str], outcome: Outcome) -> None:
     """Record how it went, provided the event is still this worker's; allocations are released here, last of all."""
     facts = work(begun.climate, lambda conn, patient: _recorded(conn, begun, done, outcome))
     if facts is None:
@@ -216,7 +239,7 @@ def _settle(begun: _Run, done: Sequence[str], outcome: Outcome) -> None:
         log.info("event settled", kind=begun.event.kind, facts=[type(fact).__name__ for fact in facts])
 
 
-def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outcome) -> list[Fact] | None:
+def _recorded(conn: Connection, begun: Run, done: Sequence[str], outcome: Outcome) -> list[Fact] | None:
     """What is written down, once; None where the event is another worker's."""
     climate, event = begun.climate, begun.event
     lease = leases.holding(conn, event.id)
@@ -224,17 +247,34 @@ def _recorded(conn: Connection, begun: _Run, done: Sequence[str], outcome: Outco
     if settled is None:
         return None
     now = climate.other_time(conn) or settled
-    facts = facts_of(conn, lease, Message(event.id, begun.token), begun.worker, outcome, now)
-    # These facts say what became of an event, and nothing that was read from rows: the journal is not folded for them.
-    after = leases.record_many(conn, system(begun.worker), [(lease, facts)])[0]
-    turn = Turn(lease, after, now, begun.token)
-    moved = lease_moves.follow(climate, conn, system(begun.worker), turn)
-    told = [*messages.of_lease(turn), *messages.of_hosts(moved), *lifecycle.of(climate.settings, lease, after)]
-    delivery.tell(conn, now, *told)
-    wake_if_soon(climate, conn, after, now)
-    if _gave_back(lease, after):
-        event_claims.wake_poller(conn)  # the next lease of these hosts may be waiting for them
+    facts = facts_of(conn, lease, begun.claim, begun.worker, outcome, now)
+    write(conn, climate, [Happened(begun, lease, facts)], now)
     return facts
+
+
+def write(conn: Connection, climate: Climate, happened: Sequence[Happened], now: datetime) -> None:
+    """Record what became of events, and what follows: moves of hosts, notices, and what is due next.
+
+    The leases are locked, each is there once, and their claims are given up.
+    """
+    author = system(happened[0].run.worker)
+    # These facts say what became of an event, and nothing that was read from rows: the journal is not folded for them.
+    after = leases.record_many(conn, author, [(one.lease, one.facts) for one in happened])
+    turns = [Turn(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
+    moved = lease_moves.follow_all(climate, conn, author, turns)
+    told = [
+        notice
+        for turn, own in zip(turns, moved, strict=True)
+        for notice in (
+            *messages.of_lease(turn),
+            *messages.of_hosts(own),
+            *lifecycle.of(climate.settings, turn.before, turn.after),
+        )
+    ]
+    delivery.tell(conn, now, *told)
+    # What others wait for: the next lease of these hosts, which may be due already.
+    if any(is_soon(climate, turn.after, now) or _gave_back(turn.before, turn.after) for turn in turns):
+        event_claims.wake_poller(conn)
 
 
 def _gave_back(before: Lease, after: Lease) -> bool:

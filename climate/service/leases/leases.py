@@ -242,9 +242,14 @@ def wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime
 
     NOTIFY takes a lock of the whole server at commit, so it is kept for when it matters (reliability.md 2.9).
     """
-    soon = now + timedelta(seconds=climate.settings.poll_seconds)
-    if not lease.gone and any(event.status == "UNDONE" and event.run_at <= soon for event in lease.events):
+    if is_soon(climate, lease, now):
         event_claims.wake_poller(conn)
+
+
+def is_soon(climate: Climate, lease: Lease, now: datetime) -> bool:
+    """Return whether something of the lease is due before the pollers look again by themselves."""
+    soon = now + timedelta(seconds=climate.settings.poll_seconds)
+    return not lease.gone and any(event.status == "UNDONE" and event.run_at <= soon for event in lease.events)
 
 
 def check_dates(climate: Climate, order: Order) -> None:

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    Integer,
     Interval,
     Uuid,
     and_,
@@ -33,9 +31,6 @@ from climate.store.leases import cloud_actions, due_events
 from climate.store.schema import Time
 from climate.store.tables.leases import claims, epochs, events, fence_seq, has, leases, leases_set_aside
 
-SECONDS_EACH = 0.01
-"""Time that workers may need for an event that waits before others."""
-
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -46,6 +41,8 @@ class Message:
     queue: str = ""
     sent: int = field(default=0, compare=False)
     """How often, this time included."""
+    number: int = field(default=0, compare=False)
+    """Of the message that rings for it: those with the same number are sent together."""
 
 
 def tokens(conn: Connection, count: int) -> list[int]:
@@ -71,18 +68,6 @@ def open_many(
         conn.execute(insert(claims), rows)
 
 
-def to_send(conn: Connection, now: datetime, limit: int = 500) -> list[Message]:
-    """Claims to ring for: never sent, or sent a while ago and not started.
-
-    The pause doubles from 0.5 to 30 s, and is longer when many are waiting: a
-    message is not missed while workers may still be at those before it.  One
-    that is sent again keeps its token: it must not become stale in a queue.
-    Messages come in the order in which their events were claimed.
-    """
-    rung = conn.execute(_RING, {"now": now, "limit": limit})
-    return sorted((Message(*row) for row in rung), key=lambda message: message.token)
-
-
 def take_back(conn: Connection, messages: Sequence[Message]) -> None:
     """Note that these were not sent after all, so that they are sent at the next look."""
     tokens = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
@@ -96,13 +81,6 @@ def ring_again(conn: Connection) -> int:
     found = rows.cte("found")
     mine = (claims.c.event_id == found.c.event_id) & (claims.c.token == found.c.token)
     return conn.execute(update(claims).where(mine).values(dispatched_at=None, dispatches=0)).rowcount
-
-
-def rung_unbegun(conn: Connection) -> dict[str, int]:
-    """Return for each queue how many claims were rung for and not begun."""
-    mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
-    found = conn.execute(select(claims.c.queue, func.count()).where(mine).group_by(claims.c.queue))
-    return {row[0]: row[1] for row in found}
 
 
 def longest_unbegun(conn: Connection) -> dict[str, datetime]:
@@ -130,14 +108,10 @@ def start(conn: Connection, message: Message, worker: str, now: datetime | None,
     return begun
 
 
-def keep_alive(conn: Connection, event_id: UUID, token: int, now: datetime, live: timedelta) -> bool:
-    """A heartbeat; refused once the claim is lost or the time for the work is up."""
-    beat = (
-        update(claims)
-        .where(claims.c.event_id == event_id, claims.c.token == token, claims.c.step_deadline > now)
-        .values(live_until=now + live)
-    )
-    return conn.execute(beat).rowcount == 1
+def keep_alive(conn: Connection, messages: Sequence[Message], now: datetime, live: timedelta) -> frozenset[UUID]:
+    """A heartbeat; the events that keep their claims, which are not lost and whose time for the work is not up."""
+    given = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
+    return frozenset(conn.scalars(_KEEP_ALIVE, {**given, "now": now, "until": now + live}))
 
 
 def settle(conn: Connection, event_id: UUID, token: int) -> bool:
@@ -254,32 +228,8 @@ ROUNDS = "rounds"
 """What is said on the channel when it is not events that are due, but hosts that want looking after."""
 
 
-def _ring() -> Any:
-    unstarted = claims.c.started_at.is_(None)
-    now = bindparam("now", type_=Time)
-    waiting = select(func.count()).where(unstarted).scalar_subquery()
-    seconds = func.least(30, 0.5 * func.power(2, func.least(claims.c.dispatches, 6)) + SECONDS_EACH * waiting)
-    silent = (
-        select(claims.c.event_id, claims.c.token)
-        .where(unstarted, claims.c.not_before.is_(None) | (claims.c.not_before <= now))
-        .where(
-            claims.c.dispatched_at.is_(None)
-            | (claims.c.dispatched_at < now - func.make_interval(0, 0, 0, 0, 0, 0, seconds))
-        )
-        # What was never sent comes first: a queue without workers must not starve the others.
-        .order_by(claims.c.dispatched_at.asc().nulls_first(), claims.c.token)
-        .limit(bindparam("limit", type_=Integer))
-        .with_for_update(key_share=True, skip_locked=True)
-        .cte("silent")
-    )
-    ring = update(claims).where(claims.c.event_id == silent.c.event_id, claims.c.token == silent.c.token)
-    ring = ring.values(dispatched_at=now, dispatches=claims.c.dispatches + 1)
-    return ring.returning(claims.c.event_id, claims.c.token, claims.c.queue, claims.c.dispatches)
-
-
 # Made once: each of them runs for every event.
 _MINE = and_(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))
-_RING = _ring()
 _BEGUN = func.coalesce(bindparam("now", type_=Time), func.statement_timestamp())
 _START = (
     update(claims)
@@ -304,6 +254,14 @@ _REST = text("""
     SELECT NOT EXISTS (SELECT FROM claims) AND NOT EXISTS (SELECT FROM undone WHERE run_at <= now),
         (SELECT run_at - now FROM undone WHERE run_at > now ORDER BY run_at LIMIT 1)
 """).bindparams(bindparam("now", type_=Time))
+_KEEP_ALIVE = text("""
+    WITH mine AS (
+        SELECT c.event_id, c.token FROM claims c
+        JOIN unnest(CAST(:event_id AS uuid[]), CAST(:token AS bigint[])) AS m (event_id, token) USING (event_id, token)
+        WHERE c.step_deadline > :now ORDER BY c.event_id, c.token FOR NO KEY UPDATE OF c)
+    UPDATE claims c SET live_until = :until
+    FROM mine WHERE c.event_id = mine.event_id AND c.token = mine.token RETURNING c.event_id
+""")
 _TAKE_BACK = text("""
     WITH mine AS (
         SELECT c.event_id, c.token FROM claims c

@@ -133,6 +133,13 @@ def of_event(conn: Connection, event_id: UUID) -> Lease:
     return _lease(conn.execute(_OF_EVENT, {"event_id": event_id}).one())
 
 
+def of_events(conn: Connection, event_ids: Iterable[UUID]) -> dict[UUID, Lease]:
+    """The leases of events, not locked, by the ids of these events."""
+    wanted = set(event_ids)
+    found = [_lease(row) for row in conn.execute(_OF_EVENTS, {"event_ids": list(wanted)})]
+    return {event.id: lease for lease in found for event in lease.events if event.id in wanted}
+
+
 def events_with(
     conn: Connection, status: str | None, limit: int, marker: UUID | None = None
 ) -> list[tuple[Lease, Event]]:
@@ -300,6 +307,8 @@ _WHOLE: Select[Any] = select(
 
 _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
 _BY_IDS = _WHOLE.where(leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
+_OWNERS = select(events.c.lease_id).where(events.c.id == func.any(bindparam("event_ids", type_=ARRAY(Uuid))))
+_OF_EVENTS = _WHOLE.where(leases.c.id.in_(_OWNERS))
 _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 
 # As in `get`: read the rest in a statement of its own.

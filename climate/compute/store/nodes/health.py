@@ -12,6 +12,13 @@ _LIST = text("""
     ORDER BY n.id
 """)
 
+_WELL = text("""
+    SELECT array_agg(n.name) AS names,
+        bool_and(n.present AND n.maintenance IS NULL AND v.enabled AND NOT v.forced_down
+            AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)) AS all_well
+    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
+""")
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -36,3 +43,9 @@ def listed(conn: Connection, now: datetime, down: float) -> list[Condition]:
     """All nodes; those of a service that was not heard of for `down` seconds are not heard of.  Times in UTC."""
     rows = conn.execute(_LIST, {"now": now, "down": down}).mappings()
     return [Condition(**{**row, "beat_at": row["beat_at"].astimezone(UTC)}) for row in rows]
+
+
+def all_well(conn: Connection, now: datetime, down: float) -> list[str] | None:
+    """Return the names of all nodes where servers can run on each of them, else None: one row instead of thousands."""
+    row = conn.execute(_WELL, {"now": now, "down": down}).one()
+    return row.names or [] if row.all_well is not False else None

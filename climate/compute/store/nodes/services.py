@@ -72,6 +72,10 @@ _ORPHANS = text("""
     RETURNING id
 """)
 
+_PRESENT = text(
+    "SELECT CASE WHEN coalesce(bool_and(present), true) THEN count(*) END FROM compute_nodes WHERE service_host = :host"
+)
+
 _LIST = text(f"""
     SELECT v.id, v.uuid::text, v.host, v.enabled, v.disabled_reason, v.forced_down, v.beat_at,
            NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
@@ -136,6 +140,12 @@ def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: Nod
     conn.execute(_REPORT, {"host": host, "nodes": json.dumps(rows)})
     conn.execute(_ABSENT, {"host": host, "names": [spec.name for spec in specs]})
     return list(conn.execute(_ORPHANS, {"host": host}).scalars())
+
+
+def present(conn: Connection, host: str) -> int | None:
+    """Return how many nodes of a service are there; None where rows of absent ones are left."""
+    found: int | None = conn.execute(_PRESENT, {"host": host}).scalar_one()
+    return found
 
 
 def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:

@@ -1,0 +1,73 @@
+"""Pools of nodes lent to several projects in one transaction, which waits for nobody."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from climate.compute.context import Compute
+from climate.compute.errors import Busy, ComputeError, Conflict, NotFound, StaleToken, Waits
+from climate.compute.models.node import FREEPOOL, KEPT
+from climate.compute.store.reservations import lend_together as rows
+from climate.compute.store.reservations.lend_together import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Loan:
+    """A pool of a reservation: the names of its nodes, whom it is for, and the token of who asks."""
+
+    pool: str
+    project_id: str
+    names: tuple[str, ...]
+    token: int
+
+
+def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
+    """Make the pools and move their nodes, as `lending.lend` does for one; what went wrong with each, or None.
+
+    Waits where somebody else holds one of its nodes, or two of the loans want the same: it is to be asked for alone.
+    """
+    troubles: dict[str, ComputeError] = {}
+    with compute.engine.begin() as conn:
+        found = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
+        wanted = {loan.pool: _meant(loan, found) for loan in loans}
+        free = [one.id for own in wanted.values() for one in own if one.pool == FREEPOOL]
+        occupied = rows.occupied(conn, free)
+        for loan in loans:
+            trouble = _trouble(loan, wanted, occupied)
+            if trouble is not None:
+                troubles[loan.pool] = trouble
+        good = [loan for loan in loans if loan.pool not in troubles]
+        asked = [rows.Lent(loan.pool, loan.project_id, loan.token, [n.id for n in wanted[loan.pool]]) for loan in good]
+        lent = rows.lend(conn, asked)
+    troubles |= {loan.pool: StaleToken() for loan in good if loan.pool not in lent}
+    return [troubles.get(loan.pool) for loan in loans]
+
+
+def _meant(loan: Loan, found: Sequence[Found]) -> list[Found]:
+    """The nodes with the names of a loan, and all others of its pool; of nodes that share a name the one in a pool."""
+    pooled = {one.name for one in found if one.pool is not None}
+    return [
+        one
+        for one in found
+        if (one.name in loan.names or one.pool == loan.pool) and (one.pool is not None or one.name not in pooled)
+    ]
+
+
+def _trouble(loan: Loan, wanted: Mapping[str, Sequence[Found]], occupied: frozenset[int]) -> ComputeError | None:
+    own = wanted[loan.pool]
+    others = {one.id for pool, nodes in wanted.items() if pool != loan.pool for one in nodes}
+    held = [one for one in own if one.name in loan.names]
+    if loan.pool in KEPT:
+        return Conflict(f"The pool {loan.pool} is lent to nobody.")
+    if any(not one.is_locked or one.id in others for one in own):
+        return Waits("Somebody else is at a host of the pool.")
+    if any(one.fence > loan.token for one in held):
+        return StaleToken()
+    missing = set(loan.names) - {one.name for one in held}
+    if missing:
+        return NotFound(f"Host {min(missing)} could not be found.")
+    astray = [one.name for one in held if one.outside or one.pool not in (FREEPOOL, loan.pool)]
+    if astray:
+        return Busy(f"Host {astray[0]} is not in the reservation pool.")
+    if any(one.id in occupied for one in held if one.pool == FREEPOOL):
+        return Busy("Servers of another reservation are still on the hosts.")
+    return None

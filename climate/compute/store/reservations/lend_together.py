@@ -1,0 +1,88 @@
+"""Several pools that are lent in one transaction."""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, text
+
+from climate.compute.models.node import CLOSED, OWNER, PROMISED
+
+
+class Found(NamedTuple):
+    """A node, as it is once it is locked; `is_locked` is false for one that somebody else holds."""
+
+    id: int
+    name: str
+    pool: str | None
+    fence: int
+    outside: bool
+    is_locked: bool
+
+
+class Lent(NamedTuple):
+    """A pool to be made: whose it is, the token of who asks, and the ids of its nodes."""
+
+    pool: str
+    project_id: str
+    token: int
+    nodes: list[int]
+
+
+_LOCK = text("""
+    WITH held AS MATERIALIZED (
+        SELECT id, name, pool, fence, outside FROM compute_nodes
+        WHERE name = ANY(CAST(:names AS text[])) OR pool = ANY(CAST(:pools AS text[]))
+        ORDER BY name, id FOR NO KEY UPDATE SKIP LOCKED)
+    SELECT id, name, pool, fence, outside, true AS is_locked FROM held
+    UNION ALL
+    SELECT id, name, pool, fence, outside, false FROM compute_nodes n
+    WHERE (name = ANY(CAST(:names AS text[])) OR pool = ANY(CAST(:pools AS text[])))
+        AND NOT EXISTS (SELECT FROM held h WHERE h.id = n.id)
+""")
+
+# A server that may come back is one too: its migration is not confirmed yet.
+_OCCUPIED = text("""
+    SELECT s.node_id FROM compute_servers s WHERE s.node_id = ANY(CAST(:ids AS int[]))
+    UNION
+    SELECT m.held_node_id FROM compute_servers s JOIN compute_migrations m ON m.id = s.migration_id
+    WHERE m.held_node_id = ANY(CAST(:ids AS int[]))
+""")
+
+# As `pools.lend`; the pools in the order of their names, so that no two of these wait for each other.
+_LEND = text(f"""
+    WITH wanted AS MATERIALIZED (
+        SELECT * FROM jsonb_to_recordset(CAST(:pools AS jsonb))
+            AS w (pool text, owner text, token bigint, nodes int[])),
+    made AS (
+        INSERT INTO compute_aggregates AS a (name, metadata, fence)
+        SELECT pool, jsonb_build_object('{OWNER}', owner), token FROM wanted ORDER BY pool
+        ON CONFLICT (name) DO UPDATE
+        SET kind = 'pool', metadata = (a.metadata - '{CLOSED}' - '{PROMISED}') || excluded.metadata,
+            fence = excluded.fence, updated_at = clock_timestamp()
+        WHERE a.fence <= excluded.fence
+        RETURNING name),
+    moved AS (
+        UPDATE compute_nodes n SET pool = w.pool, fence = w.token
+        FROM wanted w JOIN made ON made.name = w.pool WHERE n.id = ANY(w.nodes))
+    SELECT name FROM made
+""")
+
+
+def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> list[Found]:
+    """Lock the nodes of these names and of these pools that nobody else holds; return all of them, by name."""
+    rows = conn.execute(_LOCK, {"pools": list(pools), "names": list(names)})
+    return sorted((Found(*row) for row in rows), key=lambda one: (one.name, one.id))
+
+
+def occupied(conn: Connection, ids: Collection[int]) -> frozenset[int]:
+    """Return those of the nodes that servers are on."""
+    return frozenset(conn.scalars(_OCCUPIED, {"ids": list(ids)})) if ids else frozenset()
+
+
+def lend(conn: Connection, wanted: Sequence[Lent]) -> frozenset[str]:
+    """Make the pools and move their nodes; return those at which no later claim has been.  The nodes are locked."""
+    if not wanted:
+        return frozenset()
+    rows = [{"pool": one.pool, "owner": one.project_id, "token": one.token, "nodes": one.nodes} for one in wanted]
+    return frozenset(conn.scalars(_LEND, {"pools": json.dumps(rows)}))

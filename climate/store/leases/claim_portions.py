@@ -1,0 +1,214 @@
+"""Claims that one worker works on together: rung for by one message, started, kept alive and settled as one."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from climate.store.leases.event_claims import Limits, Message
+
+MOST_EVENTS = 20
+"""Events of a portion."""
+
+MOST_HOSTS = 200
+"""Hosts that the leases of a portion have together; a lease that has more is alone."""
+
+
+class Candidate(NamedTuple):
+    """A claim to ring for, and what says whether others may be in its portion."""
+
+    message: Message
+    is_simple: bool
+    """Whether it is the first try of a start that is run as a whole, and was never rung for before."""
+    hosts: int
+    rung_at: datetime | None = None
+    """When it was last rung for: claims with the same moment had one message."""
+
+
+class Settled(NamedTuple):
+    """The end of a run, before its result is recorded."""
+
+    event_id: UUID
+    token: int
+    due_at: datetime
+    steps: Sequence[str]
+    """Steps to tick off."""
+
+
+@dataclass
+class _Portion:
+    """The message of a queue to which claims may still be added."""
+
+    number: int
+    events: int = 0
+    hosts: int = 0
+
+    def takes(self, hosts: int) -> bool:
+        return self.events < MOST_EVENTS and self.hosts + hosts <= MOST_HOSTS
+
+    def add(self, hosts: int) -> int:
+        self.events += 1
+        self.hosts += hosts
+        return self.number
+
+
+@dataclass
+class _Numbers:
+    """Numbers of messages, in the order in which they are sent."""
+
+    queues: Collection[str]
+    """Queues whose workers take portions."""
+    last: int = 0
+    open: dict[str, _Portion] = field(default_factory=dict)
+
+    def of(self, candidate: Candidate) -> int:
+        queue = candidate.message.queue
+        portion = self.open.get(queue)
+        if not candidate.is_simple or queue not in self.queues:
+            self.open.pop(queue, None)  # nothing that was claimed later comes before it
+            return self._new()
+        if portion is None or not portion.takes(candidate.hosts):
+            portion = self.open[queue] = _Portion(self._new())
+        return portion.add(candidate.hosts)
+
+    def _new(self) -> int:
+        self.last += 1
+        return self.last
+
+
+def numbered(candidates: Iterable[Candidate], queues: Collection[str]) -> Iterator[Message]:
+    """Yield the messages with the numbers by which those of a portion are known, in the order of their claims."""
+    numbers = _Numbers(queues)
+    for candidate in sorted(candidates, key=lambda one: one.message.token):
+        yield replace(candidate.message, number=numbers.of(candidate))
+
+
+def to_send(conn: Connection, now: datetime, limit: int = 500, queues: Collection[str] = ()) -> list[Message]:
+    """Claims to ring for: never sent, or sent a while ago and not started.
+
+    The pause doubles from 0.5 to 30 s, and is longer when many are waiting: a
+    message is not missed while workers may still be at those before it.  One
+    that is sent again keeps its token: it must not become stale in a queue.
+    Messages come in the order in which their events were claimed; those of
+    `queues` that are rung for the first time come in portions.
+    """
+    rows = conn.execute(_SILENT, {"now": now, "limit": limit}).all()
+    found = [
+        Candidate(Message(r.event_id, r.token, r.queue, r.sent), r.is_simple, r.hosts, r.dispatched_at) for r in rows
+    ]
+    messages = list(numbered(found, queues))
+    if messages:
+        conn.execute(_RUNG, {"now": now, **_columns(messages), "numbers": _marks(messages, found)})
+    return messages
+
+
+def _marks(messages: Sequence[Message], found: Sequence[Candidate]) -> list[int]:
+    """Return numbers by which messages are counted: those that had one together may have it still, in their queue."""
+    rung_at = {one.message.token: one.rung_at for one in found}
+    first: dict[datetime, int] = {}
+    marks = []
+    for message in messages:
+        moment = rung_at[message.token]
+        marks.append(message.number if moment is None else first.setdefault(moment, message.number))
+    return marks
+
+
+def rung_unbegun(conn: Connection) -> Counter[str]:
+    """Return for each queue how many messages ring for claims that nobody has begun."""
+    return Counter({row.queue: row.messages for row in conn.execute(_RUNG_UNBEGUN)})
+
+
+def start(
+    conn: Connection, messages: Sequence[Message], worker: str, now: datetime | None, limits: Limits
+) -> dict[UUID, datetime]:
+    """Compare and set: begin those that nobody has begun under another message; when, by event.
+
+    `now` is that time, or None for the database's clock.
+    """
+    given = {"now": now, "who": worker, "live": limits.live, "step": limits.step, **_columns(messages)}
+    return {row.event_id: row.started_at for row in conn.execute(_START, given)}
+
+
+def give_back(conn: Connection, messages: Sequence[Message], worker: str) -> int:
+    """Let others begin these claims, each rung for by a message of its own; how many nobody else has begun."""
+    return conn.execute(_GIVE_BACK, {"who": worker, **_columns(messages)}).rowcount
+
+
+def settle(conn: Connection, ended: Sequence[Settled]) -> tuple[frozenset[UUID], datetime]:
+    """Give claims up, and tick off their last steps; the events that were the worker's still, and the time."""
+    rows = [(one.event_id, one.due_at, step) for one in ended for step in one.steps]
+    given = {
+        "event_ids": [one.event_id for one in ended],
+        "tokens": [one.token for one in ended],
+        "of": [row[0] for row in rows],
+        "due": [row[1] for row in rows],
+        "steps": [row[2] for row in rows],
+    }
+    found = conn.execute(_SETTLE, given).one()
+    return frozenset(found.event_ids or ()), found.now
+
+
+def _columns(messages: Sequence[Message]) -> dict[str, object]:
+    return {"event_ids": [m.event_id for m in messages], "tokens": [m.token for m in messages]}
+
+
+_GIVEN = "unnest(CAST(:event_ids AS uuid[]), CAST(:tokens AS bigint[]))"
+
+# Every message has a moment of its own in `dispatched_at`: by it `rung_unbegun` counts messages.
+# What was never sent comes first: a queue without workers must not starve the others.
+_SILENT = text("""
+    WITH silent AS MATERIALIZED (
+        SELECT c.event_id, c.token, c.queue, c.dispatches, c.dispatched_at FROM claims c
+        WHERE c.started_at IS NULL AND (c.not_before IS NULL OR c.not_before <= :now)
+            AND (c.dispatched_at IS NULL OR c.dispatched_at < :now - make_interval(secs => least(30,
+                0.5 * power(2, least(c.dispatches, 6))
+                + 0.01 * (SELECT count(*) FROM claims WHERE started_at IS NULL))))
+        ORDER BY c.dispatched_at NULLS FIRST, c.token
+        LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED)
+    SELECT s.event_id, s.token, s.queue, s.dispatches + 1 AS sent, s.dispatched_at,
+        s.dispatches = 0 AND e.kind = 'start_lease' AND e.shares = '[]' AND e.attempts <= 1 AS is_simple,
+        (SELECT count(*) FROM reservations r JOIN allocations a ON a.reservation_id = r.id
+            WHERE r.lease_id = e.lease_id) AS hosts
+    FROM silent s JOIN events e ON e.id = s.event_id
+""")
+_RUNG = text("""
+    UPDATE claims c SET dispatches = c.dispatches + 1, dispatched_at = :now + m.number * interval '1 microsecond'
+    FROM unnest(CAST(:event_ids AS uuid[]), CAST(:tokens AS bigint[]), CAST(:numbers AS int[]))
+        AS m (event_id, token, number)
+    WHERE c.event_id = m.event_id AND c.token = m.token
+""")
+_RUNG_UNBEGUN = text("""
+    SELECT queue, count(DISTINCT dispatched_at) AS messages FROM claims
+    WHERE started_at IS NULL AND dispatched_at IS NOT NULL GROUP BY queue
+""")
+_START = text(f"""
+    WITH free AS (
+        SELECT c.event_id, c.token FROM claims c JOIN {_GIVEN} AS m (event_id, token) USING (event_id, token)
+        WHERE c.started_at IS NULL ORDER BY c.event_id, c.token FOR NO KEY UPDATE OF c)
+    UPDATE claims c SET started_at = n.now, worker = :who, live_until = n.now + :live, step_deadline = n.now + :step
+    FROM free f, (SELECT coalesce(CAST(:now AS timestamptz), statement_timestamp()) AS now) n
+    WHERE c.event_id = f.event_id AND c.token = f.token RETURNING c.event_id, c.started_at
+""")  # noqa: S608
+_GIVE_BACK = text(f"""
+    WITH mine AS (
+        SELECT c.event_id, c.token FROM claims c JOIN {_GIVEN} AS m (event_id, token) USING (event_id, token)
+        WHERE c.started_at IS NULL OR c.worker = :who ORDER BY c.event_id, c.token FOR NO KEY UPDATE OF c)
+    UPDATE claims c SET started_at = NULL, worker = NULL, live_until = NULL, step_deadline = NULL,
+        dispatched_at = NULL, dispatches = greatest(1, c.dispatches)
+    FROM mine m WHERE c.event_id = m.event_id AND c.token = m.token
+""")  # noqa: S608
+_SETTLE = text(f"""
+    WITH ended AS (
+        DELETE FROM claims c USING {_GIVEN} AS m (event_id, token)
+        WHERE c.event_id = m.event_id AND c.token = m.token RETURNING c.event_id),
+    ticked AS (
+        UPDATE actions a SET state = 'DONE'
+        FROM unnest(CAST(:of AS uuid[]), CAST(:due AS timestamptz[]), CAST(:steps AS text[])) AS s (event_id, due, step)
+        WHERE a.event_id = s.event_id AND a.due_at = s.due AND a.step = s.step
+            AND a.event_id IN (SELECT event_id FROM ended))
+    SELECT (SELECT array_agg(event_id) FROM ended) AS event_ids, clock_timestamp() AS now
+""")  # noqa: S608
