@@ -1,6 +1,7 @@
 """The OpenAPI document, and the blueprint class whose routes appear in it."""
 
 from typing import Any, NoReturn, cast
+from weakref import WeakKeyDictionary
 
 import flask
 import flask_smorest  # type: ignore[import-untyped]
@@ -27,10 +28,30 @@ class ErrorSchema(marshmallow.Schema):
     limit = marshmallow.fields.Dict(metadata={"description": "The limit in the way: name, value, used, asked"})
 
 
+PLAIN = (bool, int, str, type(None))
+"""Types of values that nobody can change."""
+
+
 class StrictParser(FlaskParser):
     """Bodies are read by `api.body`; what a schema refuses is a 400 that names the fields."""
 
     DEFAULT_VALIDATION_STATUS = 400
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self._defaults: WeakKeyDictionary[marshmallow.Schema, dict[str, Any]] = WeakKeyDictionary()
+
+    def parse(self, argmap: Any, req: Any = None, *, location: str | None = None, **more: Any) -> Any:
+        """Read as webargs does, but that a schema reads the lack of any query only once: it is always the same."""
+        if location != "query" or flask.request.query_string or not isinstance(argmap, marshmallow.Schema):
+            return super().parse(argmap, req, location=location, **more)
+        known = self._defaults.get(argmap)
+        if known is None:
+            known = super().parse(argmap, req, location=location, **more)
+            if not all(isinstance(value, PLAIN) for value in known.values()):
+                return known
+            self._defaults[argmap] = known
+        return dict(known)
 
     def _raw_load_json(self, req: flask.Request) -> Any:
         return read_object()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import EntryPoint
 from typing import Any, Protocol
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from marshmallow import Schema
 from sqlalchemy import Connection
@@ -28,6 +28,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.entry_points import installed as entry_points_of
 from climate.settings import SettingError, Settings
+from climate.time_ordered_ids import time_ordered_id
 
 GROUP = "climate.resource_plugins"
 
@@ -78,7 +79,7 @@ class Ask:
     """What was chosen a moment ago of countable resources for other reservations of the same lease."""
     avoided: frozenset[int] = frozenset()
     """Those of `taken` that are not to be chosen even where other reservations of the lease share them."""
-    new_id: UUID = field(default_factory=uuid4)
+    new_id: UUID = field(default_factory=time_ordered_id)
     """The id that a new reservation will have."""
     project_id: str = ""
     """Of the lease that is changed: an administrator may change one of another project."""

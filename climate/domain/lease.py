@@ -177,8 +177,9 @@ class Lease:
 
     def event(self, key: EventKind | UUID) -> Event:
         """The event of that kind or id; NotFound where the lease has none."""
+        by_kind = isinstance(key, EventKind)
         for event in self.events:
-            if key in (event.id, event.kind):
+            if event.kind is key if by_kind else event.id == key:
                 return event
         raise NotFound(f"the lease has no event {key}")
 

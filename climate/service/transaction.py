@@ -7,9 +7,11 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from climate.connections import alone
 from climate.context import Climate
 from climate.domain.errors import DiskFull, Unavailable, Undecided
 from climate.store import db_errors, locks
+from climate.store.allocation import hosts
 from climate.store.allocation.hosts import TryPatiently
 from climate.store.locks import HostsInUse
 
@@ -20,21 +22,21 @@ TRIES = 4
 LONGEST_PAUSE = 0.05
 RESTARTS = 20
 
+QUICK_TRIES = 3
+"""How often it is tried without waiting for hosts; between two tries somebody else has to be done with one."""
+
 
 def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
     """Run `act(conn, patient)` in a transaction; commit, or with `keep` false roll back.
 
-    It is first run impatiently and, where it raises TryPatiently, once more
-    with patience, and anew where it meets hosts out of order.  Clashes and broken connections are tried again a few
-    times, then Unavailable.  Any error leaves nothing behind, but Undecided:
-    the commit itself was under way, and nobody knows whether it was done.
+    It is first run impatiently and, where it raises TryPatiently, again once its rivals are done,
+    a few times at most, then with patience; and anew where it meets hosts out of order.  Clashes and broken
+    connections are tried again a few times, then Unavailable.  Any error leaves nothing behind, but
+    Undecided: the commit itself was under way, and nobody knows whether it was done.
     """
-    patient = False
     for turn in range(TRIES + 1):
         try:
-            return _in_order(climate, act, patient, keep)
-        except TryPatiently:
-            patient = True
+            return _beside_rivals(climate, act, keep)
         except _InCommit as error:
             raise Undecided() from error.__cause__
         except SQLAlchemyError as error:
@@ -46,6 +48,22 @@ def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
                 raise Unavailable() from error
             Pause().wait(LONGEST_PAUSE * climate.chance())
     raise Unavailable()
+
+
+def _beside_rivals(climate: Climate, act: Act[T], keep: bool) -> T:
+    """Run `act` without patience while that may succeed, then with patience."""
+    for _ in range(QUICK_TRIES):
+        try:
+            return _in_order(climate, act, False, keep)
+        except TryPatiently as hurdle:
+            if not _outlasted(climate, hurdle):
+                break
+    return _in_order(climate, act, True, keep)
+
+
+def _outlasted(climate: Climate, hurdle: TryPatiently) -> bool:
+    with alone(climate.engine) as conn:
+        return hosts.outlast(conn, hurdle)
 
 
 def _in_order(climate: Climate, act: Act[T], patient: bool, keep: bool) -> T:

@@ -96,6 +96,14 @@ def read_hosts(conn: Connection, query: Select[Any], numbers: Collection[int]) -
     return found
 
 
+def await_host(conn: Connection, number: int) -> None:
+    """Wait until nobody holds the row of a host; in a transaction of its own, that holds nothing when it has ended.
+
+    All who wait for the same holder go on at once.
+    """
+    conn.execute(_AWAITED, {"id": number})
+
+
 def note_others(conn: Connection) -> None:
     """Note that the transaction holds rows of addresses or inventories, which it has locked without waiting."""
     _held(conn).has_more = True
@@ -152,4 +160,8 @@ def _known(table: Table, ids: Any) -> Select[Any]:
 _SOME_HOSTS = _known(hosts, bindparam("ids", type_=ARRAY(BigInteger)))
 _HOSTS = ordered(_SOME_HOSTS, hosts.c.id)
 _FREE_HOSTS = ordered(_SOME_HOSTS, hosts.c.id, skip_locked=True)
+# The commit of a lock that is over waits for no disk.
+_AT_ONCE = func.set_config("synchronous_commit", "off", True)
+_HOST = select(hosts.c.id, _AT_ONCE).where(hosts.c.id == bindparam("id", type_=BigInteger))
+_AWAITED = _HOST.with_for_update(read=True)
 _LEASES = ordered(_known(leases, bindparam("ids", type_=ARRAY(Uuid))).where(~leases.c.gone), leases.c.id)

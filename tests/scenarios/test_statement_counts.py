@@ -79,6 +79,25 @@ def test_creating_over_the_bundled_cloud_takes_four_statements_and_one_commit(th
     assert leases.get(there.climate, MEMBER, lease.id) == lease
 
 
+def test_a_new_lease_is_written_to_the_tables_that_it_has_rows_in(there: World) -> None:
+    with counted(there.climate.engine) as seen:
+        lease = leases.create(there.climate, MEMBER, tomorrow())
+    assert "floating_allocations" not in seen[-1]
+    assert "inventory_allocations" not in seen[-1]
+    assert "DO UPDATE" not in seen[-1], "nothing of it can be there already"
+    (made,) = lease.reservations
+    assert {one.version for one in (lease.id, made.id, *(event.id for event in lease.events))} == {7}
+
+
+def test_a_refused_booking_takes_four_statements(there: World) -> None:
+    """The rules, the search, how many there are, and when it would fit."""
+    order = tomorrow()
+    leases.create(there.climate, MEMBER, replace(order, reservations=[hosts_wanted(2)]))
+    with counted(there.climate.engine) as seen, pytest.raises(NotEnoughHosts, match="0 of them free; it would fit"):
+        leases.create(there.climate, MEMBER, order)
+    assert len(seen) == 4, seen
+
+
 def test_no_pool_is_left_of_a_create_that_comes_to_nothing(there: World) -> None:
     order = tomorrow()
     leases.create(there.climate, MEMBER, order, dry_run=True)

@@ -10,7 +10,7 @@ lease, and its end event takes back what children may have confirmed.
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -44,6 +44,7 @@ from climate.service.transaction import work
 from climate.store import idempotency
 from climate.store.idempotency import Key
 from climate.store.leases import leases as stored
+from climate.time_ordered_ids import time_ordered_id
 
 log = structlog.get_logger(__name__)
 
@@ -294,7 +295,7 @@ def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelt
         now = climate.now(conn)
         lease = unbegun_claims.take_back(conn, caller, lease, now)
         lease_events.refuse_while_running(lease)
-        after = stored.record(conn, caller, lease, lease_events.sync(lease, now, now + delay, uuid4))
+        after = stored.record(conn, caller, lease, lease_events.sync(lease, now, now + delay, time_ordered_id))
         leases.wake_if_soon(climate, conn, after, now)
         return after
 

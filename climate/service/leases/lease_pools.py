@@ -36,6 +36,8 @@ def announce(climate: Climate, lease: Lease, *, new: bool = False) -> Lease:
     As many requests to the cloud as it has such reservations, and one statement.  With `new`
     only the pools that were not made with the lease.
     """
+    if new and all(one.aggregate_id is not None for one in lease.reservations):
+        return lease
     wishes = _wishes(climate, lease)
     if new:
         wishes = {one.id: wishes[one.id] for one in lease.reservations if one.id in wishes and one.aggregate_id is None}

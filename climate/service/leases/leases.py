@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import Connection
 
@@ -35,6 +35,7 @@ from climate.store.idempotency import Key
 from climate.store.journal import journal
 from climate.store.leases import event_claims, leases
 from climate.store.leases.leases import Listing
+from climate.time_ordered_ids import time_ordered_id
 
 GRACE = timedelta(minutes=1)
 """How far in the past a lease may start, for clients that know no seconds."""
@@ -142,14 +143,14 @@ def _created(
     caller: Caller, order: Order, times: Times, now: datetime, reservations: tuple[PlannedReservation, ...]
 ) -> LeaseCreated:
     return LeaseCreated(
-        lease_id=uuid4(),
+        lease_id=time_ordered_id(),
         at=now,
         name=order.name,
         project_id=caller.project_id,
         user_id=caller.user_id,
         period=times.period,
         reservations=reservations,
-        events=schedule.plan(times, uuid4),
+        events=schedule.plan(times, time_ordered_id),
     )
 
 

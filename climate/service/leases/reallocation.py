@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import Connection
 
@@ -28,6 +28,7 @@ from climate.store.hosts import health, pool_membership, quarantine
 from climate.store.hosts.health import Unfit
 from climate.store.journal import journal
 from climate.store.leases import event_claims, leases
+from climate.time_ordered_ids import time_ordered_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +234,13 @@ def _events(
     lease, now = case.lease, case.now
     if started(lease):
         wanted = _to_hand_over(lease, after, held)
-        return [LeaseRescheduled(now, lease.period, (lease_events.adjustment(lease, now, uuid4),))] if wanted else []
+        adjustment = lease_events.adjustment(lease, now, time_ordered_id)
+        return [LeaseRescheduled(now, lease.period, (adjustment,))] if wanted else []
     if _hosts(after) == _hosts(lease):
         return []
     due_at = preparation.due_at(conn, climate.settings, lease.period, _hosts(after), now)
     times = Times(lease.period, prepare=due_at, grace=lease_events.grace(r.spec for r in lease.reservations))
-    return lease_events.reschedule(lease, times, now, uuid4)
+    return lease_events.reschedule(lease, times, now, time_ordered_id)
 
 
 def _to_hand_over(lease: Lease, after: Lease, held: Mapping[int, HostPlace]) -> bool:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from marshmallow import Schema
 from sqlalchemy import Connection
@@ -19,6 +18,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.plugin import Ask, ResourcePlugin
 from climate.service.leases import shortages
+from climate.time_ordered_ids import time_ordered_id
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
         taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
         taken_amounts=tuple(hold for one in planned for hold in one.amounts),
         beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
-        new_id=uuid4(),
+        new_id=time_ordered_id(),
     )
 
 

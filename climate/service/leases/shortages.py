@@ -26,13 +26,13 @@ from climate.store.allocation.hosts import Short, Shortage, Wanted
 def explained(climate: Climate) -> Iterator[None]:
     """Turn a bare shortage into one that says how many match, how many are free, and when it would fit.
 
-    Looked up in a transaction of its own, after the refused one has given its locks up.
+    Looked up after the refused transaction has given its locks up.
     """
     try:
         yield
     except Short as short:
         wanted = short.wanted
-        found = work(climate, lambda conn, patient: hosts.shortage(conn, wanted))
+        found = short.found or work(climate, lambda conn, patient: hosts.shortage(conn, wanted))
         raise NotEnoughHosts(_say(found, wanted)) from None
     except Cramped as cramped:
         room = cramped.wanted

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import Connection
 
@@ -34,6 +34,7 @@ from climate.service.leases import reservations as planning
 from climate.service.leases.leases import limited, scope, wake_if_soon
 from climate.service.transaction import work
 from climate.store.leases import leases
+from climate.time_ordered_ids import time_ordered_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +172,13 @@ def _moved(climate: Climate, conn: Connection, wish: _Wish, replanned: Sequence[
         prepare=None if _started(lease) else preparation.due_at(conn, climate.settings, period, hosts, now),
         grace=lease_events.grace(r.spec for r in after.reservations),
     )
-    moved = list(lease_events.reschedule(lease, times, now, uuid4))
+    moved = list(lease_events.reschedule(lease, times, now, time_ordered_id))
     grown = any(_grown(lease.reservation(fact.reservation_id), fact) for fact in replanned)
     if _started(lease) and (grown or _reopened(lease, now, moved)):
-        planned = lease_events.adjustment(lease, now, uuid4)
+        planned = lease_events.adjustment(lease, now, time_ordered_id)
         moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
     if lease.parts and period != lease.period:
-        told = lease_events.sync(lease, now, now, uuid4).events
+        told = lease_events.sync(lease, now, now, time_ordered_id).events
         moved = [LeaseRescheduled(now, period, (*told, *(e for fact in moved for e in _events(fact))))]
     return moved
 

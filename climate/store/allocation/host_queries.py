@@ -81,8 +81,8 @@ class Search:
     """Those among `numbers` that suit and are free, in the order given."""
     few_still_free: Select[int]
     """The same, host by host: for less than some dozen."""
-    counted: Select[int, int]
-    """How many suit, and how many of those are free."""
+    counted: Select[int, int, int | None]
+    """How many suit, how many of those are free, and the first of the free ones that is not among `numbers`."""
     busy: Select[Any]
     """(host, start, end) of what is promised between the window's start and `until`, `limit` rows, earliest first."""
 
@@ -118,9 +118,17 @@ def search(requirement: Requirement, has_own: bool) -> Search:
         anywhere=_anywhere(suitable).with_for_update(of=hosts, key_share=True, skip_locked=True),
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
-        counted=select(func.count(), func.count().filter(_free(_on_host, has_own))).where(suitable),
+        counted=_counted(suitable, _free(_on_host, has_own)),
         busy=_busy(suitable),
     )
+
+
+def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None]:
+    """The offset keeps what is free in one place of the plan: it is looked up once for each host."""
+    looked = select(hosts.c.id, free.label("free")).where(suitable).offset(literal_column("0")).subquery("looked")
+    others = and_(looked.c.free, looked.c.id != func.all(_numbers("numbers")))
+    counts = (func.count(), func.count().filter(looked.c.free), func.min(looked.c.id).filter(others))
+    return select(*counts).select_from(looked)
 
 
 def _numbers(name: str) -> ColumnElement[Any]:

@@ -3,9 +3,12 @@
 The quick way takes the rows of a few more hosts than wanted that look free
 and that nobody else is booking, then, in a new statement and hence a new
 snapshot, keeps those that still are.  It never waits.  Where that is not
-enough, the caller rolls back, which gives the rows up, and comes again the
-patient way: one patient booking at a time, which waits for rows in the order
-of their numbers and counts honestly.
+enough, the caller rolls back, which gives the rows up, and waits with nothing
+locked until a rival is done (`outlast`).  Everybody who waits for the same
+rival looks again at the same moment: who finds the hosts gone is refused, and
+the others try the quick way again.  A few times at most, then the patient way:
+one patient booking at a time, which waits for rows in the order of their
+numbers and counts honestly.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,9 +28,12 @@ from climate.store.allocation.host_queries import given, search
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 SPARE = 2
-"""Rows taken beyond what is wanted, for those that turn out not to be free."""
+"""Rows taken beyond what is wanted, for those that turn out not to be free.
 
-SAMPLE = 32
+Fewer for one or two hosts: rivals find all locked in a small pool otherwise, though most of it stays free.
+"""
+
+SAMPLE = 16
 """Free hosts that are compared for their fit; enough that concurrent bookings seldom want the same one."""
 
 FEW = 32
@@ -35,17 +41,26 @@ FEW = 32
 
 PATIENT_LOOKS = 50
 
+RIVALS = 8
+"""Other bookings that are waited for, one after the other, before the quick way is tried again."""
+
 
 class TryPatiently(ClimateError):
     """Too few hosts at hand without waiting for other bookings."""
+
+    def __init__(self, wanted: "Wanted | None" = None, at_hand: Sequence[int] = ()) -> None:
+        """`wanted`: what `outlast` may wait for; `at_hand`: the hosts that nobody else was booking."""
+        super().__init__()
+        self.wanted, self.at_hand = wanted, at_hand
 
 
 class Short(NotEnoughHosts):
     """Not enough hosts available"""
 
-    def __init__(self, wanted: "Wanted") -> None:
+    def __init__(self, wanted: "Wanted", found: "Shortage | None" = None) -> None:
+        """`found`: why, where that was looked up already."""
         super().__init__()
-        self.wanted = wanted
+        self.wanted, self.found = wanted, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +99,45 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
 def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     statements = search(wanted.requirement, wanted.own is not None)
     special = wanted.own or wanted.keep or wanted.must or wanted.soon
-    taken = _best(conn, wanted, statements.quick if special else statements.anywhere, wanted.most + SPARE)
+    limit = wanted.most + min(SPARE, wanted.most - 1)
+    taken = _best(conn, wanted, statements.quick if special else statements.anywhere, limit)
     locks.note_hosts(conn, taken)
     still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
     picked = still[: wanted.most]
     if len(picked) < wanted.most or not set(wanted.must) <= set(picked):
-        raise TryPatiently()
+        # What other reservations of the request have chosen is in no table yet: others cannot be refused for it.
+        raise TryPatiently() if special or wanted.without else TryPatiently(wanted, taken)
     return tuple(sorted(picked))
+
+
+def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
+    """Wait until rivals are done; whether the quick way may succeed now.  With no transaction open.
+
+    Short where too few hosts are left without those that are promised by then: a rival that
+    comes to nothing takes none away.
+    """
+    wanted = hurdle.wanted
+    if wanted is None:
+        return False
+    matching, free, rival = _counted(conn, wanted, hurdle.at_hand)
+    for _ in range(RIVALS):
+        if free < wanted.least:
+            raise Short(wanted, _explained(conn, wanted, matching, free))
+        if rival is None:
+            return False
+        locks.await_host(conn, rival)
+        before = rival
+        matching, free, rival = _counted(conn, wanted, hurdle.at_hand)
+        if rival == before:
+            return True
+    return True
+
+
+def _counted(conn: Connection, wanted: Wanted, at_hand: Sequence[int] = ()) -> tuple[int, int, int | None]:
+    """How many hosts match, how many of them are free, and the first of these that is not `at_hand`."""
+    statement = search(wanted.requirement, wanted.own is not None).counted
+    row = conn.execute(statement, given(wanted, numbers=list(at_hand))).one()
+    return row[0], row[1], row[2]
 
 
 def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
@@ -133,12 +180,16 @@ HORIZON = timedelta(days=90)
 
 def shortage(conn: Connection, wanted: Wanted) -> Shortage:
     """What to tell somebody who was refused.  Looks at a bounded number of allocations in a bounded future."""
-    statements = search(wanted.requirement, wanted.own is not None)
-    matching, free = conn.execute(statements.counted, given(wanted)).one()
+    matching, free, _ = _counted(conn, wanted)
+    return _explained(conn, wanted, matching, free)
+
+
+def _explained(conn: Connection, wanted: Wanted, matching: int, free: int) -> Shortage:
     if matching < wanted.least:
         return Shortage(matching, free, None)
     until = wanted.window.end + HORIZON
-    rows = conn.execute(statements.busy, given(wanted, until=until, limit=HORIZON_ROWS))
+    statement = search(wanted.requirement, wanted.own is not None).busy
+    rows = conn.execute(statement, given(wanted, until=until, limit=HORIZON_ROWS))
     taken = [(host, Period(start, end)) for host, start, end in rows]
     known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
     return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.least, known_until))

@@ -17,19 +17,26 @@ KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
 
 def encode(value: Any) -> Any:
-    match value:
-        case UUID():
-            return str(value)
-        case datetime():
-            return value.isoformat()
-        case tuple() | list():
-            return [encode(item) for item in value]
-        case Mapping():
-            return {key: encode(item) for key, item in value.items()}
-        case _ if is_dataclass(value):
-            return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
-        case _:
-            return value
+    """The value as JSON has it: facts by the names of their fields, ids and moments as text."""
+    kind: type = type(value)
+    return _writer(kind)(value)
+
+
+@cache
+def _writer(kind: type) -> Callable[[Any], Any]:
+    """Encoder of the values of a type, looked up once for each type: most values are plain."""
+    if issubclass(kind, UUID):
+        return str
+    if issubclass(kind, datetime):
+        return datetime.isoformat
+    if issubclass(kind, tuple | list):
+        return lambda value: [encode(item) for item in value]
+    if issubclass(kind, Mapping):
+        return lambda value: {key: encode(item) for key, item in value.items()}
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        return lambda value: {name: encode(getattr(value, name)) for name in names}
+    return lambda value: value
 
 
 def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":

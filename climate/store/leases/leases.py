@@ -76,7 +76,8 @@ def record_many(
     made: Mapping[UUID, int] = {}
     if entries:
         try:
-            made = lease_rows.save(conn, pairs, journal.rows(entries, author), pools)
+            rowless = all(before is None for before, _ in pairs)
+            made = lease_rows.save(conn, pairs, journal.rows(entries, author), pools, rowless=rowless)
         except IntegrityError as error:
             if constraint(error) != "pk_journal":
                 raise

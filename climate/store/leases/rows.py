@@ -35,11 +35,18 @@ Changed = Sequence[tuple[Lease | None, Lease]]
 
 
 def save(
-    conn: Connection, changed: Changed, lines: Sequence[Row] = (), pools: Insert | None = None
+    conn: Connection,
+    changed: Changed,
+    lines: Sequence[Row] = (),
+    pools: Insert | None = None,
+    *,
+    rowless: bool = False,
 ) -> Mapping[UUID, int]:
     """Write the rows in which each pair of leases differs, and append the lines to the journal.
 
     With `pools` also those of the cloud's pools; the ids of their aggregates, by reservation.
+    `rowless`: none of the leases has any row yet, which spares the database the search for
+    them; IntegrityError where one has.
     """
     dropped = [key for before, after in changed for key in _held(before) - _held(after)]
     if dropped:
@@ -50,11 +57,13 @@ def save(
             conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
     written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in PARTS}
     written |= {journal.name: list(lines)}
-    given = {name: json.dumps(rows, default=str) for name, rows in written.items()}
+    given = {name: json.dumps(rows, default=str) for name, rows in written.items() if rows}
     if pools is None:
-        conn.execute(_saving(), given)
+        if given:
+            conn.execute(_saving(tuple(given), rowless), given)
         return {}
-    return {UUID(name): number for name, number in conn.execute(_saving(pools.sql), {**given, **pools.parameters})}
+    statement = _saving(tuple(given), rowless, pools.sql)
+    return {UUID(name): number for name, number in conn.execute(statement, {**given, **pools.parameters})}
 
 
 def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
@@ -209,19 +218,34 @@ def _insert(table: Table, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {rows}"  # noqa: S608
 
 
+def _columns(table: Table) -> list[str]:
+    return [column.name for column in table.columns if column.identity is None]
+
+
+def _insert_all(table: Table, key: Sequence[str]) -> str:
+    return _insert(table, _columns(table))
+
+
 def _upsert(table: Table, key: Sequence[str]) -> str:
-    columns = [column.name for column in table.columns if column.identity is None]
+    columns = _columns(table)
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
     return f"{_insert(table, columns)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
 @cache
-def _saving(pools: str = "") -> TextClause:
-    """Return the one statement; with the SQL of pools it returns the reservation and the aggregate of each."""
-    parts = [f"{table.name}_saved AS ({_upsert(table, key)})" for table, key, _ in PARTS]
-    line = _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
-    if not pools:
-        return text(f"WITH {', '.join(parts)} {line}")
-    noted = "INSERT INTO lease_pools (reservation_id, aggregate_id) SELECT CAST(name AS uuid), id FROM pools_made"
-    parts += [f"journal_saved AS ({line})", f"pools_made (name, id) AS ({pools})", f"pools_noted AS ({noted})"]
-    return text(f"WITH {', '.join(parts)} SELECT name, id FROM pools_made")  # noqa: S608
+def _saving(names: Sequence[str], rowless: bool, pools: str = "") -> TextClause:
+    """Return the one statement for the tables of these names; a table without rows costs as much as one with a row.
+
+    With the SQL of pools it returns the reservation and the aggregate of each.
+    """
+    write = _insert_all if rowless else _upsert
+    parts = [f"{table.name}_saved AS ({write(table, key)})" for table, key, _ in PARTS if table.name in names]
+    # What is not in the WITH list is done first: of two who append to a stream, the second one is told so.
+    last = _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
+    if journal.name not in names:
+        last = "SELECT 1"
+    if pools:
+        noted = "INSERT INTO lease_pools (reservation_id, aggregate_id) SELECT CAST(name AS uuid), id FROM pools_made"
+        parts += [f"journal_saved AS ({last})", f"pools_made (name, id) AS ({pools})", f"pools_noted AS ({noted})"]
+        last = "SELECT name, id FROM pools_made"
+    return text(f"WITH {', '.join(parts)} {last}" if parts else last)
