@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class LastHeard:
     """When the services were last heard of."""
 
     now: datetime
@@ -118,13 +118,13 @@ def listed(compute: Compute, host: str | None = None) -> list[Service]:
         return services.listed(conn, compute.now(conn), compute.down_seconds, host)
 
 
-def reports(compute: Compute) -> Reports:
+def reports(compute: Compute) -> LastHeard:
     """Return when compute services, network services and child zones were last heard of."""
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         of_compute = services.liveness(conn, now, compute.down_seconds)
         of_network = network_hosts.liveness(conn, now, compute.network.down_seconds)
-        return Reports(now, of_compute, of_network, *child_zones.last_poll(conn))
+        return LastHeard(now, of_compute, of_network, *child_zones.last_poll(conn))
 
 
 def database_now(compute: Compute) -> datetime:
