@@ -12,5 +12,6 @@ def compute_blueprint(noun: str) -> Blueprint:
     made = Blueprint(f"compute-{noun}", __name__, url_prefix="/compute/v2.1")
     made.before_request(microversion.read)
     made.register_error_handler(NotFound, routing.answer)
+    made.register_error_handler(routing.Answered, routing.answer_passed_on)
     made.after_request(microversion.tell)
     return made

@@ -28,7 +28,7 @@ class BundledCells:
     """The cells below this one, at any depth.  Each is asked for its own hosts alone."""
 
     compute: Compute
-    silent: dict[str, datetime] = field(default_factory=dict)
+    silent_since: dict[str, datetime] = field(default_factory=dict)
     """Path -> when it let a deadline pass, as far as this process knows."""
 
     def active(self) -> Sequence[Child]:
@@ -45,10 +45,20 @@ class BundledCells:
         ]
         return [Child(CELL, 0, path) for path in sorted(found, key=lambda path: (paths.hops(path), path))[:MOST_CELLS]]
 
+    def silent(self) -> Sequence[Child]:
+        """Return the children that have not reported lately, whose brokers cannot be reached, or that are not asked."""
+        if not self.compute.cells.enabled:
+            return ()
+        asked = {child.name for child in self.active()}
+        with reading(self.compute.engine) as conn:
+            children = neighbours.around(conn).children
+        named = {paths.join(self.compute.cells.name, cell.name) for cell in children.values()}
+        return [Child(CELL, 0, path) for path in sorted((named | set(self.silent_since)) - asked)]
+
     def _answering(self, cell: Cell, now: datetime) -> Iterator[str]:
         """The paths of a child and of those below it, without those that were silent and were not heard since."""
         for path, age in _below(paths.join(self.compute.cells.name, cell.name), cell.children):
-            since = self.silent.get(path)
+            since = self.silent_since.get(path)
             heard = since is not None and cell.last_seen is not None and cell.last_seen - age > since
             if since is None or heard or now - since > SILENT:
                 yield path
@@ -76,11 +86,11 @@ class BundledCells:
             value = messaging.wait(self.compute, message, max(0.0, until - monotonic()))
         except CellTimeout as error:
             with reading(self.compute.engine) as conn:
-                self.silent[request.child.name] = self.compute.now(conn)
+                self.silent_since[request.child.name] = self.compute.now(conn)
             return CloudError(str(error))
         except ComputeError as error:
             return CloudError(str(error))
-        self.silent.pop(request.child.name, None)
+        self.silent_since.pop(request.child.name, None)
         return read_answer(value)
 
 

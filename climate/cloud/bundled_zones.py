@@ -31,12 +31,11 @@ class BundledZones:
 
     def active(self) -> Sequence[Child]:
         """The children that answer polls, and have not just let a deadline pass."""
-        if self.compute.zones.client is None:
-            return ()
-        with reading(self.compute.engine) as conn:
-            now = self.compute.now(conn)
-            found = child_zones.listed(conn)
-        return [Child(ZONE, zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now)]
+        return self._children(are_asked=True)
+
+    def silent(self) -> Sequence[Child]:
+        """The children that do not answer polls, or have just let a deadline pass."""
+        return self._children(are_asked=False)
 
     def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
         """Send all at once.  A child whose password cannot be read is an error; one that was removed has nothing."""
@@ -46,6 +45,14 @@ class BundledZones:
         client = self.compute.zones.client
         answers = iter(client.ask_all(calls) if client else ())
         return [_outcome(next(answers)) if isinstance(call, tuple) else call for call in opened]
+
+    def _children(self, *, are_asked: bool) -> Sequence[Child]:
+        if self.compute.zones.client is None:
+            return ()
+        with reading(self.compute.engine) as conn:
+            now = self.compute.now(conn)
+            found = child_zones.listed(conn)
+        return [Child(ZONE, zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now) == are_asked]
 
     def _opened(
         self, zone: ChildZone | None, request: ZoneRequest

@@ -162,6 +162,9 @@ class ChildDeployments(Protocol):
     def active(self) -> Sequence[Child]:
         """The children that can be asked, in a stable order."""
 
+    def silent(self) -> Sequence[Child]:
+        """The children that are not asked now because they do not answer, in a stable order."""
+
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         """Send all at once, each with a deadline; the outcomes are in the order of the requests."""
 
@@ -170,6 +173,9 @@ class NoChildren:
     """A deployment without children."""
 
     def active(self) -> Sequence[Child]:
+        return ()
+
+    def silent(self) -> Sequence[Child]:
         return ()
 
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
@@ -184,6 +190,9 @@ class ChildrenOfKinds:
 
     def active(self) -> Sequence[Child]:
         return [child for children in self.kinds.values() for child in children.active()]
+
+    def silent(self) -> Sequence[Child]:
+        return [child for children in self.kinds.values() for child in children.silent()]
 
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         found: dict[int, Outcome] = {}

@@ -40,6 +40,9 @@ class ZoneChildren:
     def active(self) -> Sequence[Child]:
         return self.zones.active()
 
+    def silent(self) -> Sequence[Child]:
+        return self.zones.silent()
+
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         return [_read(outcome) for outcome in self.zones.ask_all([written(request) for request in requests])]
 

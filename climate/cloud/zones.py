@@ -49,6 +49,9 @@ class ChildZones(Protocol):
     def active(self) -> Sequence[Child]:
         """The children that can be asked, oldest first."""
 
+    def silent(self) -> Sequence[Child]:
+        """The children that are not asked now because they do not answer, oldest first."""
+
     def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
         """Send all at once, each with a deadline of its own; the outcomes are in the order of the requests.
 
@@ -63,6 +66,9 @@ class NoZones:
         return self
 
     def active(self) -> Sequence[Child]:
+        return ()
+
+    def silent(self) -> Sequence[Child]:
         return ()
 
     def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:

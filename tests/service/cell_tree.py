@@ -164,6 +164,9 @@ class Carried:
     def active(self) -> Sequence[Child]:
         return self.children.active()
 
+    def silent(self) -> Sequence[Child]:
+        return self.children.silent()
+
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         if not requests:
             return []

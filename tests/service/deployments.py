@@ -186,6 +186,9 @@ class Dying:
     def active(self) -> Any:
         return self.children.active()
 
+    def silent(self) -> Any:
+        return self.children.silent()
+
     def ask_all(self, requests: Sequence[Any]) -> Any:
         if not requests:
             return []

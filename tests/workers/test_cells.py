@@ -9,7 +9,7 @@ import redis
 from sqlalchemy import text
 
 from climate.compute.cells import messaging, neighbours
-from climate.compute.cells.broker import BrokerTransport
+from climate.compute.cells.broker import BrokerTransport, SendingConnection
 from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.errors import CellRoutingInconsistency, CellTimeout
 from climate.compute.cells.messages import DOWN, UP, Message
@@ -177,3 +177,32 @@ def test_broker_that_is_killed_under_load_loses_nothing(cells: dict[str, CellSta
     cells["right"].broker.start()
     seen.wait_for(lambda: {number for _, number in seen.calls} == set(range(60)))
     assert sorted(number for _, number in seen.calls) == list(range(60))
+
+
+def test_sending_makes_one_client_for_a_neighbour(stacks: dict[str, CellStack]) -> None:
+    made: list[object] = []
+
+    class Channel(SendingConnection().get_transport_cls().Channel):  # type: ignore[misc]
+        def _create_client(self, asynchronous: bool = False) -> Any:
+            made.append(super()._create_client(asynchronous))
+            return made[-1]
+
+    class Transport(SendingConnection().get_transport_cls()):  # type: ignore[misc]
+        pass
+
+    Transport.Channel = Channel
+
+    class Counted(SendingConnection):
+        def get_transport_cls(self) -> Any:
+            return Transport
+
+    compute = stacks["top"].compute
+    with compute.engine.connect() as conn:
+        right = neighbours.with_secrets(compute, conn, "right")["right"]
+    transport = BrokerTransport(Counted)
+    transport.send(right, NAMES["targeted"], {"sender": "forged"})
+    known = len(made)
+    for _ in range(10):
+        transport.send(right, NAMES["targeted"], {"sender": "forged"})
+    assert len(made) == known
+    transport.close()

@@ -14,7 +14,7 @@ from api.compute.servers import list_query, request_body, reserved_servers, view
 from api.compute.servers.request_body import Wanted
 from api.compute.servers.view import Behind
 from api.compute.zones import lease_boot as zone_lease_boot
-from api.compute.zones import server_lists, zone_chain
+from api.compute.zones import routing, server_lists, zone_chain
 from api.paging import next_links, page, unknown_marker
 from api.request_context import caller, climate, compute, here, request_id
 from climate.compute import operations
@@ -174,7 +174,9 @@ def delete(server_id: str) -> tuple[str, int]:
 def find(server_id: str) -> Server:
     """The server in a path, which must be the caller's or the caller an administrator."""
     validation.may_read()
-    return operations.get(compute(), validation.path_id(server_id), validation.own_project())
+    found_id = validation.path_id(server_id)
+    routing.answer_known(found_id)
+    return operations.get(compute(), found_id, validation.own_project())
 
 
 def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:

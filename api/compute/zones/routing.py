@@ -20,6 +20,31 @@ HERE_ALONE = ("/scheduling", "/diagnostics")
 """Ends of paths that are answered here or not at all: they tell of hosts."""
 
 
+class Answered(Exception):
+    """A child zone has answered the request at hand."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status_code)
+        self.response = response
+
+
+def answer_known(server_id: str) -> None:
+    """Return when the server is to be looked for here; Answered when a child had it lately, and has answered now.
+
+    A view calls it when it has found that the caller may do what it does.
+    """
+    if _server_id() != server_id:
+        return
+    found = routing.forward_known(compute(), server_id, lambda: request_for(server_id), validation.own_project())
+    if found is not None:
+        raise Answered(passed_on(found))
+
+
+def answer_passed_on(answered: Answered) -> Response:
+    """Return the answer of a child zone."""
+    return answered.response
+
+
 def answer(error: Exception) -> Response:
     """The answer of the child zone that has the server in the path; without one, that of the error."""
     server_id = _server_id()

@@ -17,8 +17,14 @@ def own(body: Any) -> Any:
     if isinstance(body, list):
         return [own(entry) for entry in body]
     if isinstance(body, dict):
-        return {key: _links(value) if key == "links" else own(value) for key, value in body.items()}
+        return {key: _led(key, value) for key, value in body.items()}
     return body
+
+
+def _led(key: str, value: Any) -> Any:
+    if key == "links":
+        return _links(value)
+    return own(value) if isinstance(value, (dict, list)) else value
 
 
 def listed(server: Body) -> Body:

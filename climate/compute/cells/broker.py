@@ -10,6 +10,7 @@ import structlog
 from kombu.connection import Connection
 from kombu.exceptions import KombuError
 from kombu.messaging import Producer
+from kombu.transport import redis
 
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.transport import Envelope, TransportError
@@ -26,12 +27,40 @@ OPTIONS: Mapping[str, Any] = {
     "global_keyprefix": PREFIX,
     # The body is JSON and needs no further encoding.
     "body_encoding": None,
+    # No message has a priority: a reader waits for one key of each queue instead of four.
+    "priority_steps": [0],
     # One attempt: the message waits in the database, and the next one is made after a pause.
     "max_retries": 1,
     "interval_start": 0,
     "interval_step": 0,
     "interval_max": 0,
 }
+
+
+class _SendingChannel(redis.Channel):
+    """A channel that keeps its client: by itself it makes one for each message, which costs as much as sending it."""
+
+    _sender: Any = None
+
+    @contextmanager
+    def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
+        """Give the client of whoever asks, or else that of the channel; its pool has a connection for each thread."""
+        if client is None:
+            if self._sender is None:
+                self._sender = self._create_client()  # type: ignore[no-untyped-call]
+            client = self._sender
+        yield client
+
+
+class _SendingTransport(redis.Transport):
+    Channel = _SendingChannel
+
+
+class SendingConnection(Connection):
+    """A connection to the Redis or Valkey of a neighbour, for sending."""
+
+    def get_transport_cls(self) -> type[_SendingTransport]:
+        return _SendingTransport
 
 
 def params(broker: Broker) -> dict[str, Any]:
@@ -50,7 +79,7 @@ def params(broker: Broker) -> dict[str, Any]:
 class BrokerTransport:
     """Connections to the brokers of the neighbours, one each.  Many threads may send at once."""
 
-    connect: Callable[..., Connection] = Connection
+    connect: Callable[..., Connection] = SendingConnection
     _open: dict[str, "_Link"] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 

@@ -70,7 +70,7 @@ class Network:
     def close(self) -> None:
         """Close the connections and end the thread, unless they are those of the process that forked this one."""
         if self.process == os.getpid() and self._loop.is_running():
-            self.blocking.connections.close()
+            self.blocking.close()
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
 
     async def _end(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from climate.compute.zones.blobs import BlobKeys
 from climate.compute.zones.client import ChildClient
+from climate.compute.zones.forwarded import ForwardedServers
 
 NAME = "nova"
 
@@ -31,6 +32,8 @@ class Zones:
     """Deadline of one talk with a child."""
     failures_to_offline: int = 3
     client: ChildClient | None = None
+    forwarded: ForwardedServers = field(default_factory=ForwardedServers, repr=False)
+    """Servers that children have answered for, in this process."""
     own_id: Callable[[], str] = field(default=str, repr=False)
     """Gives the random id by which this zone recognises requests that come back to it."""
     seal: Callable[[str], str] = field(default=_no_vault, repr=False)

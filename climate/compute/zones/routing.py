@@ -1,6 +1,6 @@
 """Requests about servers that are not here: sent to the child zone that has them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -42,6 +42,7 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
     with reading(compute.engine) as conn:
         route = routes.find(conn, server_id, search=project_id is None)
     if route.is_here or not route.zones:
+        compute.zones.forwarded.forget(server_id)
         raise _nobody(server_id)
     there = _opened(compute, route.zones, route.now)
     if route.placed is None:
@@ -49,6 +50,21 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
     if project_id is not None and route.placed.project_id != project_id:
         raise _nobody(server_id)
     return _ask_owner(compute, there, route.placed, request)
+
+
+def forward_known(
+    compute: Compute, server_id: str, request: Callable[[], ChildRequest], project_id: str | None
+) -> ChildAnswer | None:
+    """Send a request as `forward` does when a child has answered for the server lately; None: look here first.
+
+    Raises ZoneUnavailable as `forward` does.
+    """
+    if compute.zones.forwarded.zone_of(server_id) is None:
+        return None
+    try:
+        return forward(compute, server_id, request(), project_id)
+    except NotFound:
+        return None
 
 
 def children(compute: Compute) -> Children:
@@ -92,10 +108,14 @@ def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) ->
 def _ask_owner(compute: Compute, there: Children, placed: PlacedServer, request: ChildRequest) -> ChildAnswer:
     if not there.asked:
         raise _silent(placed.server_id)
-    (outcome,) = ask(compute, [(there.asked[0], request)])
+    zone = there.asked[0]
+    (outcome,) = ask(compute, [(zone, request)])
     if isinstance(outcome, ChildError):
         raise _silent(placed.server_id)
-    if outcome.status == 404 and request.path == f"/servers/{placed.server_id}":
+    if outcome.status != 404:
+        compute.zones.forwarded.note(placed.server_id, zone.id)
+    elif request.path == f"/servers/{placed.server_id}":
+        compute.zones.forwarded.forget(placed.server_id)
         with compute.engine.begin() as conn:
             servers.forget(conn, [placed.server_id])
     return _cooked(outcome, placed)
@@ -108,6 +128,24 @@ def _cooked(answer: ChildAnswer, owner: PlacedServer | None = None) -> ChildAnsw
 
 
 def _search(compute: Compute, there: Children, server_id: str, request: ChildRequest) -> ChildAnswer:
+    """Ask the child that had the server last, or else all of them, and send the request to the one that has it."""
+    known = compute.zones.forwarded.zone_of(server_id)
+    last = next((zone for zone in there.asked if zone.id == known), None)
+    if last is None:
+        return _search_all(compute, there, server_id, request)
+    (outcome,) = ask(compute, [(last, request)])
+    if not isinstance(outcome, ChildError) and _is_about(outcome, server_id, request):
+        return _cooked(outcome)
+    compute.zones.forwarded.forget(server_id)
+    if not isinstance(outcome, ChildError):
+        return _search_all(compute, there, server_id, request)
+    if request.method != "GET":  # the child may have done it
+        raise _silent(server_id)
+    others = [zone for zone in there.asked if zone is not last]
+    return _search_all(compute, Children(others, [*there.silent, last]), server_id, request)
+
+
+def _search_all(compute: Compute, there: Children, server_id: str, request: ChildRequest) -> ChildAnswer:
     """Ask all children for the server, then send the request to the first that has it."""
     look = replace(request, method="GET", path=f"/servers/{server_id}", body=None, query=None)
     outcomes = ask(compute, [(zone, look) for zone in there.asked])
@@ -116,13 +154,23 @@ def _search(compute: Compute, there: Children, server_id: str, request: ChildReq
         if isinstance(outcome, ChildError):
             silent.append(zone)
         elif _is_of(outcome, server_id):
-            if (request.method, request.path) == (look.method, look.path):
+            compute.zones.forwarded.note(server_id, zone.id)
+            if _is_look(request, server_id):
                 return _cooked(outcome)
             (answer,) = ask(compute, [(zone, request)])
             if isinstance(answer, ChildError):
                 raise _silent(server_id)
             return _cooked(answer)
     raise _nobody(server_id, silent if request.chain == FROM_USER else ())
+
+
+def _is_look(request: ChildRequest, server_id: str) -> bool:
+    return (request.method, request.path) == ("GET", f"/servers/{server_id}")
+
+
+def _is_about(answer: ChildAnswer, server_id: str, request: ChildRequest) -> bool:
+    """Return whether a child answers for the server that the request is about: 404 does not tell of what."""
+    return _is_of(answer, server_id) if _is_look(request, server_id) else answer.status != 404
 
 
 def _was_hurried(compute: Compute, request: ChildRequest) -> bool:

@@ -7,7 +7,7 @@ Whoever dies in between, the hold expires: the event `expire_hold` gives up the
 lease, and its end event takes back what children may have confirmed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -76,9 +76,13 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     if tree_shares.begins_here(climate, order):
         try:
             made = leases.create(climate, caller, order, key, dry_run=dry_run)
-        except tree_shares.NOT_HERE:
+        except tree_shares.NOT_HERE as refusal:
             only = all(tree_shares.is_only_for_here(climate, spec) for spec in order.reservations)
-            if only or not climate.children.active():
+            if only:
+                raise
+            if not climate.children.active():
+                if silent := tree_shares.silence(climate.children.silent()):
+                    raise NotEnoughHosts(f"{refusal}{silent}") from None
                 raise
         else:
             if not made.parts or dry_run:
@@ -153,21 +157,27 @@ def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
         return lease
     planned = [(r, part) for r in lease.reservations for part in r.parts if part.state is PartState.PLANNED]
     outcomes = climate.children.ask_all([lease_parts.hold(caller, lease, r, part) for r, part in planned])
-    refused, silent = set(), False
+    refused, silent = set(), []
     for (_, part), outcome in zip(planned, outcomes, strict=True):
         held = lease_parts.held_in(outcome)
         if held is not None and part.least <= held[2] <= part.most:
             lease = _note(climate, caller, lease.id, part, _held_as(part, held))
         elif isinstance(outcome, CloudError):
-            silent = True
+            silent.append(part)
         else:
             refused.add(lease_parts.child_of(part))
     if refused:
         raise _Refused(frozenset(refused))
     if silent:
         _give_up(climate, caller, lease)
-        raise Unavailable("A child does not answer: what was held is given back, try again")
+        raise _unanswered(silent, "what was held is given back, try again")
     return lease
+
+
+def _unanswered(parts: Sequence[Part], outcome: str) -> Unavailable:
+    """Return the refusal that names the children which did not answer."""
+    names = sorted({part.where for part in parts})
+    return Unavailable(f"The {', the '.join(names)} {'does' if len(names) == 1 else 'do'} not answer: {outcome}")
 
 
 def _held_as(part: Part, held: tuple[UUID, UUID, int]) -> Callable[[datetime], Fact]:
@@ -222,7 +232,7 @@ def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
         if not left:
             return
     _give_up(climate, caller, lease)
-    raise Unavailable("A child does not answer: what was held is given back, try again")
+    raise _unanswered(left, "what was held is given back, try again")
 
 
 def _confirmed(part: Part) -> Callable[[datetime], Fact]:
@@ -308,6 +318,6 @@ def _prolong(climate: Climate, lease: Lease, end: datetime, *, dry_run: bool = F
     outcomes = climate.children.ask_all([lease_parts.prolong(lease, part, end, dry_run=dry_run) for part in parts])
     for part, outcome in zip(parts, outcomes, strict=True):
         if isinstance(outcome, CloudError):
-            raise Unavailable("A child does not answer: the lease stays as it was, try again")
+            raise _unanswered([part], "the lease stays as it was, try again")
         if not outcome.is_done:
             raise Conflict(f"The {part.where} does not keep its part of the lease for so long ({outcome.reason})")

@@ -24,6 +24,9 @@ log = structlog.get_logger(__name__)
 NOT_HERE = (NotEnoughHosts, InvalidRequirements)
 """Refusals after which children are asked: their hosts may have properties that none of these has."""
 
+MOST_NAMED = 5
+"""Children that a refusal names."""
+
 PATH = "!"
 """Stands between the names of cells in a path."""
 
@@ -134,12 +137,14 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
         own = _own_hosts(climate, caller, order) if across else 0
         refusal = NotEnoughHosts(str(reason))
     least, most = int(spec["min"]), int(spec["max"])
-    offers = _offers(climate, caller, order, places.children, 1 if across else least)
+    offers, silent = _offers(climate, caller, order, places.children, 1 if across else least)
     share = _split(own, offers, least, most) if across else _whole(offers, least, most)
     if share is None and own >= least:
         return None
     if share is None:
-        raise NotEnoughHosts(f"{refusal}; children offer {', '.join(str(o.hosts) for o in offers) or 'none'}")
+        found = ", ".join(str(offer.hosts) for offer in offers) or "none"
+        skipped = () if places.named else climate.children.silent()
+        raise NotEnoughHosts(f"{refusal}; children offer {found}{silence([*skipped, *silent])}")
     return share
 
 
@@ -170,8 +175,19 @@ def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
     return len(tried.reservations[-1].holds)
 
 
-def _offers(climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int) -> list[Offered]:
-    """Return the offer of each child for the last reservation of the order, best first."""
+def silence(children: Sequence[Child]) -> str:
+    """Return the end of a refusal that names the children that do not answer; empty when there are none."""
+    if not children:
+        return ""
+    names = list(dict.fromkeys(str(child) for child in children))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"; no answer from {', '.join(names[:MOST_NAMED])}{more}"
+
+
+def _offers(
+    climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int
+) -> tuple[list[Offered], list[Child]]:
+    """Return the offers of children for the last reservation of the order, best first, and who did not answer."""
     own = (*lease_parts.OWN, "resource_type")
     spec = {key: value for key, value in order.reservations[-1].items() if key not in own}
     wanted = {**spec, "min": least, "max": order.reservations[-1]["max"]}
@@ -181,13 +197,15 @@ def _offers(climate: Climate, caller: Caller, order: Order, children: Sequence[C
     answers = climate.children.ask_all(
         [PartRequest(child, asker, Offer(PartOrder(order.name, order.start, order.end, spec))) for child, spec in asked]
     )
-    offers = []
+    offers, silent = [], []
     for child, answer in zip(children, answers, strict=True):
         if isinstance(answer, CloudError):
             log.warning("child made no offer", child=str(child), reason=str(answer))
+            silent.append(child)
         elif (held := lease_parts.held_in(answer)) is not None:
             offers.append(Offered(child, held[2]))
-    return sorted(offers, key=lambda offer: (-offer.hosts, offer.child.kind, offer.child.id, offer.child.name))
+    best = sorted(offers, key=lambda offer: (-offer.hosts, offer.child.kind, offer.child.id, offer.child.name))
+    return best, silent
 
 
 def _whole(offers: Sequence[Offered], least: int, most: int) -> Share | None:

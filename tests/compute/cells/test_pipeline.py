@@ -4,20 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from climate.compute import Compute
 from climate.compute.cells import inbox, messaging, outbox
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.dispatch import CellContext, Handlers
-from climate.compute.cells.messages import UP, Message
+from climate.compute.cells.messages import TARGETED, UP, Message
 from climate.compute.cells.pipeline import Task
 from climate.compute.cells.surroundings import Here, Surroundings
 from climate.compute.cells.transport import Envelope
 from climate.compute.store.cells import handover
-from climate.compute.store.cells.messages import MOST_UNCONFIRMED, Sent
+from climate.compute.store.cells.handover import Outgoing
+from climate.compute.store.cells.messages import MOST_UNCONFIRMED, Arrived, Sent
 from tests.compute.cells.tree import Tree
 
 LEAF = "top!right!leaf"
@@ -212,3 +214,36 @@ def test_broadcast_for_the_top_is_only_sent_on(cells: Tree, seen: Seen, hands: H
     hands.publish(cells)
     cells.settle()
     assert seen.calls == [("leaf!right!top", 7)]
+
+
+def test_message_that_is_sent_on_costs_one_statement(cells: Tree, hands: Hands) -> None:
+    envelopes = arrive(cells, LEAF)
+    statements: list[str] = []
+
+    def note(conn: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if "compute_cells" not in statement and "clock_timestamp" not in statement:  # read once in five seconds
+            statements.append(statement)
+
+    event.listen(hands.quick.engine, "before_cursor_execute", note)
+    try:
+        assert receive(cells, hands, envelopes) == 1
+    finally:
+        event.remove(hands.quick.engine, "before_cursor_execute", note)
+    assert len(statements) == 1, "\n".join(statements)
+    assert [cell.name for cell, _, _ in hands.sent] == ["leaf"]
+
+
+@pytest.mark.parametrize("body", ['"', "\\", '{"a": "b\\"c", "d": [1, null]}', "a,b}{", "NULL", "", " ü\n\t'x'"])
+def test_text_of_a_message_is_stored_as_it_is(cells: Tree, body: str) -> None:
+    arrived = Arrived("top", str(uuid4()), TARGETED, body, attempts=1, waits=120.0)
+    unread = Arrived("top", str(uuid4()), TARGETED, body, waits=None)
+    because = ("top", arrived.delivery)
+    going = [Outgoing("leaf", TARGETED, body, str(uuid4()), because, taken) for taken in (True, False)]
+    with cells["right"].engine.begin() as conn:
+        kept = handover.store(conn, [arrived, unread], going, cells["right"].now(conn))
+        rows = conn.execute(text("SELECT body, attempts, due_at IS NULL FROM compute_cell_inbox ORDER BY id")).all()
+        sent = conn.execute(text("SELECT body FROM compute_cell_outbox ORDER BY id")).scalars().all()
+    assert kept.new == {because, ("top", unread.delivery)}
+    assert [message.body for message in kept.mine["leaf"]] == [body]
+    assert [tuple(row) for row in rows] == [(body, 1, False), ("", 0, True)]
+    assert list(sent) == [body, body]

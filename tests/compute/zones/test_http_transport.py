@@ -136,7 +136,7 @@ def one(request: pytest.FixtureRequest) -> One:
 
 def kept_by(transport: SocketTransport) -> list[Any]:
     network = transport.network
-    return [*network.blocking.connections.connections, *network.pool.connections]
+    return [*network.blocking.idle, *network.pool.connections]
 
 
 def await_end(transport: SocketTransport) -> None:
@@ -423,7 +423,7 @@ def called(server: Server, addresses: Sequence[str] | None, seconds: float = PAT
     try:
         return pool.exchange(HttpRequest(origin, "GET", "/", ()), (origin.host, origin.port)).content
     finally:
-        pool.connections.close()
+        pool.close()
 
 
 def test_addresses_of_a_name_are_tried_in_turn() -> None:
@@ -492,7 +492,7 @@ def test_threads_keep_a_limited_number() -> None:
         transport = SocketTransport()
         outcomes = list(threads.map(lambda _: alone(transport, ask(server)), range(MOST_KEPT + 5)))
         assert outcomes == [b"{}"] * (MOST_KEPT + 5)
-        assert len(transport.network.blocking.connections.connections) <= MOST_KEPT
+        assert len(transport.network.blocking.idle) == MOST_KEPT
 
 
 def test_forked_process_leaves_the_connections_of_its_parent_alone(one: One) -> None:

@@ -114,6 +114,14 @@ def test_a_deletion_waits_for_a_cell_that_is_silent(cells: CellFamily) -> None:
     assert cells.free("left")
 
 
+def test_refusal_names_the_cell_that_did_not_answer(cells: CellFamily) -> None:
+    cells.spoils["left"] = lost_before
+    with pytest.raises(NotEnoughHosts, match=f"no answer from cell {LEFT}$"):
+        cells.make(hosts_wanted(2, cell="left"))
+    with pytest.raises(NotEnoughHosts, match=f"no answer from cell {LEFT}$"):
+        cells.make(hosts_wanted(4))
+
+
 # Other dates.
 
 

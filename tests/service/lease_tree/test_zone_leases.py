@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from climate.compute.nodes.services import IMAGE_ID
 from climate.domain.errors import (
@@ -17,6 +18,7 @@ from climate.domain.errors import (
     LimitExceeded,
     NotEnoughHosts,
     NotFound,
+    Unavailable,
 )
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
@@ -453,3 +455,40 @@ def test_a_request_that_comes_back_is_answered(line: Family) -> None:
     with pytest.raises(NotEnoughHosts):
         line.make(hosts_wanted(3))
     assert all(line.free(name) for name in line.tree.zones)
+
+
+def test_refusal_names_the_child_that_did_not_answer(family: Family) -> None:
+    family.tree.cut("right")
+    with pytest.raises(NotEnoughHosts, match=r"children offer none; no answer from zone right$"):
+        family.make(hosts_wanted(5))
+    with pytest.raises(NotEnoughHosts, match=r"children offer 2; no answer from zone right$"):
+        family.make(hosts_wanted(5, across=True))
+    with pytest.raises(NotEnoughHosts, match=r"wanted in zone right; children offer none; no answer from zone right$"):
+        family.make(hosts_wanted(1, zone="right"))
+
+
+@pytest.mark.parametrize(
+    ("inactive", "named"), [(("left",), "zone left"), (("left", "right"), "zone left, zone right")]
+)
+def test_refusal_names_inactive_children(family: Family, inactive: tuple[str, ...], named: str) -> None:
+    with family.parent.engine.begin() as conn:
+        conn.execute(
+            text("UPDATE compute_zones SET is_active = false WHERE name = ANY(:names)"), {"names": [*inactive]}
+        )
+    try:
+        with pytest.raises(NotEnoughHosts, match=f"; no answer from {named}$"):
+            family.make(hosts_wanted(5))
+    finally:
+        with family.parent.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_zones SET is_active = true"))
+
+
+def test_refusal_of_a_hold_names_the_child_that_did_not_answer(family: Family) -> None:
+    def cut_holds(environ: dict[str, Any], pass_on: Callable[[], Any]) -> Any:
+        if environ["REQUEST_METHOD"] == "POST" and "dry_run" not in environ["QUERY_STRING"]:
+            raise ConnectionError
+        return pass_on()
+
+    family.between("left", cut_holds)
+    with pytest.raises(Unavailable, match=r"^The zone left does not answer: what was held is given back"):
+        family.make(hosts_wanted(2, zone="left"))

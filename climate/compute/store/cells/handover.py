@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, column, text
 
 from climate.compute.store.cells.messages import INBOX, MOST_UNCONFIRMED, OUTBOX, Arrived, Sent, notify
 
@@ -47,7 +47,7 @@ _STORE = text("""
     SELECT 'arrived' AS what, CAST(NULL AS bigint) AS id, delivery::text, NULL AS kind, NULL AS body, sender AS cell,
            0 AS tries FROM arrived
     UNION ALL SELECT 'sent', id, delivery::text, kind, body, cell, tries FROM sent
-""")
+""").columns(*(column(name) for name in ("what", "id", "delivery", "kind", "body", "cell", "tries")))
 
 # A transaction that has written nothing waits for nothing.
 _FLUSH = text("SELECT pg_logical_emit_message(true, 'climate', '')")
@@ -121,26 +121,38 @@ def store(
 def _arrived(arrivals: Sequence[Arrived]) -> dict[str, object]:
     """Return the columns of messages that have arrived."""
     return {
-        "senders": [one.sender for one in arrivals],
-        "arrivals": [one.delivery for one in arrivals],
-        "arrival_kinds": [one.kind for one in arrivals],
-        "arrival_bodies": [one.body if one.waits is not None else "" for one in arrivals],
-        "attempts": [one.attempts for one in arrivals],
-        "seconds": [one.waits for one in arrivals],
+        "senders": _column([one.sender for one in arrivals]),
+        "arrivals": _column([one.delivery for one in arrivals]),
+        "arrival_kinds": _column([one.kind for one in arrivals]),
+        "arrival_bodies": _column([one.body if one.waits is not None else "" for one in arrivals]),
+        "attempts": _column([one.attempts for one in arrivals]),
+        "seconds": _column([one.waits for one in arrivals]),
     }
 
 
 def _going(outgoing: Sequence[Outgoing]) -> dict[str, object]:
     """Return the columns of messages that are to be sent."""
     return {
-        "cells": [one.cell for one in outgoing],
-        "kinds": [one.kind for one in outgoing],
-        "bodies": [one.body for one in outgoing],
-        "deliveries": [one.delivery for one in outgoing],
-        "taken": [one.taken for one in outgoing],
-        "of_senders": [one.because[0] for one in outgoing],
-        "of_deliveries": [one.because[1] for one in outgoing],
+        "cells": _column([one.cell for one in outgoing]),
+        "kinds": _column([one.kind for one in outgoing]),
+        "bodies": _column([one.body for one in outgoing]),
+        "deliveries": _column([one.delivery for one in outgoing]),
+        "taken": _column([one.taken for one in outgoing]),
+        "of_senders": _column([one.because[0] for one in outgoing]),
+        "of_deliveries": _column([one.because[1] for one in outgoing]),
     }
+
+
+def _column(values: Sequence[str | float | None]) -> str:
+    """Return an array in the text form of Postgres: the driver would look at each list, also at empty ones."""
+    return f"{{{','.join(map(_item, values))}}}"
+
+
+def _item(value: str | float | None) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return "NULL" if value is None else str(value)
 
 
 def unsynced(conn: Connection) -> None:

@@ -219,14 +219,14 @@ def hanging(family: Tree) -> Iterator[list[str]]:
 
 
 def test_hanging_child_costs_its_deadline_once(family: Tree, hanging: list[str]) -> None:
-    parent, server_id = family["parent"], family["right"].boot()
+    parent, server_ids = family["parent"], [family["right"].boot() for _ in range(3)]
     settings = replace(parent.deployment.settings, zone_timeout_seconds=1.0)
     engine, vault = parent.compute.engine, parent.deployment.climate.vault
     quick = zone_settings.options(settings, engine, vault, family.transport)
     asker = Asker(
         app_of(replace(parent.deployment, compute=replace(parent.compute, zones=quick))), parent.token("admin")
     )
-    for _ in range(3):
+    for server_id in server_ids:
         asker.ask("GET", f"{C}/servers/{server_id}")
     assert len(hanging) == 1, "later requests do not wait for it again"
 
