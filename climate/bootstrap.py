@@ -33,6 +33,9 @@ from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.store.cells import changes
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
+from climate.compute.virt.listening import Listening
+from climate.compute.virt.live import Limits
+from climate.compute.virt.qemu import MachineOptions
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
@@ -143,6 +146,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         down_seconds=settings.service_down_seconds,
         leaving_pools=_leaving_pools(settings),
         confirm_seconds=settings.resize_confirm_window,
+        live_limits=Limits(seconds=settings.migration_seconds),
         network=network_settings.options(settings),
         wires=network_settings.wires(settings),
         network_service=settings.network_host or None,
@@ -185,11 +189,21 @@ def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver
     return compute.drivers(
         settings.home,
         settings.nodes_file,
-        settings.qemu_accel,
+        MachineOptions(settings.qemu_accel, _listening(settings)),
         wired=wired,
         defaults=_node_defaults(settings),
         find_elsewhere=find_elsewhere,
     )
+
+
+def _listening(settings: Settings) -> Listening | None:
+    """Return where running servers of other machines are taken; None: nowhere.  SettingError."""
+    if not settings.migration_address:
+        return None
+    try:
+        return Listening.of(settings.migration_address, settings.migration_ports)
+    except ValueError as error:
+        raise SettingError(f"CLIMATE_MIGRATION_ADDRESS and CLIMATE_MIGRATION_PORTS: {error}") from error
 
 
 def _node_defaults(settings: Settings) -> NodeDefaults:

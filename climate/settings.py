@@ -229,6 +229,11 @@ class Settings:
         "What runs virtual machines: kvm, tcg, or auto: kvm where the CPU offers it.",
         words=("auto", "kvm", "tcg"),
     )
+    migration_address: str = _setting(
+        "", "IP address at which this compute service takes running servers of other machines; empty: it takes none."
+    )
+    migration_ports: str = _setting("49152-49215", "TCP ports for that; each server that arrives takes two of them.")
+    migration_seconds: int = _setting(800, "Seconds after which a live migration is given up.", 1)
     cloud: str = _setting(
         "bundled", "The cloud whose hosts are lent: bundled or openstack.", words=("bundled", "openstack")
     )

@@ -15,10 +15,9 @@ from climate.compute.virt import VirtDriver
 from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.container import Bubble
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
-from climate.compute.virt.machine import AUTO
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.process import ProcessDriver
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.qemu import MachineOptions, QemuDriver
 
 __all__ = ["Cast", "Compute", "build", "demo_nodes", "drivers"]
 
@@ -40,7 +39,7 @@ def build(
 def drivers(
     home: Path,
     nodes_file: str = FILE,
-    qemu_accel: str = AUTO,
+    machines: MachineOptions = MachineOptions(),  # noqa: B008  (it does not change)
     *,
     wired: bool = False,
     defaults: NodeDefaults = DEFAULTS,
@@ -57,7 +56,7 @@ def drivers(
         "memory": MemoryDriver(),
         "process": ProcessDriver(home / "servers", wired=wired),
         "container": ProcessDriver(home / "containers", Bubble(), wired=wired),
-        "qemu": QemuDriver(home / "machines", qemu_accel, wired=wired),
+        "qemu": QemuDriver(home / "machines", machines.accel, wired=wired, listening=machines.listening),
     }
     # The last one: what it says of the servers of clusters comes before what the drivers of members say.
     members[CLUSTER] = HypervisorClusterDriver(

@@ -28,6 +28,7 @@ from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
 from climate.compute.store.networks import messages
 from climate.compute.virt import VirtDriver
+from climate.compute.virt.live import Limits
 from climate.compute.zones.options import Zones
 from climate.sealed_secrets import Vault
 
@@ -69,6 +70,8 @@ class Compute:
     """Servers are moved away from nodes in these pools, see climate.compute.migrations.host_drain."""
     confirm_seconds: float = 0
     """A server that was migrated or resized is confirmed after so long; 0: it waits for its owner."""
+    live_limits: Limits = field(default_factory=Limits)
+    """The bounds of live migrations."""
     roster: Roster = field(default_factory=Roster)
     """The snapshot of all nodes that this process keeps."""
     network: NetworkOptions = field(default_factory=NetworkOptions)
@@ -83,7 +86,7 @@ class Compute:
     """The name of this zone, and the client that talks to its children."""
 
     vault: Vault = field(default_factory=Vault.of_this_process)
-    """Seals the private keys of VPNs."""
+    """Seals the private keys of VPNs and the keys of live migrations."""
     image_limits: ImageLimits = field(default_factory=ImageLimits)
     """What a project may have of images, and what stays free on their disk."""
 

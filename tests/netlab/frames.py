@@ -6,7 +6,7 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 
 ALL = "ff:ff:ff:ff:ff:ff"
-IPV4, ARP, VLAN, IPV6 = 0x0800, 0x0806, 0x8100, 0x86DD
+IPV4, ARP, RARP, VLAN, IPV6 = 0x0800, 0x0806, 0x8035, 0x8100, 0x86DD
 UDP, ICMPV6 = 17, 58
 
 
@@ -29,6 +29,12 @@ def arp(source: str, address: str, word: str, target: str | None = None) -> byte
         + IPv4Address(target or address).packed
         + word.encode()
     )
+
+
+def rarp(source: str, target: str, word: str, operation: int = 3) -> bytes:
+    """What QEMU says of a machine that goes on at another place: it asks for the address of its own MAC."""
+    own = struct.pack("!HHBBH", 1, IPV4, 6, 4, operation)
+    return own + _mac(source) + bytes(4) + _mac(target) + bytes(4) + word.encode()
 
 
 def bootp(mac: str, word: str) -> bytes:

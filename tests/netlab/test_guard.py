@@ -8,7 +8,7 @@ import pytest
 from climate.compute.network.driver import Link
 from climate.compute.network.linux import netlink
 from tests.netlab import frames
-from tests.netlab.frames import ARP, ICMPV6, IPV4, IPV6, arp, bootp, ether, icmpv6, ipv4, ipv6, udp
+from tests.netlab.frames import ARP, ICMPV6, IPV4, IPV6, RARP, arp, bootp, ether, icmpv6, ipv4, ipv6, rarp, udp
 from tests.netlab.guests import Guest, guest, said
 from tests.netlab.hosts import On, on
 
@@ -41,6 +41,7 @@ def mine(kind: int, payload: bytes) -> bytes:
 OWN = {
     "arp": mine(ARP, arp(MAC, ADDRESS, "arp")),
     "probe": mine(ARP, arp(MAC, "0.0.0.0", "probe", ADDRESS)),
+    "announcement": mine(RARP, rarp(MAC, MAC, "announcement")),
     "discover": mine(IPV4, ipv4("0.0.0.0", bootp(MAC, "discover"))),
     "renew": mine(IPV4, ipv4(ADDRESS, bootp(MAC, "renew"))),
     "udp": mine(IPV4, ipv4(ADDRESS, udp(1000, 1000, "udp"))),
@@ -55,6 +56,9 @@ FORGED = {
     "arp-address": mine(ARP, arp(MAC, FOREIGN, "arp-address")),
     "probe-of-another": mine(ARP, arp(MAC, "0.0.0.0", "probe-of-another", FOREIGN)),
     "arp-mac": mine(ARP, arp(FOREIGN_MAC, ADDRESS, "arp-mac")),
+    "announcement-of-another": mine(RARP, rarp(FOREIGN_MAC, FOREIGN_MAC, "announcement-of-another")),
+    "question-for-another": mine(RARP, rarp(MAC, FOREIGN_MAC, "question-for-another")),
+    "rarp-answer": mine(RARP, rarp(MAC, MAC, "rarp-answer", 4)),
     "source": mine(IPV4, ipv4(FOREIGN, udp(1000, 1000, "source"))),
     "none": mine(IPV4, ipv4("0.0.0.0", udp(1000, 1000, "none"))),
     "as-another": mine(IPV4, ipv4("0.0.0.0", bootp(FOREIGN_MAC, "as-another"))),
@@ -111,7 +115,7 @@ def test_without_an_address_it_may_only_ask_for_one(on: On, pair: tuple[Guest, G
     on("c1").plug(pair[0].with_addresses().plug)
     with pair[0].socket() as sender, pair[1].socket() as receiver:
         last = {"last": mine(IPV4, ipv4("0.0.0.0", bootp(MAC, "last")))}
-        allowed = {"discover", "local", "duplicates", "router?", "last"}
+        allowed = {"announcement", "discover", "local", "duplicates", "router?", "last"}
         assert frames.arrived(OWN | FORGED | last, sender, receiver) == allowed
 
 

@@ -32,7 +32,8 @@ AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "os-migrateLive": ("ACTIVE", "PAUSE
 def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool, timeout: timedelta) -> None:
     """Move a server to another host (administrator); `confirm` or `revert` it then.
 
-    It is shut down on the way, and started again if it was running, unless it is moved `--live`.
+    It is shut down on the way, and started again if it was running, unless it is moved `--live`:
+    to another machine where that has CLIMATE_MIGRATION_ADDRESS.
     """
     session = current()
     server_id = str(lookup.server(session.client, server, everywhere=True)["id"])

@@ -5,8 +5,8 @@ offers, the destination receives, the source sends, the destination keeps.  What
 is told to the other side is written into the details of the task before the row goes
 there.  A worker that dies between two steps is succeeded by one that finds all of it.
 
-Until the source has sent the guest it goes on there whatever fails; then it is the
-destination's.  A guest that is found to have ended is SHUTOFF, as any that ends by itself.
+Until the source has written down that it has sent the guest, that goes on there whatever
+fails; then it is the destination's.  A guest that is found to have ended is SHUTOFF, as any that ends by itself.
 """
 
 import time
@@ -27,10 +27,10 @@ from climate.compute.servers.task import Work
 from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.kinds import LIVE_DRIVERS
-from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress
+from climate.compute.virt.live import APART, SECRETS, LiveMigrator, Order, Progress
 from climate.connections import reading
+from climate.sealed_secrets import Unreadable
 
-LIMITS = Limits()
 LOOK_SECONDS = 0.5
 """Progress is written down, and orders are read, so often."""
 
@@ -50,7 +50,7 @@ def migrate(work: Work) -> None:
         if FAILED in details:
             _drop(work.compute, work.server)
         elif SENT in details:
-            _keep(work, migration)
+            _keep(work)
         else:
             _receive(work, migration)
     elif FAILED not in details:
@@ -69,7 +69,7 @@ def _receive(work: Work, migration: Migration) -> None:
     transfer.check_volumes(work)
     migrator = _migrator(work.compute, work.server)
     work.check()
-    arrangement = migrator.receive(work.connected(), work.server.task_details[OFFER])
+    arrangement = migrator.receive(work.connected(), _told(work, OFFER))
     wanted = work.server.task_details.get(BLOCK)
     if wanted is arrangement["shared"]:
         told = "is shared by both hosts: it cannot be copied" if wanted else "is not shared: it must be copied"
@@ -79,32 +79,37 @@ def _receive(work: Work, migration: Migration) -> None:
 
 def _send(work: Work, migration: Migration) -> None:
     """Move the guest, and leave nothing of it here."""
-    arrangement = work.server.task_details[ARRANGEMENT]
     migrator = _migrator(work.compute, work.server)
-    transfer.tell(work.compute, migration, RUNNING)
-    work.check()
-    watcher = Watcher(work, migration)
-    migrator.send(work.guest, arrangement, LIMITS, watcher)
-    watcher.write()
-    transfer.tell(work.compute, migration, POST_MIGRATING)
+    if SENT not in work.server.task_details:
+        transfer.tell(work.compute, migration, RUNNING)
+        work.check()
+        watcher = Watcher(work, migration)
+        sent = migrator.send(work.guest, _told(work, ARRANGEMENT), work.compute.live_limits, watcher)
+        if not _note(work, {SENT: sent}):
+            return  # the row stays on this node by now: what is here of the server is all that there is of it
+        watcher.write()
+        transfer.tell(work.compute, migration, POST_MIGRATING)
     # From here on the guest is the destination's: whatever fails here, it is not taken back.
     with suppress(VirtError):
-        migrator.clear(work.guest, arrangement)
+        migrator.clear(work.guest, work.server.task_details[ARRANGEMENT])
         if not _one_network(work.server):
             vif_plugging.unplug(work.compute, work.server)
-    _note(work, {SENT: True})
 
 
-def _keep(work: Work, migration: Migration) -> None:
+def _keep(work: Work) -> None:
     work.check()
-    _migrator(work.compute, work.server).keep(work.guest)
+    try:
+        sent = _told(work, SENT)
+    except VirtError:  # a guest that has arrived is not given up for what it has printed
+        sent = {}
+    _migrator(work.compute, work.server).keep(work.guest, sent)
     with suppress(VirtError):  # the guest goes on: what it lacks the next round plugs in
         work.connected()
 
 
 def _drop(compute: Compute, server: Server) -> None:
     """Leave nothing of what waits for a guest on the node of the server, the destination."""
-    _migrator(compute, server).drop(server.id)
+    _migrator(compute, server).drop(server.id, spare_disk=SENT in server.task_details)
     if not _one_network(server):
         vif_plugging.unplug(compute, server)
 
@@ -158,6 +163,8 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     migration = transfer.current(compute, server)
     arrived = migration is not None and migration.is_at_destination(server.node_id)
     details = server.task_details
+    if migration is not None and not arrived and SENT in details:
+        return transfer.hand_over(compute, server, worker, migration)
     if arrived and FAILED in details:
         with compute.engine.begin() as conn:
             tasks.let_go(conn, server.id, worker, compute.now(conn))  # what waits there must not stay
@@ -231,9 +238,11 @@ def drop_strays(compute: Compute) -> None:
             continue
         with reading(compute.engine) as conn:
             kept = live_migration_steps.under_way(conn, waiting)
+            own = live_migration_steps.at_home(conn, waiting, compute.service_host)
         for server_id in set(waiting) - kept:
             with suppress(VirtError):
-                migrator.drop(server_id)
+                # Of one that was to be taken over here, and could not be, there is no other disk.
+                migrator.drop(server_id, spare_disk=server_id in own)
                 log.info("a guest that nobody sends any more is gone", server=server_id)
 
 
@@ -250,15 +259,36 @@ def _heed(work: Work) -> None:
         raise VirtError("it was aborted")
 
 
-def _note(work: Work, details: Mapping[str, Any]) -> None:
+def _note(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Write down what the other side is to know, with its secrets sealed; False when something else is wanted."""
+    vault = work.compute.vault
+    sealed = {
+        name: {**told, SECRETS: vault.seal(told[SECRETS])} if SECRETS in told else told
+        for name, told in details.items()
+    }
     with work.compute.engine.begin() as conn:
-        live_migration_steps.note(conn, work.server.id, details)
+        return live_migration_steps.note(conn, work.server.id, sealed)
+
+
+def _told(work: Work, name: str) -> Mapping[str, Any]:
+    """What the other side has written down, with its secrets opened.  VirtError."""
+    told: Mapping[str, Any] = work.server.task_details[name]
+    if SECRETS not in told:
+        return told
+    try:
+        return {**told, SECRETS: work.compute.vault.open(told[SECRETS])}
+    except Unreadable as error:
+        raise VirtError(
+            "the key of the live migration cannot be opened: both compute services need the same CLIMATE_HOME/keys"
+        ) from error
 
 
 def _one_network(server: Server) -> bool:
     """Whether both nodes are in one network namespace of the machine: then there is one interface for both."""
     offer, arrangement = server.task_details.get(OFFER), server.task_details.get(ARRANGEMENT)
-    return offer is None or arrangement is None or offer[_NETNS] == arrangement[_NETNS]
+    if offer is None or arrangement is None:
+        return True
+    return APART not in arrangement and offer[_NETNS] == arrangement[_NETNS]
 
 
 def _ordered(details: Mapping[str, Any] | None) -> Order:

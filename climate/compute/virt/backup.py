@@ -17,7 +17,7 @@ def run(monitor: Monitor, target: Path) -> None:
     monitor.ask("blockdev-add", node_name=_COPY, driver="qcow2", file=file)
     try:
         monitor.ask("blockdev-backup", job_id=_COPY, device=DISK_NODE, target=_COPY, sync="full")
-        ended = monitor.event("BLOCK_JOB_COMPLETED", lambda data: data["device"] == _COPY)
+        ended = monitor.event(lambda data: data["device"] == _COPY, "BLOCK_JOB_COMPLETED")
     finally:
         with suppress(VirtError, OSError):
             monitor.ask("blockdev-del", node_name=_COPY)
@@ -29,6 +29,6 @@ def _clear(monitor: Monitor) -> None:
     """End a copy that nobody waits for any more: whoever began it has died."""
     if any(job["device"] == _COPY for job in monitor.ask("query-block-jobs")):
         monitor.ask("block-job-cancel", device=_COPY, force=True)
-        monitor.event("BLOCK_JOB_CANCELLED", lambda data: data["device"] == _COPY)
+        monitor.event(lambda data: data["device"] == _COPY, "BLOCK_JOB_CANCELLED")
     if any(node["node-name"] == _COPY for node in monitor.ask("query-named-block-nodes", flat=True)):
         monitor.ask("blockdev-del", node_name=_COPY)

@@ -1,116 +1,157 @@
 """Moving the memory, and where it is not shared the disk, of a machine from one QEMU to another.
 
 Each look connects to the monitors anew, so that others may speak to them in between.  All
-that is known is read from the two QEMUs and from the file `begun` in the folder of the one
-that waits: whoever takes the work over goes on where it is.
+that is known is read from the two QEMUs and from what the route has written down:
+whoever takes the work over goes on where it is.
 """
 
-import shutil
-import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.linux.processes import Pid
 from climate.compute.virt import mirror, qmp
-from climate.compute.virt.homes import CONSOLE, PID, kill
+from climate.compute.virt.homes import kill
 from climate.compute.virt.live import Limits, Order, Progress, Watch
 
 BEGUN = "begun"
+"""The file that is there from when memory is being moved."""
 
-_STEP_SECONDS = 0.05
-_STREAM = "climate-memory"
+STEP_SECONDS = 0.05
+
 _FAILED = frozenset({"failed", "cancelled"})
 _NOT_UNDER_WAY = frozenset({"none", "completed", *_FAILED})
+_COPYING = frozenset({"none", "setup", "active", "pre-switchover"})
+"""States of a migration in which the copy of the disk is still kept up to date."""
 _BANDWIDTH = 1 << 40
 """Bytes a second: as much as there is."""
+
+_ORDINARY = {"auto-converge": False, "pause-before-switchover": False, "return-path": False}
+"""The capabilities of a QEMU whose memory is kept in a file."""
+
+
+class Route(Protocol):
+    """The way between the two QEMUs.  All verbs may be repeated, and raise VirtError."""
+
+    @property
+    def since(self) -> float:
+        """When the migration was agreed upon, in seconds since the epoch (UTC)."""
+
+    @property
+    def disks(self) -> Sequence[str]:
+        """The block nodes that are copied, as the source's QEMU calls them."""
+
+    @property
+    def confirms(self) -> bool:
+        """Whether the source's QEMU is to wait until the target has said that all has arrived."""
+
+    def is_begun(self) -> bool:
+        """Whether memory is being moved."""
+
+    def begin(self) -> None:
+        """Write down that memory is being moved."""
+
+    def copy_disks(self, ours: qmp.Monitor) -> None:
+        """Have the disks copied."""
+
+    def prepare(self, ours: qmp.Monitor) -> None:
+        """Give the source's QEMU what it needs for the way."""
+
+    def send_memory(self) -> None:
+        """Have the memory sent."""
+
+    def copied(self) -> None:
+        """Have the target take no more of the disks."""
+
+    def arrived(self, deadline: float) -> None:
+        """Return once the target has all of the memory, before `deadline` of the monotonic clock."""
+
+    def go_on(self) -> None:
+        """See to it that the guest goes on at the target; its source has ended."""
+
+    def give_up(self) -> None:
+        """See to it that the guest never goes on at the target."""
+
+    def forget(self, ours: qmp.Monitor) -> None:
+        """Take back what `prepare` gave."""
 
 
 @dataclass(frozen=True)
 class Handover:
-    """From the QEMU `source`, with its monitor in `home`, to `target`, which waits with its monitor in `waits`."""
+    """From the QEMU `source`, with its monitor in `home`, to the other end of `route`."""
 
     home: Path
-    waits: Path
     source: Pid
-    target: Pid
+    route: Route
     running: bool
     """Whether the guest goes on at once; otherwise it was paused before, and stays so."""
-    copied: bool
-    """Whether the disk is moved too."""
     limits: Limits
     seconds: float
     """Longest time for one answer of a monitor."""
 
     def run(self, watch: Watch) -> None:
-        """Hand over; VirtError after which the target has ended, and the source goes on if it has not ended by itself.
+        """Hand over; VirtError after which the guest never begins at the target, and goes on at the source if it lives.
 
         What `watch` raises is raised, with everything left as it is then.
         """
         try:
             if processes.state(self.source) is not None:
-                self._move(watch)
-                self._await_arrival()
+                self._move(_Stalled(watch, self.limits.stall_seconds))
+                self.route.arrived(time.monotonic() + self.seconds)
                 kill([self.source])
-            self._go_on()
+            self.route.go_on()
         except (VirtError, OSError) as error:
             with suppress(VirtError, OSError):
                 self._back_out()
             raise VirtError(f"the live migration has failed: {error}") from error
 
-    def _move(self, watch: Watch) -> None:
-        # From when the target began to wait: who succeeds a sender that died has what is left of the time.
-        deadline = time.monotonic() + self.limits.seconds - (time.time() - (self.waits / PID).stat().st_mtime)
+    def _move(self, watch: "_Stalled") -> None:
+        # From the agreement on: who succeeds a sender that died has what is left of the time.
+        deadline = time.monotonic() + self.limits.seconds - (time.time() - self.route.since)
         self._obey(watch(Progress()))
-        _in_time(deadline, self.limits.seconds)
-        if not (self.waits / BEGUN).exists():
+        in_time(deadline, self.limits.seconds)
+        if not self.route.is_begun():
             self._settings()
-            if self.copied:
-                self._copy_disk(watch, deadline)
-            (self.waits / BEGUN).touch()
-            self._send_memory()
+            if self.route.disks:
+                self._copy_disks(watch, deadline)
+            self.route.begin()
+            self.route.send_memory()
         while not self._is_sent(watch):
-            _in_time(deadline, self.limits.seconds)
+            in_time(deadline, self.limits.seconds)
 
-    def _copy_disk(self, watch: Watch, deadline: float) -> None:
-        with qmp.connect(self.home, self.seconds) as ours, qmp.connect(self.waits, self.seconds) as theirs:
-            mirror.start(ours, theirs, self.waits)
+    def _copy_disks(self, watch: "_Stalled", deadline: float) -> None:
+        with qmp.connect(self.home, self.seconds) as ours:
+            if not mirror.under_way(ours, self.route.disks):
+                mirror.give_up(ours)
+                self.route.copy_disks(ours)
         ready = False
         while not ready:
             with qmp.connect(self.home, self.seconds) as ours:
-                disk = mirror.look(ours)
+                disk = mirror.look(ours, self.route.disks)
             ready = disk.ready
             self._obey(watch(Progress(disk_total=disk.total, disk_processed=disk.done, disk_remaining=disk.remaining)))
-            _in_time(deadline, self.limits.seconds)
+            in_time(deadline, self.limits.seconds)
 
     def _settings(self) -> None:
-        wanted = {"auto-converge": True, "pause-before-switchover": self.copied}
+        wanted = {"auto-converge": True, "pause-before-switchover": bool(self.route.disks)}
         with qmp.connect(self.home, self.seconds) as ours:
-            states = [{"capability": name, "state": on} for name, on in wanted.items()]
-            ours.ask("migrate-set-capabilities", capabilities=states)
+            able(ours, {**wanted, "return-path": self.route.confirms})
             ours.ask("migrate-set-parameters", downtime_limit=self.limits.downtime_ms, max_bandwidth=_BANDWIDTH)
+            self.route.prepare(ours)
 
-    def _send_memory(self) -> None:
-        ours_end, theirs_end = socket.socketpair()
-        with ours_end, theirs_end:
-            with qmp.connect(self.waits, self.seconds) as theirs:
-                theirs.ask("getfd", [theirs_end.fileno()], fdname=_STREAM)
-                theirs.ask("migrate-incoming", uri=f"fd:{_STREAM}")
-            with qmp.connect(self.home, self.seconds) as ours:
-                ours.ask("getfd", [ours_end.fileno()], fdname=_STREAM)
-                ours.ask("migrate", uri=f"fd:{_STREAM}")
-
-    def _is_sent(self, watch: Watch) -> bool:
+    def _is_sent(self, watch: "_Stalled") -> bool:
         with qmp.connect(self.home, self.seconds) as ours:
             found = ours.ask("query-migrate")
             status = found.get("status", "none")
-            disk = mirror.look(ours) if self.copied and status != "completed" else mirror.Copied()
+            is_copied = bool(self.route.disks) and status in _COPYING
+            disk = mirror.look(ours, self.route.disks) if is_copied else mirror.Copied()
             if status == "pre-switchover":
-                self._finish_disk(ours)
+                self._finish_disks(ours)
         if status in _FAILED:
             raise VirtError(found.get("error-desc", f"QEMU says {status}"))
         if status == "completed":
@@ -119,11 +160,10 @@ class Handover:
         self._obey(watch(_progress(found.get("ram", {}), disk)))
         return False
 
-    def _finish_disk(self, ours: qmp.Monitor) -> None:
-        """Everything stands still now: the copy is completed, and the memory may follow."""
-        mirror.finish(ours)
-        with qmp.connect(self.waits, self.seconds) as theirs:
-            mirror.stop_serving(theirs)
+    def _finish_disks(self, ours: qmp.Monitor) -> None:
+        """Everything stands still now: the copies are completed, and the memory may follow."""
+        mirror.finish(ours, self.route.disks)
+        self.route.copied()
         ours.ask("migrate-continue", state="pre-switchover")
 
     def _obey(self, order: Order) -> None:
@@ -132,47 +172,55 @@ class Handover:
         if order is Order.COMPLETE:
             with qmp.connect(self.home, self.seconds) as ours:
                 ours.ask("stop")
-        time.sleep(_STEP_SECONDS)
-
-    def _await_arrival(self) -> None:
-        """Return once the target has all of the memory: it waits to be told to go on."""
-        deadline = time.monotonic() + self.seconds
-        while self._target() == "inmigrate":
-            _in_time(deadline, self.seconds)
-            time.sleep(_STEP_SECONDS)
-
-    def _go_on(self) -> None:
-        if (status := self._target()) not in ("paused", "running"):
-            raise VirtError(f"the guest has ended, and what was to take it over is {status}")
-        if status == "paused" and self.copied and (self.home / CONSOLE).exists():
-            shutil.copyfile(self.home / CONSOLE, self.waits.parent / CONSOLE)
-        if self.running:
-            with qmp.connect(self.waits, self.seconds) as theirs:
-                theirs.ask("cont")
-
-    def _target(self) -> str:
-        with qmp.connect(self.waits, self.seconds) as theirs:
-            return theirs.status()
+        time.sleep(STEP_SECONDS)
 
     def _back_out(self) -> None:
-        kill([self.target])
+        self.route.give_up()
         if processes.state(self.source) is None:
             return
         with qmp.connect(self.home, self.seconds) as ours:
             if ours.ask("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:
                 ours.ask("migrate_cancel")
             while ours.ask("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:
-                time.sleep(_STEP_SECONDS)
-            mirror.give_up(ours)
+                time.sleep(STEP_SECONDS)
+            # The guest first: what is left of the copies may wait for a network that is gone.
             if self.running and ours.status() != "running":
                 ours.ask("cont")
+            mirror.give_up(ours)
+            able(ours, _ORDINARY)
+            self.route.forget(ours)
+
+
+@dataclass
+class _Stalled:
+    """A watch that fails when nothing has moved for `seconds`."""
+
+    watch: Watch
+    seconds: float
+    seen: Progress | None = None
+    last: float = 0.0
+
+    def __call__(self, progress: Progress) -> Order:
+        now = time.monotonic()
+        if progress != self.seen:
+            self.seen, self.last = progress, now
+        if now - self.last > self.seconds:
+            raise VirtError(f"nothing has arrived at the destination for {self.seconds:g} s")
+        return self.watch(progress)
+
+
+def able(monitor: qmp.Monitor, capabilities: dict[str, bool]) -> None:
+    """Set capabilities of a QEMU's migrations."""
+    states = [{"capability": name, "state": on} for name, on in capabilities.items()]
+    monitor.ask("migrate-set-capabilities", capabilities=states)
+
+
+def in_time(deadline: float, seconds: float) -> None:
+    """Return before `deadline` of the monotonic clock; VirtError names the `seconds` that there were."""
+    if time.monotonic() > deadline:
+        raise VirtError(f"it takes longer than {seconds:g} s")
 
 
 def _progress(memory: dict[str, Any], disk: mirror.Copied) -> Progress:
     remaining, total = memory.get("remaining", 0), memory.get("total", 0)
     return Progress(total, memory.get("transferred", 0), remaining, disk.total, disk.done, disk.remaining)
-
-
-def _in_time(deadline: float, seconds: float) -> None:
-    if time.monotonic() > deadline:
-        raise VirtError(f"it takes longer than {seconds:g} s")

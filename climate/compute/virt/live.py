@@ -7,7 +7,8 @@ and disk and hands over, `keep` (destination) makes the guest that arrived an or
 one, and `clear` (source) leaves nothing of what was sent.  `drop` (destination) takes back
 what `receive` did; a `send` that fails takes back the rest.
 
-Offers and arrangements are JSON: they are stored between the steps.
+Offers, arrangements and what `send` tells are JSON: they are stored between the steps.  What
+stands under SECRETS in them is stored sealed, and never shown.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -16,6 +17,10 @@ from enum import Enum
 from typing import Any, Protocol
 
 from climate.compute.virt import Guest
+
+SECRETS = "secrets"
+APART = "apart"
+"""True in an arrangement between two machines: they share no interface."""
 
 
 class Order(Enum):
@@ -47,6 +52,8 @@ class Limits:
     """Longest time for which the guest stands still while the last of its memory is moved."""
     seconds: float = 800.0
     """It is given up after so long."""
+    stall_seconds: float = 60.0
+    """It is given up when nothing has arrived for so long."""
 
 
 Watch = Callable[[Progress], Order]
@@ -65,18 +72,22 @@ class LiveMigrator(Protocol):
         `guest` is the guest as it is on the destination.  One that waited before is dropped.
         """
 
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> None:
-        """Move the guest, and return once it goes on at the destination and has ended here.
+    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
+        """Move the guest, and return once it has ended here; what `keep` is to be told.
 
-        A sender that died is succeeded by the next call.  After a VirtError the guest goes on here,
-        unless it had ended by itself, and it never begins at the destination.
+        By then it goes on at the destination, or waits there for `keep`.  A sender that died is
+        succeeded by the next call.  After a VirtError the guest goes on here, unless it had
+        ended by itself, and it never begins at the destination.
         """
 
-    def keep(self, guest: Guest) -> None:
-        """Make the guest that has arrived an ordinary one of this node; VirtError when none has."""
+    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
+        """Make the guest that has arrived an ordinary one of this node, and have it go on.
 
-    def drop(self, server_id: str) -> None:
-        """Leave nothing of a guest that waits for its memory."""
+        After a VirtError none has arrived, or it has ended; its disk stays.
+        """
+
+    def drop(self, server_id: str, *, spare_disk: bool = False) -> None:
+        """Leave nothing of a guest that waits for its memory; `spare_disk`: but its disk, which is the only one."""
 
     def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
         """Leave nothing of a guest that was handed over, but what both nodes share."""

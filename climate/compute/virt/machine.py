@@ -17,6 +17,7 @@ PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
 PACKAGES = {PROGRAM: "qemu-system-x86", DISK_PROGRAM: "qemu-utils"}
 
 DISK, DISK_NODE = "disk.qcow2", "disk"
+CONFIG_NODE = "config"
 
 _PROMISES_KVM = frozenset({"vmx", "svm"})
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
@@ -36,6 +37,8 @@ class Machine:
     """MAC -> number of the file of the tap device."""
     incoming: bool = False
     """Whether it waits to be told from where its memory comes."""
+    board: str = "pc"
+    """QEMU's name of the board; the one with a version in it for a guest that comes from another QEMU."""
 
 
 def command(machine: Machine, guest: Guest) -> list[str]:
@@ -46,7 +49,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
     return [
         machine.program,
         *("-nodefaults", "-no-user-config", "-display", "none", "-sandbox", _SANDBOX),
-        *("-machine", "pc", "-accel", "tcg,tb-size=64" if machine.accel == TCG else machine.accel),
+        *("-machine", machine.board, "-accel", "tcg,tb-size=64" if machine.accel == TCG else machine.accel),
         *("-uuid", guest.id, "-smp", str(guest.vcpus), "-m", f"{guest.ram_mb}M", "-S"),
         *("-chardev", f"socket,id=monitor,fd={machine.monitor},server=on,wait=off"),
         *("-mon", "chardev=monitor,mode=control"),
@@ -97,8 +100,8 @@ def _volume(one: Attached) -> tuple[str, ...]:
 def _config_drive(home: Path) -> tuple[str, ...]:
     """A CD, so that the names of disks are those of the server's own disk and its volumes."""
     disk = {"driver": "file", "filename": str(home / config_drive.DISK)}
-    block = {"driver": "raw", "node-name": "config", "read-only": True, "file": disk}
-    return "-blockdev", json.dumps(block), "-device", "ide-cd,drive=config"
+    block = {"driver": "raw", "node-name": CONFIG_NODE, "read-only": True, "file": disk}
+    return "-blockdev", json.dumps(block), "-device", f"ide-cd,drive={CONFIG_NODE}"
 
 
 def _injected(home: Path) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, backup, cables, config_drive, disks, qmp, volumes
 from climate.compute.virt.homes import CONSOLE, Homes, as_virt_error, image_of, marks
 from climate.compute.virt.kinds import Kind, of_machines
+from climate.compute.virt.listening import Listening
 from climate.compute.virt.live import LiveMigrator
 from climate.compute.virt.machine import (
     AUTO,
@@ -58,6 +59,17 @@ _STATES = {
 _MIGRATING = frozenset({"finish-migrate", "postmigrate"})
 
 
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """What a compute service is told of its virtual machines.
+
+    `listening`: where running guests of other machines are taken; None: they are refused.
+    """
+
+    accel: str = AUTO
+    listening: Listening | None = None
+
+
 @dataclass(frozen=True)
 class QemuDriver:
     """Guests live in folders under `folder`.
@@ -76,6 +88,8 @@ class QemuDriver:
     """A QEMU that says nothing for so long is at work for somebody else."""
     wired: bool = False
     """Whether guests hold tap devices; otherwise their interfaces lead nowhere."""
+    listening: Listening | None = None
+    """Where running guests of other machines are taken; None: they are refused."""
 
     @property
     def homes(self) -> Homes:
@@ -83,7 +97,7 @@ class QemuDriver:
 
     @property
     def _migrator(self) -> QemuMigrator:
-        return QemuMigrator(self.homes, self.accel, self.start_seconds)
+        return QemuMigrator(self.homes, self.accel, self.start_seconds, self.listening)
 
     def nodes(self) -> Sequence[NodeSpec]:
         return ()

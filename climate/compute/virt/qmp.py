@@ -42,11 +42,11 @@ class Monitor:
             self._events.append(answer)
         return answer["return"]
 
-    def event(self, name: str, fits: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
-        """The data of the first event of that name that fits, past or to come."""
+    def event(self, fits: Callable[[Mapping[str, Any]], bool], *names: str) -> Mapping[str, Any]:
+        """The data of the first event of these names that fits, past or to come."""
         while True:
             for event in self._events:
-                if event.get("event") == name and fits(event["data"]):
+                if event.get("event") in names and fits(event["data"]):
                     return dict(event["data"])
             self._events = [self._next()]
 

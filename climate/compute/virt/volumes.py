@@ -93,5 +93,5 @@ def _unplug(monitor: qmp.Monitor, name: str) -> None:
     present = {one["qdev"].rsplit("/", 2)[-2] for one in monitor.ask("query-block") if one.get("qdev")}
     if device in present:
         monitor.ask("device_del", id=device)
-        monitor.event("DEVICE_DELETED", lambda data: data.get("device") == device)
+        monitor.event(lambda data: data.get("device") == device, "DEVICE_DELETED")
     monitor.ask("blockdev-del", node_name=name)

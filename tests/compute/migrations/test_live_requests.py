@@ -18,14 +18,16 @@ from climate.compute.models.server import ERROR as IN_ERROR
 from climate.compute.nodes import services
 from climate.compute.servers import actions, metadata, sync_states, task_worker, volume_attachments
 from climate.compute.servers.interfaces import Who
-from climate.compute.store.servers import migrations
+from climate.compute.store.servers import live_migration_steps, migrations
 from climate.compute.virt import Guest
-from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress, Watch
+from climate.compute.virt.live import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
 from climate.compute.virt.memory import MemoryDriver
+from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import HALF, Place, node, place
 
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 OTHER = "compute-2"
+KEY, CONSOLE = "the key of one migration", "what the guest has printed"
 VERBS = ("offer", "receive", "send", "keep", "clear")
 
 
@@ -44,6 +46,14 @@ class Machines:
     watched: list[Order] = field(default_factory=list)
     during: Callable[[], None] = lambda: None
     """Done while a guest is sent."""
+    afterwards: Callable[[], None] = lambda: None
+    """Done when it has been sent, before anybody is told."""
+    called: list[str] = field(default_factory=list)
+    """The verbs, in order."""
+    spared: list[bool] = field(default_factory=list)
+    """For each `drop`, whether the disk was to stay."""
+    heard: list[Any] = field(default_factory=list)
+    """The secrets that `send` and `keep` were told, opened."""
 
 
 @dataclass
@@ -59,9 +69,9 @@ class Migrator:
 
     def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
         self._do("receive", lambda: self.world.waiting.setdefault(self.home, set()).add(guest.id))
-        return {**offer, "to": self.node, "shared": offer.get("home") == self.home}
+        return {**offer, "to": self.node, "shared": offer.get("home") == self.home, SECRETS: {"key": KEY}}
 
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> None:
+    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
         def work() -> None:
             if self.world.running[guest.id] == arrangement["to"]:
                 return
@@ -70,13 +80,18 @@ class Migrator:
             if self.world.watched[-1] is Order.ABORT:
                 raise VirtError("it was aborted")
             self.world.running[guest.id] = arrangement["to"]
+            self.world.afterwards()
 
+        self.world.heard.append(arrangement[SECRETS])
         self._do("send", work)
+        return {SECRETS: {"console": CONSOLE}}
 
-    def keep(self, guest: Guest) -> None:
+    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
+        self.world.heard.append(sent.get(SECRETS))
         self._do("keep", lambda: self.world.waiting.get(self.home, set()).discard(guest.id))
 
-    def drop(self, server_id: str) -> None:
+    def drop(self, server_id: str, *, spare_disk: bool = False) -> None:
+        self.world.spared.append(spare_disk)
         self._do("drop", lambda: self.world.waiting.get(self.home, set()).discard(server_id))
 
     def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
@@ -86,6 +101,7 @@ class Migrator:
         return self.world.waiting.get(self.home, set())
 
     def _do(self, verb: str, work: Callable[[], Any]) -> Any:
+        self.world.called.append(verb)
         fault = self.world.faults.pop(verb, None)
         if isinstance(fault, VirtError):
             raise fault
@@ -118,6 +134,11 @@ class Cloud:
 
     def services(self) -> list[Any]:
         return [self.place.compute] if self.second is None else [self.place.compute, self.second]
+
+    def lose_keys(self) -> None:
+        """Have both services open nothing that was sealed before."""
+        keys = Vault.of_this_process()
+        self.place.compute, self.second = replace(self.place.compute, vault=keys), replace(self.second, vault=keys)
 
     def settle(self) -> None:
         """Do what was rung for, by whoever was rung; the claims of those that died have run out."""
@@ -202,6 +223,43 @@ def test_a_paused_server_stays_paused(cloud: Cloud) -> None:
     cloud.settle()
     assert cloud.look(server).status == PAUSED
     assert cloud.is_whole(server)
+
+
+def test_secrets_are_sealed_on_their_way_through_the_database(cloud: Cloud) -> None:
+    server = booted(cloud)
+    cloud.ask(server)
+    for _ in VERBS[:4]:
+        step(cloud, server, 1)
+        with cloud.place.compute.engine.connect() as conn:
+            row = str(conn.execute(text("SELECT * FROM compute_servers")).one())
+        assert KEY not in row
+        assert CONSOLE not in row
+    assert cloud.world.heard == [{"key": KEY}, {"console": CONSOLE}]
+    assert cloud.migration(server).status == COMPLETED
+    assert "secrets" not in row, "nothing is kept when it is over"
+
+
+@pytest.mark.parametrize("cloud", ["two services"], indirect=True)
+def test_services_with_different_keys_leave_the_server_where_it_was(cloud: Cloud) -> None:
+    cloud.second = replace(cloud.second, vault=Vault.of_this_process())
+    server = booted(cloud)
+    cloud.ask(server)
+    cloud.settle()
+    found = cloud.migration(server)
+    assert (found.status, "CLIMATE_HOME/keys" in (found.error or "")) == (ERROR, True)
+    assert cloud.look(server).node == server.node
+    assert cloud.is_whole(server)
+
+
+def test_one_that_was_sent_while_its_state_was_decreed_loses_nothing_at_the_source(cloud: Cloud) -> None:
+    """The row says that the server is at the source: its disk there is the one that counts."""
+    server = booted(cloud)
+    cloud.ask(server)
+    cloud.world.afterwards = lambda: metadata.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
+    cloud.settle()
+    after = cloud.look(server)
+    assert (after.status, after.task, after.node) == (IN_ERROR, None, server.node)
+    assert "clear" not in cloud.world.called
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -383,11 +441,40 @@ def test_a_destination_that_went_down_before_it_was_ready_gives_the_server_back(
     assert cloud.is_whole(first)
 
 
+@pytest.mark.parametrize("cloud", ["two services"], indirect=True)
 def test_a_guest_that_waits_for_nobody_is_dropped_by_the_round(cloud: Cloud) -> None:
+    """Its disk stays where the server is: there is no other."""
     server = booted(cloud)
-    cloud.world.waiting["home"] = {server.id}
-    sync_states.put_right(cloud.place.compute)
+    cloud.world.waiting = {"home": {server.id}, "other": {server.id}}
+    for compute in cloud.services():
+        sync_states.put_right(compute)
+        assert cloud.world.spared.pop() is (compute.service_host == server.service_host)
     assert not any(cloud.world.waiting.values())
+
+
+@pytest.mark.parametrize("cloud", ["two services"], indirect=True)
+def test_a_guest_that_has_arrived_goes_on_though_the_key_was_lost_on_the_way(cloud: Cloud) -> None:
+    server = booted(cloud)
+    cloud.ask(server)
+    step(cloud, server, 3)
+    cloud.lose_keys()
+    cloud.settle()
+    assert cloud.look(server).node != server.node
+    assert cloud.migration(server).status == COMPLETED
+    assert cloud.is_whole(server)
+
+
+@pytest.mark.parametrize("cloud", ["two services"], indirect=True)
+def test_a_worker_that_died_over_a_guest_that_ended_at_its_arrival_spares_the_disk(cloud: Cloud) -> None:
+    server = booted(cloud)
+    cloud.ask(server)
+    step(cloud, server, 3)
+    with cloud.place.compute.engine.begin() as conn:
+        live_migration_steps.note(conn, server.id, {live_migration.FAILED: "it has ended"})
+    cloud.settle()
+    after = cloud.look(server)
+    assert (after.status, after.node != server.node) == (SHUTOFF, True)
+    assert cloud.world.spared == [True]
 
 
 @pytest.mark.parametrize("block", [True, False])

@@ -15,6 +15,8 @@ _NO_ADDRESS = "0.0.0.0"  # noqa: S104  (what one who has none yet sends from)
 _ASKING = "{ nd-router-solicit, mld2-listener-report }"
 _CLIENT = "@th,288,48"
 """Where a client's hardware address is in a packet of DHCP, behind the head of UDP."""
+_RARP, _ASKS_FOR_ADDRESS = "0x8035", "@nh,48,16 3"
+"""Source: QEMU asks this of nobody in a guest's name, with its MAC twice, so that switches learn where it is by now."""
 _AT_MOST = "limit rate 5/second burst 50 packets"
 """Questions to DHCP servers: each is answered by a program that is started for it, and a file."""
 
@@ -28,15 +30,17 @@ def text(name: str, mac: str, addresses: Addresses, ranges: Sequence[IPv4Network
     Without an address of its own a guest may ask for one (DHCP), in its own name; before it takes one it may ask
     whether that is in use (ARP probes, IPv6's search for duplicates).  To ask that of an address that is another's
     would keep the other from taking it.  Its link-local address is the one made of its MAC.  What is in `ranges` it
-    answers for, as a router does.
+    answers for, as a router does.  A machine that has moved says so by RARP, in its own name.
     """
     fixed = [str(one) for one in addresses if one.version == 4]
     routed = [*fixed, *(str(one) for one in ranges)]
     own = [netlink.link_local(mac), *(one for one in addresses if isinstance(one, IPv6Address))]
     spoken_for = ", ".join(f"0x{int(one):032x}" for one in own)
-    client = f"{_CLIENT} 0x{mac.replace(':', '')}"
+    number = f"0x{mac.replace(':', '')}"
+    client = f"{_CLIENT} {number}"
     rules = [
         f"ether saddr != {mac} drop",
+        f"ether type {_RARP} {_ASKS_FOR_ADDRESS} @nh,64,48 {number} @nh,144,48 {number} accept",
         "ether type != { ip, arp, ip6 } drop",
         f"ether type arp arp saddr ether != {mac} drop",
         *([f"ether type arp arp saddr ip {{ {', '.join(routed)} }} accept"] if routed else []),

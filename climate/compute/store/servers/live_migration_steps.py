@@ -22,12 +22,18 @@ _UNDER_WAY = text("""
     SELECT id::text FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[])) AND task = :task
 """)
 
+_AT_HOME = text("""
+    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
+    WHERE s.id = ANY(CAST(:ids AS uuid[])) AND n.service_host = :host
+""")
+
 _STATUS = text("UPDATE compute_migrations SET status = :status, updated_at = :now WHERE id = :id")
 
 
-def note(conn: Connection, server_id: str, details: Mapping[str, Any]) -> None:
-    """Add to the details of a live migration; nothing when something else is wanted of the server by now."""
-    conn.execute(_NOTE, {"id": server_id, "task": LIVE_MIGRATE, "details": json.dumps(dict(details))})
+def note(conn: Connection, server_id: str, details: Mapping[str, Any]) -> bool:
+    """Add to the details of a live migration; False when something else is wanted of the server by now."""
+    noted = conn.execute(_NOTE, {"id": server_id, "task": LIVE_MIGRATE, "details": json.dumps(dict(details))})
+    return noted.rowcount == 1
 
 
 def details(conn: Connection, server_id: str) -> Mapping[str, Any] | None:
@@ -46,6 +52,11 @@ def driver_of(conn: Connection, node_id: int) -> str:
 def under_way(conn: Connection, ids: list[str]) -> set[str]:
     """Those of these servers that are in a live migration."""
     return set(conn.execute(_UNDER_WAY, {"ids": ids, "task": LIVE_MIGRATE}).scalars())
+
+
+def at_home(conn: Connection, ids: list[str], service_host: str) -> set[str]:
+    """Those of these servers that are on a node of this service: what it has of them is theirs."""
+    return set(conn.execute(_AT_HOME, {"ids": ids, "host": service_host}).scalars())
 
 
 def cancelled(conn: Connection, migration_id: int, status: str, now: datetime) -> None:

@@ -52,6 +52,7 @@ def test_a_guard_replaces_the_one_before_in_one_transaction() -> None:
     ]
     assert 'type filter hook ingress device "clp-01234567" priority 0; policy drop;' in [line.strip() for line in lines]
     assert [line.strip() for line in lines if line.strip().endswith("accept")] == [
+        "ether type 0x8035 @nh,48,16 3 @nh,64,48 0x02163e334455 @nh,144,48 0x02163e334455 accept",
         "ether type arp arp saddr ip { 10.0.0.3 } accept",
         "ether type arp arp saddr ip 0.0.0.0 arp daddr ip { 10.0.0.3 } accept",
         "ip saddr { 0.0.0.0, 10.0.0.3 } udp sport 68 udp dport 67 @th,288,48 0x02163e334455"

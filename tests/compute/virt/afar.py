@@ -1,0 +1,40 @@
+"""Drivers of QEMU that are on different machines, as far as one can tell by what they offer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from climate.compute.virt import Guest
+from climate.compute.virt.listening import Listening
+from climate.compute.virt.live import LiveMigrator
+from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.qemu_live import QemuMigrator
+from tests.compute.virt.driver_cases import Subject
+
+LISTENING = Listening.of("127.0.0.1")
+
+
+@dataclass(frozen=True)
+class DriverAfar(QemuDriver):
+    """A driver on a machine of that name."""
+
+    machine: str = ""
+
+    def live(self, node: str) -> LiveMigrator:
+        return MigratorAfar(self.homes, self.accel, self.start_seconds, self.listening, self.machine)
+
+
+@dataclass(frozen=True)
+class MigratorAfar(QemuMigrator):
+    machine: str = ""
+
+    def offer(self, guest: Guest) -> Mapping[str, Any]:
+        return {**super().offer(guest), "machine": self.machine}
+
+
+def afar(subject: Subject, machine: str) -> Subject:
+    """The subject on a machine of that name, which takes guests of others at the loopback address."""
+    assert subject.homes is not None
+    folder = subject.homes.folder
+    driver = DriverAfar(folder, accel="tcg", stop_seconds=5, listening=LISTENING, machine=machine)
+    return replace(subject, driver=driver, again=lambda: driver)
