@@ -33,6 +33,7 @@ class Subject(StrEnum):
     PROJECT_NETWORK = "climate network of "
     NETWORK_GRANT = "climate network grant "
     ZONE_OFFER = "offer "
+    POOL = "pool "
     SERVER_MOVES = "server moves from node "
 
     def named(self, thing: object) -> str:

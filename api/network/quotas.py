@@ -4,6 +4,7 @@ from typing import Any
 
 from flask import Blueprint
 
+from api.audited import audited
 from api.compute import validation as asked
 from api.network import validation as given
 from api.request_context import caller, compute
@@ -62,7 +63,7 @@ def change(project_id: str) -> Body:
     force = asked.flag(body.pop("force", False), "force")
     asked.flag(body.pop("check_limit", False), "check_limit")
     wanted = {SETTABLE[name]: _limit(name, value) for name, value in body.items()}
-    quotas.change(compute(), project_id, wanted, force=force)
+    quotas.change(audited(), project_id, wanted, force=force)
     return {"quota": _quota(project_id)}
 
 
@@ -72,7 +73,7 @@ def reset(project_id: str) -> tuple[str, int]:
     asked.may_administer()
     asked.name(project_id, "the id of the project")
     wanted = {key: DEFAULT_LIMITS[key] for key in SETTABLE.values()}
-    quotas.change(compute(), project_id, wanted, force=True)
+    quotas.change(audited(), project_id, wanted, force=True)
     return "", 204
 
 

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
+from climate.compute import changes
 from climate.compute.cells.options import CellOptions
+from climate.compute.changes import TellChange
 from climate.compute.images.quota import ImageLimits
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
@@ -61,6 +63,8 @@ class Compute:
     """What an attestation service says of the compute services."""
     uuid_builds: bool = False
     """Requests for servers get a UUID as their reservation id, not `r-` and eight letters or digits."""
+    tell_change: TellChange = changes.silent
+    """Told of what administrators change, in the transaction of the change."""
     tell: Tell = silent
     """Told of the start and the end of each selection of nodes."""
     defaults: NodeDefaults = DEFAULTS

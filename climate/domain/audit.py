@@ -53,6 +53,9 @@ class AuditKind(StrEnum):
     CELL = "cell"
     AGGREGATE = "aggregate"
     FLAVOR = "flavor"
+    QUOTA = "quota"
+    COMPUTE_SERVICE = "compute_service"
+    COMPUTE_NODE = "compute_node"
 
 
 class Action(StrEnum):

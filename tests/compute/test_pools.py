@@ -94,6 +94,8 @@ def test_who_was_overtaken_is_refused_everywhere(here: Place) -> None:
 def test_lending_is_few_statements_and_one_commit_however_many_hosts(here: Place) -> None:
     for name in NODES:
         lending.enrol(here.compute, name, 1)
+    for pool in ("r1", "r2"):
+        lending.promise(here.compute, pool, {})
     seen: list[str] = []
 
     @event.listens_for(here.compute.engine, "before_cursor_execute")

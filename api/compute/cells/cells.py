@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -82,7 +83,7 @@ def create() -> Body:
     validation.may_administer()
     fields, broker = _fields()
     cell = Cell(**{"name": None, **fields}, broker=Broker(**broker))
-    return {"cell": _view(neighbours.create(compute(), cell))}
+    return {"cell": _view(neighbours.create(audited(), cell))}
 
 
 @blueprint.put("/os-cells/<name>")
@@ -92,14 +93,14 @@ def update(name: str) -> Body:
     fields, broker = _fields()
     if (given := fields.pop("name", name)) != name:
         raise InvalidInput(f"A cell cannot be renamed, got name {str(given)[:80]!r}; delete it and add another")
-    return {"cell": _view(neighbours.change(compute(), name, fields, broker))}
+    return {"cell": _view(neighbours.change(audited(), name, fields, broker))}
 
 
 @blueprint.delete("/os-cells/<name>")
 def delete(name: str) -> tuple[str, int]:
     """Delete a neighbour and the messages that wait for it; with servers or builds only by `force`."""
     validation.may_administer()
-    removal.remove(compute(), name, force=validation.query_flag("force"))
+    removal.remove(audited(), name, force=validation.query_flag("force"))
     return "", 204
 
 

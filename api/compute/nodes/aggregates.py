@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -30,7 +31,7 @@ def create() -> Body:
     """Make an aggregate, with an availability zone if one is given."""
     validation.may_administer()
     wanted = NEW.read(validation.part(read_object(), "aggregate"))
-    return _answer(aggregates.create(compute(), wanted["name"], wanted["availability_zone"]))
+    return _answer(aggregates.create(audited(), wanted["name"], wanted["availability_zone"]))
 
 
 @blueprint.get("/os-aggregates/<aggregate_id>")
@@ -49,14 +50,14 @@ def update(aggregate_id: str) -> Body:
     if not body:
         raise InvalidInput("aggregate must hold name, availability_zone, or both")
     wanted = CHANGED.read(body)
-    return _answer(aggregates.update(compute(), number, wanted.get("name"), wanted["availability_zone"]))
+    return _answer(aggregates.update(audited(), number, wanted.get("name"), wanted["availability_zone"]))
 
 
 @blueprint.delete("/os-aggregates/<aggregate_id>")
 def delete(aggregate_id: str) -> tuple[str, int]:
     """Drop an aggregate that has no hosts."""
     validation.may_administer()
-    aggregates.delete(compute(), _number(aggregate_id))
+    aggregates.delete(audited(), _number(aggregate_id))
     return "", 200
 
 
@@ -72,11 +73,11 @@ def act(aggregate_id: str) -> Body:
 
 
 def _add_host(number: int, body: Body) -> Aggregate:
-    return aggregates.add_host(compute(), number, validation.name(body.get("host"), "host"))
+    return aggregates.add_host(audited(), number, validation.name(body.get("host"), "host"))
 
 
 def _remove_host(number: int, body: Body) -> Aggregate:
-    return aggregates.remove_host(compute(), number, validation.name(body.get("host"), "host"))
+    return aggregates.remove_host(audited(), number, validation.name(body.get("host"), "host"))
 
 
 def _set_metadata(number: int, body: Body) -> Aggregate:
@@ -85,7 +86,7 @@ def _set_metadata(number: int, body: Body) -> Aggregate:
         raise InvalidInput("metadata must be an object of texts; null takes a key away")
     kept = validation.metadata({key: "" if value is None else value for key, value in changes.items()})
     dropped = {key: None for key, value in changes.items() if value is None}
-    return aggregates.set_metadata(compute(), number, {**kept, **dropped})
+    return aggregates.set_metadata(audited(), number, {**kept, **dropped})
 
 
 ACTIONS: Mapping[str, Callable[[int, Body], Aggregate]] = {

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import request
 
+from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -75,10 +76,10 @@ def update(name: str) -> Body:
     service = _service(name) if status is not None else None
     answer: Body = {"host": name}
     if mode is not None:
-        maintenance.maintain(compute(), name, reason if mode else None)
+        maintenance.maintain(audited(), name, reason if mode else None)
         answer["maintenance_mode"] = "on_maintenance" if mode else "off_maintenance"
     if service is not None:
-        maintenance.change(compute(), service, enabled=status)
+        maintenance.change(audited(), service, enabled=status)
         answer["status"] = "enabled" if status else "disabled"
     return answer
 

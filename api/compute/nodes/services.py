@@ -5,6 +5,7 @@ from uuid import UUID
 
 from flask import request
 
+from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -44,14 +45,14 @@ def update(service_id: str) -> Body:
     if not since(53):
         return {"service": _by_form(service_id, read_object())}
     service = _find(service_id)
-    return {"service": _view(maintenance.change(compute(), service, **_wanted(read_object())))}
+    return {"service": _view(maintenance.change(audited(), service, **_wanted(read_object())))}
 
 
 @blueprint.delete("/os-services/<service_id>")
 def delete(service_id: str) -> tuple[str, int]:
     """Forget a service that is down and holds nothing."""
     validation.may_administer()
-    maintenance.remove(compute(), _find(service_id))
+    maintenance.remove(audited(), _find(service_id))
     return "", 204
 
 
@@ -81,10 +82,10 @@ def _by_form(form: str, body: Body) -> Body:
     said: Body = {"host": service.host, "binary": BINARY}
     if form == "force-down":
         down = validation.flag(body.get("forced_down"), "forced_down")
-        maintenance.change(compute(), service, forced_down=down)
+        maintenance.change(audited(), service, forced_down=down)
         return said | {"forced_down": down}
     reason = validation.name(body.get("disabled_reason"), "disabled_reason") if form == "disable-log-reason" else None
-    changed = maintenance.change(compute(), service, enabled=form == "enable", reason=reason)
+    changed = maintenance.change(audited(), service, enabled=form == "enable", reason=reason)
     return said | {"status": _status(changed)} | ({"disabled_reason": reason} if reason else {})
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import request
 
+from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -41,7 +42,7 @@ def create() -> Body:
     """Make a flavor."""
     validation.may_administer()
     flavor = flavor_bodies.flavor(validation.part(read_object(), "flavor"))
-    flavors.create(compute(), flavor)
+    flavors.create(audited(), flavor)
     return {"flavor": flavor_view.full(flavor)}
 
 
@@ -60,7 +61,7 @@ def describe(flavor_id: str) -> Body:
     body = validation.part(read_object(), "flavor")
     if set(body) != {"description"}:
         raise InvalidInput("flavor must hold description, and nothing else")
-    flavors.describe(compute(), flavor_id, flavor_body.description(body["description"]))
+    flavors.describe(audited(), flavor_id, flavor_body.description(body["description"]))
     return {"flavor": flavor_view.full(_find(flavor_id))}
 
 
@@ -68,7 +69,7 @@ def describe(flavor_id: str) -> Body:
 def delete(flavor_id: str) -> tuple[str, int]:
     """Drop a flavor; servers keep the size they have."""
     validation.may_administer()
-    flavors.delete(compute(), flavor_id)
+    flavors.delete(audited(), flavor_id)
     return "", 202
 
 
@@ -83,7 +84,7 @@ def add_extra_specs(flavor_id: str) -> Body:
     """Add extra specs to a flavor, or change them."""
     validation.may_administer()
     specs = flavor_body.extra_specs(read_object().get("extra_specs"))
-    return {"extra_specs": flavors.add_extra_specs(compute(), flavor_id, specs)}
+    return {"extra_specs": flavors.add_extra_specs(audited(), flavor_id, specs)}
 
 
 @blueprint.get("/flavors/<flavor_id>/os-extra_specs/<key>")
@@ -102,7 +103,7 @@ def set_extra_spec(flavor_id: str, key: str) -> Body:
     specs = flavor_body.extra_specs(read_object())
     if set(specs) != {key}:
         raise InvalidInput("The body must hold the key of the path, and nothing else")
-    flavors.add_extra_specs(compute(), flavor_id, specs)
+    flavors.add_extra_specs(audited(), flavor_id, specs)
     return dict(specs)
 
 
@@ -111,7 +112,7 @@ def drop_extra_spec(flavor_id: str, key: str) -> tuple[str, int]:
     """Take one extra spec of a flavor away."""
     validation.may_administer()
     _find(flavor_id)
-    flavors.delete_extra_spec(compute(), flavor_id, key)
+    flavors.delete_extra_spec(audited(), flavor_id, key)
     return "", 200
 
 
@@ -137,7 +138,7 @@ def change_access(flavor_id: str) -> Body:
     if _find(flavor_id).is_public:
         raise Conflict(f"Flavor {flavor_id} is public: everybody may use it.")
     change = flavors.add_project if action == "addTenantAccess" else flavors.remove_project
-    return _access(flavor_id, change(compute(), flavor_id, project))
+    return _access(flavor_id, change(audited(), flavor_id, project))
 
 
 def _access(flavor_id: str, projects: Iterable[str]) -> Body:

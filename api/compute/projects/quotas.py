@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import request
 
+from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -108,7 +109,7 @@ def change(project_id: str) -> Body:
     if unknown:
         raise InvalidInput(f"quota_set: {unknown[0][:40]!r} cannot be set; there are {', '.join(settable)} and force")
     wanted = {settable[name]: _limit(value, name) for name, value in body.items()}
-    return {"quota_set": _shown(quotas.change(compute(), project_id, wanted, force=force))}
+    return {"quota_set": _shown(quotas.change(audited(), project_id, wanted, force=force))}
 
 
 @blueprint.delete("/os-quota-sets/<project_id>")
@@ -116,7 +117,7 @@ def reset(project_id: str) -> tuple[str, int]:
     """Give a project the default limits again."""
     validation.may_administer()
     _check_query()
-    quotas.reset(compute(), project_id)
+    quotas.reset(audited(), project_id)
     return "", 202
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Response, jsonify, request
 
+from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -63,7 +64,7 @@ def add() -> Body:
     missing = sorted({"api_url", "username", "password"} - set(values))
     if missing:
         raise InvalidInput(f"zone: {', '.join(missing)} must be given")
-    return {"zone": _registered(registry.add(compute(), values))}
+    return {"zone": _registered(registry.add(audited(), values))}
 
 
 @blueprint.put("/zones/<zone_id>")
@@ -71,7 +72,7 @@ def change(zone_id: str) -> Body:
     """Change how a child zone is registered."""
     _may_manage()
     values = ZONE.read(validation.part(read_object(), "zone"))
-    return {"zone": _registered(registry.change(compute(), _id(zone_id), values))}
+    return {"zone": _registered(registry.change(audited(), _id(zone_id), values))}
 
 
 @blueprint.delete("/zones/<zone_id>")
@@ -82,7 +83,7 @@ def remove(zone_id: str) -> Body:
     registry.get(compute(), number)
     if not force:
         zone_removal.refuse_if_leased(climate(), number)
-    registry.remove(compute(), number, force=force)
+    registry.remove(audited(), number, force=force)
     return {}
 
 

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
 from sqlalchemy import Connection
 
+from climate.compute import changes
 from climate.compute.cells import paths
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellError, CellExists, CellNotFound
+from climate.compute.changes import CELL, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store.cells import cells as rows
@@ -92,6 +94,8 @@ def create(compute: Compute, cell: Cell) -> Cell:
         _check_side(conn, cell)
         if not rows.insert(conn, _sealed(compute, cell)):
             raise CellExists(f"Cell {cell.name} is a neighbour already.")
+        given = changes.secrets(asdict(cell.broker), SEALED, changes.SET)
+        compute.tell_change(conn, Change(CELL, cell.name, cell.name, None, fields_of(cell) | given))
     return cell
 
 
@@ -109,7 +113,16 @@ def change(compute: Compute, name: str, cell: Mapping[str, Any], broker: Mapping
         _check_broker(wanted.broker)
         _check_side(conn, wanted)
         rows.update(conn, _sealed(compute, wanted))
+        given = changes.secrets(broker, SEALED, changes.CHANGED)
+        compute.tell_change(conn, Change(CELL, name, name, fields_of(present), fields_of(wanted) | given))
     return wanted
+
+
+def fields_of(cell: Cell) -> dict[str, Any]:
+    """Return what is told of a neighbour in the audit trail: what administrators set, without secrets."""
+    broker = {key: value for key, value in asdict(cell.broker).items() if key not in SEALED}
+    weights = {"weight_offset": cell.weight_offset, "weight_scale": cell.weight_scale}
+    return {"is_parent": cell.is_parent, **weights, **broker}
 
 
 def leads_to(conn: Connection, path: str) -> bool:

@@ -3,10 +3,11 @@
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute.cells import messaging, paths
+from climate.compute.cells import messaging, neighbours, paths
 from climate.compute.cells.errors import CellInUse, CellNotFound
 from climate.compute.cells.messages import UP
 from climate.compute.cells.server_sync import FAULT
+from climate.compute.changes import CELL, Change
 from climate.compute.context import Compute
 from climate.compute.store.cells import builds as cell_builds
 from climate.compute.store.cells import cells as rows
@@ -27,7 +28,8 @@ def remove(compute: Compute, name: str, *, force: bool = False) -> None:
     """
     with compute.engine.begin() as conn:
         # The lock holds up builds that are being sent to the cell: they go to another one.
-        if rows.lock(conn, name) is None:
+        row = rows.lock(conn, name)
+        if row is None:
             raise CellNotFound(f"Cell {name} could not be found.")
         builds = cell_builds.waiting(conn, name)
         servers = cell_servers.count_below(conn, paths.join(compute.cells.name, name))
@@ -36,6 +38,7 @@ def remove(compute: Compute, name: str, *, force: bool = False) -> None:
         failed = cell_builds.unreported(conn, name)
         _fail(compute, conn, failed, f"The cell {name} was removed before it had reported the server.")
         rows.delete(conn, name)
+        compute.tell_change(conn, Change(CELL, name, name, neighbours.fields_of(row.cell), None))
     log.info("a cell was removed", cell=name, builds=builds, failed=len(failed), servers=servers)
 
 

@@ -9,9 +9,11 @@ leaves them alone in turn.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection
 
+from climate.compute.changes import AGGREGATE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.aggregate import INTERNAL, POOL, ZONE, Aggregate, kind_of
@@ -42,7 +44,7 @@ def create(compute: Compute, name: str, zone: str | None = None) -> Aggregate:
         made = rows.insert(conn, name, kind, metadata)
         if made is None:
             raise _taken(name)
-        return _read(conn, made)
+        return _changed(compute, conn, made, None)
 
 
 def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: str | None = None) -> Aggregate:
@@ -56,7 +58,7 @@ def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: s
         if wanted != found.name:
             _check_rename(conn, found, wanted)
         _write(conn, found, wanted, dict(found.metadata) | ({} if zone is None else {ZONE: zone}))
-        return _read(conn, aggregate_id)
+        return _changed(compute, conn, aggregate_id, found)
 
 
 def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str | None]) -> Aggregate:
@@ -69,7 +71,7 @@ def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str 
         found = _lock(conn, aggregate_id)
         changed = {key: value for key, value in (dict(found.metadata) | dict(changes)).items() if value is not None}
         _write(conn, found, found.name, changed)
-        return _read(conn, aggregate_id)
+        return _changed(compute, conn, aggregate_id, found)
 
 
 def delete(compute: Compute, aggregate_id: int) -> None:
@@ -81,6 +83,7 @@ def delete(compute: Compute, aggregate_id: int) -> None:
         if found.nodes:
             raise BadRequest(f"Aggregate {found.name} is not empty: remove its {len(found.nodes)} hosts first.")
         rows.delete(conn, found.id)
+        compute.tell_change(conn, Change(AGGREGATE, str(found.id), found.name, _fields(found), None))
 
 
 def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
@@ -102,7 +105,7 @@ def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
         else:
             _check_zone(conn, found.id, found.zone, new)
         rows.join(conn, found, found.kind, _ids(new))
-        return _read(conn, aggregate_id)
+        return _changed(compute, conn, aggregate_id, found)
 
 
 def remove_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
@@ -118,7 +121,19 @@ def remove_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
         if found.kind == POOL:
             _check_outside(left)
         rows.leave(conn, found, _ids(left))
-        return _read(conn, aggregate_id)
+        return _changed(compute, conn, aggregate_id, found)
+
+
+def _changed(compute: Compute, conn: Connection, aggregate_id: int, before: Aggregate | None) -> Aggregate:
+    """Tell what has become of an aggregate; return it."""
+    after = _read(conn, aggregate_id)
+    was = None if before is None else _fields(before)
+    compute.tell_change(conn, Change(AGGREGATE, str(after.id), after.name, was, _fields(after)))
+    return after
+
+
+def _fields(of: Aggregate) -> dict[str, Any]:
+    return {"name": of.name, "metadata": dict(of.metadata), "hosts": list(of.nodes)}
 
 
 def _write(conn: Connection, found: Aggregate, name: str, metadata: Mapping[str, str]) -> None:

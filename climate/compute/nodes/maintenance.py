@@ -1,9 +1,13 @@
 """Taking services and nodes out of work, and back: what is on them goes on, nothing new is put there."""
 
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.changes import NODE, SERVICE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.models.node import Node, Service
-from climate.compute.nodes import services
 from climate.compute.store.nodes import nodes
 from climate.compute.store.nodes import services as rows
 
@@ -18,11 +22,22 @@ def change(
 ) -> Service:
     """Enable or disable a service, with a reason; call it down, whatever is heard of it.  None: as it was."""
     with compute.engine.begin() as conn:
+        host = rows.lock(conn, service.id)
+        before = _service(compute, conn, host or "") if host is not None else None
+        if before is None:
+            raise NotFound(f"Compute host {service.host} could not be found.")
         rows.change(conn, service.id, enabled=enabled, reason=reason, forced_down=forced_down)
-    found = services.listed(compute, service.host)
-    if not found:
-        raise NotFound(f"Compute host {service.host} could not be found.")
-    return found[0]
+        after = _service(compute, conn, before.host) or before
+        compute.tell_change(conn, Change(SERVICE, before.host, before.host, _fields(before), _fields(after)))
+    return after
+
+
+def _service(compute: Compute, conn: Connection, host: str) -> Service | None:
+    return next(iter(rows.listed(conn, compute.now(conn), compute.down_seconds, host)), None)
+
+
+def _fields(of: Service) -> dict[str, Any]:
+    return {"enabled": of.enabled, "disabled_reason": of.disabled_reason, "forced_down": of.forced_down}
 
 
 def remove(compute: Compute, service: Service) -> None:
@@ -31,7 +46,8 @@ def remove(compute: Compute, service: Service) -> None:
         host = rows.lock(conn, service.id)
         if host is None:
             raise NotFound(f"Service {service.uuid} could not be found.")
-        if any(found.up for found in rows.listed(conn, compute.now(conn), compute.down_seconds, host)):
+        before = _service(compute, conn, host)
+        if before is not None and before.up:
             raise Conflict(f"Service {host} is up: stop it first, or say that it is down.")
         servers, pooled = rows.held(conn, host)
         if servers:
@@ -39,6 +55,8 @@ def remove(compute: Compute, service: Service) -> None:
         if pooled:
             raise Conflict(f"Service {host} still has hosts kept or lent for leases ({pooled}): remove them first.")
         rows.delete(conn, host)
+        if before is not None:
+            compute.tell_change(conn, Change(SERVICE, host, host, _fields(before), None))
 
 
 def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
@@ -50,6 +68,9 @@ def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
         now = compute.now(conn)
         found = _meant(nodes.listed(conn, now, compute.down_seconds), name)
         rows.maintain(conn, [node.id for node in found], reason)
+        for node in sorted(found, key=lambda node: (node.name, node.id)):
+            was, now_is = {"maintenance": node.maintenance}, {"maintenance": reason}
+            compute.tell_change(conn, Change(NODE, node.uuid, node.name, was, now_is))
         changed = {node.id for node in found}
         return [node for node in nodes.listed(conn, now, compute.down_seconds) if node.id in changed]
 

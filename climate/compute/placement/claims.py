@@ -19,6 +19,7 @@ from climate.compute.scheduler import selection
 from climate.compute.scheduler.host_table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Sees
+from climate.compute.store import node_locks
 from climate.compute.store.db_errors import DATABASE_ERRORS, deadlocked
 from climate.compute.store.nodes import free_resources as rows
 from climate.compute.store.nodes.free_resources import Standing
@@ -78,7 +79,7 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
     plan = _plan(compute, hosts, spec, count, least)
     counts = Counter(pick.node_id for pick in plan.picks)
     limits = {pick.node_id: pick.limits for pick in plan.picks}
-    rows.lock(attempt.conn, [*counts, *also])
+    node_locks.lock(attempt.conn, [*counts, *also])
     each = Room(spec.vcpus, spec.ram_mb, spec.disk_mb)
     found = rows.standing(attempt.conn, list(counts))
     reasons = [f"{node.name}: {reason}" for node in found if (reason := _outdated(node, hosts, spec))]

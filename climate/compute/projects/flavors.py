@@ -1,7 +1,13 @@
 """Flavors: read as projects use them, created, described, deleted, and given to projects."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
 
+from sqlalchemy import Connection
+
+from climate.compute.changes import FLAVOR, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.flavor import Flavor
@@ -59,28 +65,26 @@ def create(compute: Compute, flavor: Flavor) -> None:
     with compute.engine.begin() as conn:
         if not rows.insert(conn, flavor):
             raise Conflict(f"Flavor with name {flavor.name} or ID {flavor.id} already exists.")
+        compute.tell_change(conn, Change(FLAVOR, flavor.id, flavor.name, None, _fields(flavor)))
 
 
 def describe(compute: Compute, flavor_id: str, description: str | None) -> None:
     """Change the description of a flavor; NotFound, Conflict for the flavor of a reservation."""
-    with compute.engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
+    with _changing(compute, flavor_id) as conn:
         if not rows.describe(conn, flavor_id, description):
             raise _none(flavor_id)
 
 
 def delete(compute: Compute, flavor_id: str) -> None:
     """Delete a flavor; servers keep the size they have.  NotFound, Conflict for the flavor of a reservation."""
-    with compute.engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
+    with _changing(compute, flavor_id) as conn:
         if not rows.delete(conn, flavor_id):
             raise _none(flavor_id)
 
 
 def add_extra_specs(compute: Compute, flavor_id: str, specs: Mapping[str, str]) -> dict[str, str]:
     """Add extra specs to a flavor, or change them; return all.  NotFound, Conflict for the flavor of a reservation."""
-    with compute.engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
+    with _changing(compute, flavor_id) as conn:
         found = rows.add_extra_specs(conn, flavor_id, specs)
     if found is None:
         raise _none(flavor_id)
@@ -89,8 +93,7 @@ def add_extra_specs(compute: Compute, flavor_id: str, specs: Mapping[str, str]) 
 
 def delete_extra_spec(compute: Compute, flavor_id: str, key: str) -> None:
     """Delete an extra spec of a flavor; NotFound, Conflict for the flavor of a reservation."""
-    with compute.engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
+    with _changing(compute, flavor_id) as conn:
         if not rows.drop_extra_spec(conn, flavor_id, key):
             raise no_extra_spec(flavor_id, key)
 
@@ -100,8 +103,7 @@ def add_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
 
     Raises Conflict when the project may already, and for the flavor of a reservation.
     """
-    with compute.engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
+    with _changing(compute, flavor_id) as conn:
         found = rows.admit(conn, flavor_id, project_id)
     if found is None:
         raise Conflict(f"Project {project_id} may use flavor {flavor_id} already.")
@@ -113,12 +115,29 @@ def remove_project(compute: Compute, flavor_id: str, project_id: str) -> list[st
 
     Raises NotFound when the project may not use it, Conflict for the flavor of a reservation.
     """
-    with compute.engine.begin() as conn:
-        capacity.check_own(conn, flavor_id)
+    with _changing(compute, flavor_id) as conn:
         found = rows.expel(conn, flavor_id, project_id)
     if found is None:
         raise NotFound(f"Project {project_id} has no access to flavor {flavor_id}.")
     return found
+
+
+@contextmanager
+def _changing(compute: Compute, flavor_id: str) -> Iterator[Connection]:
+    """Open a transaction that changes a flavor which belongs to no lease, and record the change."""
+    with compute.engine.begin() as conn:
+        capacity.check_own(conn, flavor_id)
+        before = rows.get(conn, flavor_id, lock=True)
+        yield conn
+        after = rows.get(conn, flavor_id)
+        if before is not None:
+            change = Change(FLAVOR, flavor_id, before.name, _fields(before), _fields(after) if after else None)
+            compute.tell_change(conn, change)
+
+
+def _fields(flavor: Flavor) -> dict[str, Any]:
+    known = {name: value for name, value in asdict(flavor).items() if name != "id"}
+    return {**known, "extra_specs": dict(flavor.extra_specs), "projects": list(flavor.projects)}
 
 
 def no_extra_spec(flavor_id: str, key: str) -> NotFound:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from climate.compute.changes import QUOTA, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.store.cells import servers as cell_servers
@@ -31,7 +32,7 @@ def standing(compute: Compute, project_id: str) -> Standing:
 def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, force: bool = False) -> Mapping[str, int]:
     """Change limits of a project; all of them then.  BadRequest for less than is used, unless forced."""
     with compute.engine.begin() as conn:
-        quotas.lock_limits(conn, project_id)
+        before = quotas.lock_limits(conn, project_id)
         used = {} if force else _used(compute, conn, project_id)
         for name, limit in limits.items():
             if 0 <= limit < used.get(name, 0):
@@ -40,13 +41,22 @@ def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, forc
                     f"already used and reserved {used[name]}."
                 )
         quotas.set_limits(conn, project_id, limits)
-        return quotas.limits(conn, project_id)
+        return _changed(compute, conn, project_id, before)
 
 
 def reset(compute: Compute, project_id: str) -> None:
     """Give a project the limits of those that have no others."""
     with compute.engine.begin() as conn:
+        before = quotas.lock_limits(conn, project_id)
         quotas.forget_limits(conn, project_id)
+        _changed(compute, conn, project_id, before)
+
+
+def _changed(compute: Compute, conn: Connection, project_id: str, before: Mapping[str, int]) -> Mapping[str, int]:
+    """Tell what has become of the limits of a project; return them."""
+    after = quotas.limits(conn, project_id)
+    compute.tell_change(conn, Change(QUOTA, project_id, "", dict(before), dict(after), project_id))
+    return after
 
 
 def _used(compute: Compute, conn: Connection, project_id: str) -> dict[str, int]:

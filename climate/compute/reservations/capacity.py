@@ -92,8 +92,14 @@ def revoke(compute: Compute, pool: str, token: int) -> None:
     Raises StaleToken, and Busy while servers use it or wait for room of it.
     """
     with compute.engine.begin() as conn:
+        before = next(iter(rows.get(conn, [pool])), None)
+        group_id = before.group_id if before else None
+        if group_id is not None:
+            server_groups.lock_to_drop(conn, group_id)
         rows.lock(conn, pool)
         found = _known(conn, pool, token)
+        if found is not None and found.group_id != group_id:
+            raise Busy(f"The reservation {pool} is being changed; try again shortly.")
         left = rows.servers(conn, pool) if found else 0
         if left:
             raise Busy(f"{left} servers still use {pool}")

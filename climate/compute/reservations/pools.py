@@ -151,6 +151,7 @@ def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], tok
     """
     _check_lendable(pool)
     with compute.engine.begin() as conn:
+        rows.lock(conn, pool)
         known = _meant(rows.lock_named(conn, names, pool))
         held = [node for node in known if node.name in names]
         _check_fence(held, token)
@@ -214,12 +215,13 @@ def _keep(conn: Connection, pool: str | None) -> None:
         raise NotFound(f"Pool {pool} could not be found.")
 
 
-def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = ()) -> list[Held]:
-    """Lock the nodes of a lent pool, and those of the reservation pool with a name in `free`."""
+def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = (), *, drop: bool = False) -> list[Held]:
+    """Lock a lent pool and its nodes, and those of the reservation pool with a name in `free`."""
     _check_lendable(pool)
+    fence = rows.lock(conn, pool)
     held = rows.lock_pool(conn, pool, free)
     _check_fence(held, token)
-    if (rows.fence(conn, pool) or 0) > token:
+    if (fence or 0) > token:
         raise StaleToken
     return held
 

@@ -11,6 +11,7 @@ from climate.compute.models.server import LIVE_MIGRATE, RESERVED, REVERT, SHELVE
 from climate.compute.servers import actions
 from climate.compute.servers.actions import By
 from climate.compute.servers.resize import size
+from climate.compute.store import node_locks
 from climate.compute.store.servers import metadata as rows
 from climate.compute.store.servers import resize, tasks
 
@@ -91,6 +92,7 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
             images.drop(conn, left)
         elif server.task_image is not None:
             images.give_up(conn, server.task_image, now)
+        node_locks.lock_of_migration(conn, server.migration_id)
         if server.status == VERIFY_RESIZE and server.task != REVERT:
             ring = transfer.confirmed(conn, server, now)
         else:

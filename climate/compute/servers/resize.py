@@ -28,6 +28,7 @@ from climate.compute.scheduler.placement_plan import Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.servers import actions
 from climate.compute.servers.actions import Asked, By
+from climate.compute.store import node_locks
 from climate.compute.store.nodes import free_resources
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import migrations, servers, tasks
@@ -65,6 +66,7 @@ def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, 
         if server.status != VERIFY_RESIZE or server.busy:
             state = f"task_state {server.task}" if server.busy else f"vm_state {VM_STATES[server.status]}"
             raise Conflict(f"Cannot '{CONFIRM}' instance {server.id} while it is in {state}")
+        node_locks.lock_of_migration(conn, server.migration_id)
         sizes.settle(conn, server.id, size(server.flavor))
         sizes.resized(conn, server.id, server.flavor)
         now = compute.now(conn)

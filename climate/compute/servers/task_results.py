@@ -38,6 +38,7 @@ from climate.compute.models.server import (
 )
 from climate.compute.placement import claims
 from climate.compute.servers import actions, faults, reschedule, task_heartbeat, vif_plugging
+from climate.compute.store import node_locks
 from climate.compute.store.servers import resize, servers, tasks
 
 Change = Callable[[Connection, Server, datetime], None]
@@ -120,6 +121,7 @@ def gone(compute: Compute, server: Server) -> bool:
         locked = servers.get(conn, server.id, lock=True)
         if locked is None or locked.task != DELETE:
             return True
+        node_locks.lock_of_migration(conn, locked.migration_id)
         claims.release(conn, locked)
         transfer.dropped(conn, locked, compute.now(conn))
         actions.drop(conn, compute, locked)
@@ -160,6 +162,7 @@ def _as_before(conn: Connection, server: Server, now: datetime) -> None:
 
 
 def _reverted(conn: Connection, server: Server, now: datetime) -> None:
+    node_locks.lock_of_migration(conn, server.migration_id)
     _as_before(conn, server, now)
     transfer.returned(conn, server, now)
 

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from sqlalchemy import Connection
+
+from climate.compute import changes
+from climate.compute.changes import ZONE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.store.nodes import service_capabilities
@@ -11,6 +15,8 @@ from climate.compute.store.zones import builds, child_zones, notifications
 from climate.compute.zones import capabilities
 from climate.compute.zones.models import ChildZone
 from climate.connections import reading
+
+SECRETS = ("password",)
 
 CONTACT = frozenset({"api_url", "username", "password"})
 """Fields after whose change the polls begin anew."""
@@ -45,6 +51,8 @@ def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
     with compute.engine.begin() as conn:
         made = child_zones.add(conn, sealed)
         notifications.tell(conn, notifications.CHILDREN)
+        if made is not None:
+            _tell(compute, conn, None, made, changes.secrets(values, SECRETS, changes.SET))
     if made is None:
         raise _registered(values["api_url"])
     return made
@@ -66,7 +74,9 @@ def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZo
             given |= {"name": None, "capabilities": None, "last_seen": None}
         if given:
             child_zones.change(conn, zone_id, given)
-        return _known(child_zones.get(conn, zone_id), zone_id)
+        after = _known(child_zones.get(conn, zone_id), zone_id)
+        _tell(compute, conn, before, after, changes.secrets(values, SECRETS, changes.CHANGED))
+        return after
 
 
 def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
@@ -76,7 +86,7 @@ def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
     for.  `force`: they are given up, and stay where the child has made them.
     """
     with compute.engine.begin() as conn:
-        _known(child_zones.get(conn, zone_id, lock=True), zone_id)
+        before = _known(child_zones.get(conn, zone_id, lock=True), zone_id)
         count = 0 if force else builds.count_asked(conn, zone_id)
         if count:
             some = "1 build waits" if count == 1 else f"{count} builds wait"
@@ -85,6 +95,21 @@ def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
                 "or give force=true, which gives these servers up"
             )
         child_zones.drop(conn, zone_id)
+        _tell(compute, conn, before, None, {})
+
+
+def _tell(
+    compute: Compute, conn: Connection, before: ChildZone | None, after: ChildZone | None, secrets: Mapping[str, str]
+) -> None:
+    zone = after or before
+    if zone is not None:
+        was = None if before is None else _fields(before)
+        now = None if after is None else {**_fields(after), **secrets}
+        compute.tell_change(conn, Change(ZONE, str(zone.id), zone.api_url, was, now))
+
+
+def _fields(of: ChildZone) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in ("api_url", "username", "weight_offset", "weight_scale")}
 
 
 def opened(compute: Compute, zone: ChildZone) -> ChildZone:

@@ -51,20 +51,27 @@ def differences(climate: Climate) -> list[Difference]:
         return found + [Difference(stream, what) for stream, what in archives.damage(climate, conn)]
 
 
-def portions(climate: Climate, after: UUID = FIRST, size: int = PORTION) -> Iterator[Portion]:
-    """Compare one stream after the other from there on, each portion in a snapshot of its own."""
+def portions(
+    climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None
+) -> Iterator[Portion]:
+    """Compare one stream after the other from there on, each portion in a snapshot of its own.
+
+    With `begun_by` only streams whose first fact is at that position of the journal or before.
+    """
     place: UUID | None = after
     while place is not None:
-        portion = look(climate, place, size)
+        portion = look(climate, place, size, begun_by)
         yield portion
         place = portion.last
 
 
-def look(climate: Climate, after: UUID = FIRST, size: int = PORTION) -> Portion:
-    """Compare the first streams after a stream with their rows."""
+def look(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None) -> Portion:
+    """Compare the first streams after a stream with their rows; `begun_by` as of `portions`."""
     with snapshot(climate) as conn:
         streams = journal.streams(conn, after, size)
         last = streams[-1] if len(streams) == size else None
+        if begun_by is not None:
+            streams = journal.begun_by(conn, streams, begun_by)
         compared = row_differences.compare(conn, streams)
         found = told(compared)
         found += [

@@ -1,6 +1,7 @@
-"""Rows made anew from the journal beside all other work: each stream in a transaction of its own, under its lock.
+"""Rows made anew from the journal beside all other work, under the locks of their streams.
 
-Only what differs is written.  The journal is read once the lock is taken: until the commit nobody appends to it.
+Only what differs is written.  The journal is read once the locks are taken: until the commit nobody appends to it.
+A run looks at the streams that had begun when it began, so it ends however many are added meanwhile.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,13 @@ from climate.service.transaction import work
 from climate.store.journal import journal, row_differences, row_repair
 from climate.store.journal.projections import LEASE, LIMITS, TERMS, WINDOW, Projection
 
+TOGETHER = 20
+"""Damaged leases whose rows are written in one transaction.
+
+A transaction takes the same number of statements for one lease as for all of them.  More than a few would hold the
+locks of leases and hosts for too long.
+"""
+
 MOST_AT_ONCE = 100
 """Leases in each other's way whose rows are written in one transaction."""
 
@@ -38,22 +46,32 @@ class Rebuilt:
 
 def rebuild(climate: Climate) -> Rebuilt:
     """Write the rows that are not what the journal says; what cannot be mended stays as it is."""
+    with reading(climate.engine) as conn:
+        begun = journal.last_position(conn)
     streams = 0
     found: list[Difference] = []
-    for portion in check.portions(climate):
+    for portion in check.portions(climate, begun_by=begun):
         streams += portion.streams
         found += portion.differences
     unknown = [one for one in found if one.what == NO_JOURNAL and not _forgotten(climate, one)]
     damaged = sorted({one.stream for one in found} | {one.lease_id for one in repair.listed(climate)})
     with reading(climate.engine) as conn:
         sorts = row_differences.sorts(conn, damaged)
-    blocked = [stream for stream in sorted(sorts) if not _mended(climate, sorts[stream], [stream])]
-    leases = [stream for stream in blocked if sorts[stream] is LEASE]
-    for portion_of in _portions(leases, MOST_AT_ONCE):  # what is in the way may be another of them
-        _mended(climate, LEASE, portion_of)
+    for stream in sorted(sorts):
+        if sorts[stream] is not LEASE:
+            _mended(climate, sorts[stream], [stream])
+    _mend_leases(climate, sorted(stream for stream in sorts if sorts[stream] is LEASE))
     left = [one for streams_of in _portions(damaged, check.PORTION) for one in check.look_at(climate, streams_of)]
     left += unknown
     return Rebuilt(streams, len(damaged) - len({one.stream for one in left}), tuple(left))
+
+
+def _mend_leases(climate: Climate, leases: Sequence[UUID]) -> None:
+    """Write the rows of leases a few at a time; those that stop the others are tried alone, then with one another."""
+    failed = [portion for portion in _portions(leases, TOGETHER) if not _mended(climate, LEASE, portion)]
+    blocked = [lease for portion in failed for lease in portion if not _mended(climate, LEASE, [lease])]
+    for portion in _portions(blocked, MOST_AT_ONCE):  # what is in the way may be another of them
+        _mended(climate, LEASE, portion)
 
 
 def _portions(streams: Sequence[UUID], size: int) -> Iterator[Sequence[UUID]]:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Connection, exc, text
+from sqlalchemy import Connection, Uuid, bindparam, exc, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.connections import reading
 from climate.context import Climate
@@ -14,6 +15,7 @@ from climate.service.leases.event_shares import queue_of
 from climate.service.transaction import work
 from climate.store import db_errors
 from climate.store.journal import journal, row_differences, row_repair
+from climate.store.journal.journal import Entry
 from climate.store.journal.projections import LEASE, claims_of
 from climate.store.leases import event_claims, set_aside
 from climate.store.leases import rows as lease_rows
@@ -59,37 +61,42 @@ def mend(climate: Climate, lease_id: UUID, queue: str) -> Lease:
 def mend_all(climate: Climate, conn: Connection, lease_ids: Sequence[UUID], queue: str) -> list[Lease]:
     """Mend leases together, which may be in each other's way; the journal is read once their rows are locked."""
     row_repair.lock(conn, LEASE, lease_ids)
-    known = [_folded(conn, lease_id) for lease_id in sorted(lease_ids)]
+    known = _folded(conn, lease_ids)
     rows = row_differences.compare(conn, lease_ids).rows
     row_repair.lock_held(conn, rows)
     row_repair.clear(conn, LEASE, rows)
     row_repair.stop_running(conn, rows)
     damaged = {one.stream for one in rows}
     lease_rows.save(conn, [(None, lease) for lease in known if lease.id in damaged])
-    for lease in known:
-        _mend_claims(climate, conn, lease, queue)
-        set_aside.take_back(conn, lease.id)
+    _mend_claims(climate, conn, known, queue)
+    set_aside.take_back(conn, lease_ids)
     event_claims.wake_poller(conn)
     return known
 
 
-def _folded(conn: Connection, lease_id: UUID) -> Lease:
-    entries = journal.read(conn, lease_id)
-    if not entries:
-        raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
-    return fold(journal.of_lease(entries))
+def _folded(conn: Connection, lease_ids: Sequence[UUID]) -> list[Lease]:
+    """Return the leases as their journals say, in the order of their ids; NotFound where one has no journal."""
+    entries: dict[UUID, list[Entry]] = {}
+    for entry in journal.read_many(conn, lease_ids):
+        entries.setdefault(entry.stream, []).append(entry)
+    if missing := sorted(set(lease_ids) - set(entries)):
+        raise NotFound(f"Object with {{'lease_id': '{missing[0]}'}} not found")
+    return [fold(journal.of_lease(entries[lease_id])) for lease_id in sorted(lease_ids)]
 
 
-def _mend_claims(climate: Climate, conn: Connection, lease: Lease, queue: str) -> None:
+def _mend_claims(climate: Climate, conn: Connection, known: Sequence[Lease], queue: str) -> None:
     wanted = [
         Message(event.id, token, queue_of(resource_type) if resource_type else queue)
+        for lease in known
         for event, token, resource_type in claims_of(lease)
     ]
-    present = {(row.event_id, row.token) for row in conn.execute(_CLAIMED, {"lease_id": lease.id})}
+    if not wanted:
+        return
+    present = {(row.event_id, row.token) for row in conn.execute(_CLAIMED, {"ids": [one.event_id for one in wanted]})}
     opened = [one for one in wanted if (one.event_id, one.token) not in present]
     event_claims.open_many(conn, opened, MENDER, climate.now(conn))
 
 
-_CLAIMED = text("""
-    SELECT c.event_id, c.token FROM claims c JOIN events e ON e.id = c.event_id WHERE e.lease_id = :lease_id
-""")
+_CLAIMED = text("SELECT event_id, token FROM claims WHERE event_id = ANY (:ids)").bindparams(
+    bindparam("ids", type_=ARRAY(Uuid))
+)

@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import Connection, Integer, Uuid, bindparam, func, insert, select, text
+from sqlalchemy import ColumnElement, Connection, Integer, Uuid, bindparam, func, insert, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from climate.advisory_locks import Subject
@@ -97,12 +97,28 @@ def streams(conn: Connection, after: UUID, limit: int) -> list[UUID]:
     return list(conn.scalars(_STREAMS, {"after": after, "limit": limit}))
 
 
+def last_position(conn: Connection) -> int:
+    """Return the position of the last fact, 0 where there is none."""
+    found: int | None = conn.scalar(select(func.max(journal.c.position)))
+    return found or 0
+
+
+def begun_by(conn: Connection, wanted: Sequence[UUID], position: int) -> list[UUID]:
+    """Return those of the streams, in their order, whose first fact is at this position or before."""
+    first = select(journal.c.stream, journal.c.position).where(_among_streams()).ext(distinct_on(journal.c.stream))
+    rows = conn.execute(first.order_by(journal.c.stream, journal.c.version), {"streams": list(wanted)})
+    return [row.stream for row in rows if row.position <= position]
+
+
 def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:
     """Return the kind of the first fact of each of the streams that have a journal."""
-    mine = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
-    first = select(journal.c.stream, journal.c.kind).where(mine).ext(distinct_on(journal.c.stream))
+    first = select(journal.c.stream, journal.c.kind).where(_among_streams()).ext(distinct_on(journal.c.stream))
     rows = conn.execute(first.order_by(journal.c.stream, journal.c.version), {"streams": list(wanted)})
     return {row.stream: row.kind for row in rows}
+
+
+def _among_streams() -> ColumnElement[bool]:
+    return journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
 
 
 def hold(conn: Connection, stream: UUID) -> list[Entry]:

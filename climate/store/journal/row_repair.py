@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Table, and_, delete, insert, select, text, update
+from sqlalchemy import Connection, Table, Uuid, and_, delete, insert, select, text, tuple_, update
 
 from climate.store import locks
 from climate.store.journal import journal
@@ -67,8 +67,9 @@ def clear(conn: Connection, projection: Projection, rows: Sequence[RowDifference
             strange = [one.key["id"] for one in mine]
             conn.execute(delete(claims).where(claims.c.event_id.in_(strange)))
             conn.execute(delete(actions).where(actions.c.event_id.in_(strange)))
-        for one in mine:
-            conn.execute(delete(projected.table).where(_is(one)))
+        if mine:
+            key = [projected.table.c[name] for name in projected.key]
+            conn.execute(delete(projected.table).where(tuple_(*key).in_([_values(one) for one in mine])))
 
 
 def stop_running(conn: Connection, rows: Iterable[RowDifference]) -> None:
@@ -115,6 +116,14 @@ def _told(one: RowDifference, values: dict[str, Any]) -> dict[str, Any]:
 
 def _is(one: RowDifference) -> Any:
     return and_(*(one.projected.table.c[name] == value for name, value in one.key.items()))
+
+
+def _values(one: RowDifference) -> tuple[Any, ...]:
+    """Return the key of a row in the types of its columns: it was read from JSON."""
+    return tuple(
+        UUID(str(one.key[name])) if isinstance(one.projected.table.c[name].type, Uuid) else one.key[name]
+        for name in one.projected.key
+    )
 
 
 def forget(conn: Connection, projection: Projection, owner: str) -> None:

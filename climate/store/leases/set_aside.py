@@ -1,5 +1,6 @@
 """Leases that the pollers pass over: their rows cannot be read or written, which would keep all others waiting."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -27,9 +28,9 @@ def put(conn: Connection, lease_id: UUID, now: datetime, reason: str) -> None:
     conn.execute(insert(table).values(row).on_conflict_do_nothing())
 
 
-def take_back(conn: Connection, lease_id: UUID) -> None:
-    """Let the events of a lease run again."""
-    conn.execute(delete(table).where(table.c.lease_id == lease_id))
+def take_back(conn: Connection, lease_ids: Sequence[UUID]) -> None:
+    """Let the events of leases run again."""
+    conn.execute(delete(table).where(table.c.lease_id.in_(lease_ids)))
 
 
 def clear(conn: Connection) -> None:

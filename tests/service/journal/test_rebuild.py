@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
+from threading import Event
 from typing import Any
 
 import pytest
@@ -22,13 +23,15 @@ from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
+from climate.store.journal import journal
+from climate.store.journal.row_differences import FIRST
 from climate.store.leases import leases as stored
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.lease_actions import get, hosts_wanted, make, rows, run_due, settle
 
-TIMES = 25
-"""How often each of those does what he does, beside whom rows are made anew."""
+REBUILDS = 12
+"""How often rows are made anew beside traffic that does not end."""
 
 HARMLESS = (
     "UPDATE reservations SET status = 'forged' WHERE id = (SELECT id FROM reservations ORDER BY random() LIMIT 1)",
@@ -52,11 +55,14 @@ def deadlocks(engine: Engine) -> list[str]:
     return seen
 
 
-def repeat(act: Callable[[], object]) -> None:
-    """Do something again and again; what is refused is refused."""
-    for _ in range(TIMES):
+def repeat(act: Callable[[], object], stop: Event) -> int:
+    """Do something again and again until it is stopped; what is refused is refused.  How often it was tried."""
+    count = 0
+    while not stop.is_set():
         with suppress(ClimateError):
             act()
+        count += 1
+    return count
 
 
 def known(climate: Climate) -> list[Lease]:
@@ -94,16 +100,19 @@ def traffic(climate: Climate, clock: Clock, engine: Engine) -> list[Callable[[],
     ]
 
 
-def test_rebuilds_beside_traffic(climate: Climate, clock: Clock, engine: Engine, deadlocks: list[str]) -> None:
-    acts = traffic(climate, clock, engine)
-    rebuilds = 0
+def test_rebuilds_end_beside_traffic_that_does_not(
+    climate: Climate, clock: Clock, engine: Engine, deadlocks: list[str]
+) -> None:
+    acts, stop = traffic(climate, clock, engine), Event()
     with ThreadPoolExecutor(len(acts)) as pool:
-        done = [pool.submit(repeat, act) for act in acts]
-        while not all(one.done() for one in done):
-            rebuild(climate)
-            rebuilds += 1
-    assert [one.exception() for one in done] == [None] * len(acts)
-    assert rebuilds
+        done = [pool.submit(repeat, act, stop) for act in acts]
+        try:
+            for _ in range(REBUILDS):
+                rebuild(climate)
+                assert not [one for one in done if one.done()], "all go on meanwhile"
+        finally:
+            stop.set()
+    assert all(one.result() for one in done), "each act was tried"
     rebuild(climate)
     settle(climate, clock, hours=2)
     assert rebuild(climate).left == ()
@@ -115,6 +124,38 @@ def test_rebuilds_beside_traffic(climate: Climate, clock: Clock, engine: Engine,
         assert set(conn.scalars(text("SELECT status FROM events"))) == {"DONE"}
         assert set(conn.scalars(text("SELECT state FROM allocations"))) == {"released"}
     assert check.differences(climate) == []
+
+
+def test_streams_that_begin_during_a_rebuild_are_left_to_the_next(
+    climate: Climate, clock: Clock, engine: Engine
+) -> None:
+    """However many leases are made while rows are compared, there is an end to the comparison."""
+    for _ in range(4):
+        make(climate, clock, start=0.1)
+    with reading(engine) as conn:
+        begun, known = journal.last_position(conn), journal.streams(conn, FIRST, 1000)
+    compared = 0
+    for portion in check.portions(climate, size=1, begun_by=begun):
+        compared += portion.streams
+        for _ in range(3):
+            leases.delete(climate, MEMBER, make(climate, clock, start=5).id)
+    assert compared == len(known)
+
+
+def test_damaged_leases_are_written_a_few_at_a_time(climate: Climate, clock: Clock, engine: Engine) -> None:
+    """A rebuild takes fewer statements than one for each lease, and a lease that cannot be written stops no other."""
+    made = [make(climate, clock, start=3 * number) for number in range(1, 41)]
+    forged(engine, "UPDATE leases SET degraded = true")
+    statements: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda conn, cursor, statement, *more: statements.append(statement))
+    assert rebuild(climate).mended == len(made)
+    assert len(statements) < 2 * len(made)
+    lost = made[0]
+    forged(engine, RELEASED, id=lost.reservations[0].id)
+    forged(engine, "UPDATE leases SET degraded = true")
+    for _ in range(8):
+        make(climate, clock, start=3)
+    assert {one.stream for one in rebuild(climate).left} == {lost.id}
 
 
 def forged(engine: Engine, statement: str, **given: Any) -> None:

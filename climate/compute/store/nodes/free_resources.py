@@ -13,10 +13,6 @@ from climate.compute.models.server import Room
 _TOGETHER = text(f"SELECT pg_advisory_xact_lock_shared({SERVER_PLACEMENT})")
 _ALONE = text(f"SELECT pg_advisory_xact_lock({SERVER_PLACEMENT})")
 
-_LOCK = text("""
-    SELECT id FROM compute_nodes WHERE id = ANY(CAST(:ids AS int[])) ORDER BY name, id FOR NO KEY UPDATE
-""")
-
 # A statement of its own after the lock: it sees what the former holder of the lock has committed.
 _STANDING = text(f"""
     SELECT n.id, n.name, n.vcpus, n.memory_mb, n.local_gb, n.ram_ratio, n.cpu_ratio, n.disk_ratio,
@@ -78,11 +74,6 @@ class Standing:
 def queue(conn: Connection, *, alone: bool) -> None:
     """Wait until servers may be placed: together with others, or when nobody else does so."""
     conn.execute(_ALONE if alone else _TOGETHER)
-
-
-def lock(conn: Connection, ids: Sequence[int]) -> None:
-    """Lock nodes in name order, the one order in which all lock them."""
-    conn.execute(_LOCK, {"ids": list(ids)})
 
 
 def standing(conn: Connection, ids: Sequence[int]) -> list[Standing]:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
+from climate.compute.store import node_locks
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
 
 _BEAT = text("""
@@ -45,12 +46,33 @@ def _each(form: str) -> str:
     return ", ".join(form.format(column) for column in _TYPES)
 
 
-# Only what is new or different is written, or as much as locked: the scheduler looks at what was.
+_REPORTED = f"""
+    jsonb_to_recordset(CAST(:nodes AS jsonb))
+    AS r(name text, {", ".join(f"{column} {kind}" for column, kind in _TYPES.items())})
+"""
+
+_DIFFERS = text(f"""
+    SELECT EXISTS (
+        SELECT FROM {_REPORTED} FULL JOIN (SELECT * FROM compute_nodes WHERE service_host = :host) n ON n.name = r.name
+        WHERE n.id IS NULL OR r.name IS NULL OR (n.present, {_each("n.{}")}) IS DISTINCT FROM (true, {_each("r.{}")}))
+""")
+
+# The service first, which a new node refers to: whoever removes a service locks it before its nodes.
+_KEEP = text("SELECT FROM compute_services WHERE host = :host FOR KEY SHARE")
+
+# As little as is written is locked.  All at once: a second statement might find a node that stands before those.
+_LOCK_REPORTED = text(f"""
+    SELECT n.id FROM compute_nodes n LEFT JOIN {_REPORTED} ON r.name = n.name
+    WHERE n.service_host = :host
+      AND (r.name IS NULL OR (n.present, {_each("n.{}")}) IS DISTINCT FROM (true, {_each("r.{}")}))
+    ORDER BY n.name, n.id FOR NO KEY UPDATE OF n
+""")
+
+# Only what is new or different is written: the scheduler looks at what was.
 _REPORT = text(f"""
     INSERT INTO compute_nodes (service_host, name, {_each("{}")})
     SELECT :host, r.name, {_each("r.{}")}
-    FROM jsonb_to_recordset(CAST(:nodes AS jsonb))
-         AS r(name text, {", ".join(f"{column} {kind}" for column, kind in _TYPES.items())})
+    FROM {_REPORTED}
     LEFT JOIN compute_nodes n ON n.service_host = :host AND n.name = r.name
     WHERE n.id IS NULL OR (n.present, {_each("n.{}")}) IS DISTINCT FROM (true, {_each("r.{}")})
     ORDER BY r.name
@@ -136,8 +158,12 @@ def beat(conn: Connection, host: str, now: datetime) -> None:
 
 def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: NodeDefaults) -> list[int]:
     """Bring the service's node rows up to what its driver reports; the ids of those that have gone (cloud.md F.4)."""
-    rows = [_row(spec, defaults) for spec in specs]
-    conn.execute(_REPORT, {"host": host, "nodes": json.dumps(rows)})
+    given = {"host": host, "nodes": json.dumps([_row(spec, defaults) for spec in specs])}
+    if not conn.scalar(_DIFFERS, given):
+        return []
+    conn.execute(_KEEP, given)
+    conn.execute(_LOCK_REPORTED, given)
+    conn.execute(_REPORT, given)
     conn.execute(_ABSENT, {"host": host, "names": [spec.name for spec in specs]})
     return list(conn.execute(_ORPHANS, {"host": host}).scalars())
 
@@ -193,6 +219,7 @@ def abandoned(conn: Connection, now: datetime, down: float) -> list[str]:
 
 def maintain(conn: Connection, ids: Sequence[int], reason: str | None) -> None:
     """Put nodes into maintenance for a reason, or back to work."""
+    node_locks.lock(conn, ids)
     conn.execute(_MAINTAIN, {"ids": list(ids), "reason": reason})
 
 

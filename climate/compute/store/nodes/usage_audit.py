@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
+from climate.compute.store import node_locks
+
 _SUMS = """
     SELECT n.id, coalesce(sum(s.vcpus), 0) AS vcpus, coalesce(sum(s.ram_mb), 0) AS ram_mb,
            coalesce(sum(s.disk_mb), 0) AS disk_mb, count(s.node_id) AS servers
@@ -23,10 +25,6 @@ _DIFFER = """
 _DRIFTED = text(f"""
     WITH t AS ({_SUMS} WHERE n.service_host = :host GROUP BY n.id)
     SELECT n.id FROM compute_nodes n JOIN t ON t.id = n.id WHERE {_DIFFER} ORDER BY n.name, n.id
-""")
-
-_LOCK = text("""
-    SELECT id FROM compute_nodes WHERE id = ANY(CAST(:ids AS int[])) ORDER BY name, id FOR NO KEY UPDATE
 """)
 
 # A statement of its own after the lock: whoever puts servers on a node or takes them off it holds that lock too.
@@ -59,5 +57,5 @@ def drifted(conn: Connection, host: str) -> list[int]:
 
 def mend(conn: Connection, ids: Sequence[int]) -> list[Drift]:
     """Lock nodes and write down what is really taken of them; those that were wrong."""
-    conn.execute(_LOCK, {"ids": list(ids)})
+    node_locks.lock(conn, ids)
     return [Drift(name, tuple(was), tuple(now)) for name, was, now in conn.execute(_MEND, {"ids": list(ids)})]

@@ -52,6 +52,8 @@ _WRITE = text("""
 
 _GET = select(*COLUMNS).where(_OF_ID)
 
+_GET_LOCKED = _GET.with_for_update(key_share=True)
+
 _IS_ID = flavors.c.id == bindparam("named")
 _FIND = select(*COLUMNS).where(or_(_IS_ID, flavors.c.name == bindparam("named"))).order_by(_IS_ID.desc())
 
@@ -101,9 +103,9 @@ def write(conn: Connection, flavor: Flavor) -> bool:
     return conn.execute(_WRITE, _fields(flavor)).first() is not None
 
 
-def get(conn: Connection, flavor_id: str) -> Flavor | None:
-    """The flavor, or None."""
-    row = conn.execute(_GET, {"flavor_id": flavor_id}).mappings().one_or_none()
+def get(conn: Connection, flavor_id: str, *, lock: bool = False) -> Flavor | None:
+    """Return the flavor, with its row locked if that is asked for, or None."""
+    row = conn.execute(_GET_LOCKED if lock else _GET, {"flavor_id": flavor_id}).mappings().one_or_none()
     return _flavor(dict(row)) if row else None
 
 

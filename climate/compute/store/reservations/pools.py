@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
+from climate.advisory_locks import Subject
 from climate.compute.models.aggregate import POOL
 from climate.compute.models.node import CLOSED, FREEPOOL, KEPT, OWNER, PROMISED
 from climate.compute.store.nodes.nodes import Held
@@ -32,7 +33,7 @@ _MAKE = text("INSERT INTO compute_aggregates (name) VALUES (:name) ON CONFLICT (
 _KEEP = text("SELECT kind FROM compute_aggregates WHERE name = :name FOR KEY SHARE")
 
 _KEEP_LENT = text(f"""
-    SELECT kind FROM compute_aggregates WHERE name = :name AND metadata ? '{OWNER}' AND fence > 0 FOR KEY SHARE
+    SELECT kind FROM compute_aggregates WHERE name = :name AND metadata ? '{OWNER}' AND fence > 0 FOR NO KEY UPDATE
 """)
 
 # The pool and its nodes in one statement; no row of the pool comes back when a later claim has been at it.
@@ -58,7 +59,12 @@ _CLOSE = text("""
     WHERE name = :pool AND fence <= :token
 """)
 
-_FENCE = text("SELECT fence FROM compute_aggregates WHERE name = :pool")
+# By its name where there is no row of it: two may be about to make the same pool.
+_QUEUE = text(Subject.POOL.lock("pool"))
+
+# Not FOR UPDATE: a node whose row is written twice by one transaction is checked against its pool again, under a share
+# of its key.  Whoever holds one holds a node of the pool as well, and is done when all of them are locked.
+_LOCK = text("SELECT fence FROM compute_aggregates WHERE name = :pool FOR NO KEY UPDATE")
 
 _LENT_FROM_OUTSIDE = text(f"""
     SELECT EXISTS (
@@ -129,9 +135,12 @@ def close(conn: Connection, pool: str, ids: Sequence[int], token: int) -> None:
     conn.execute(_CLOSE, {"pool": pool, "metadata": json.dumps({CLOSED: "true"}), "ids": list(ids), "token": token})
 
 
-def fence(conn: Connection, pool: str) -> int | None:
-    """The highest token that has worked on the pool; None when there is no such pool."""
-    found: int | None = conn.execute(_FENCE, {"pool": pool}).scalar()
+def lock(conn: Connection, pool: str) -> int | None:
+    """Lock a pool before its nodes; the highest token that has worked on it, None when there is no such pool."""
+    found: int | None = conn.execute(_LOCK, {"pool": pool}).scalar()
+    if found is None:
+        conn.execute(_QUEUE, {"pool": pool})
+        found = conn.execute(_LOCK, {"pool": pool}).scalar()
     return found
 
 

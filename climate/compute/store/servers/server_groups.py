@@ -45,6 +45,14 @@ _COUNT = text("""
 
 _DELETE = text("DELETE FROM compute_server_groups WHERE id = CAST(:id AS uuid)")
 
+# Not FOR UPDATE: a server whose row is written twice by one transaction is checked against its group again, under a
+# share of its key.  Those who hold one hold a member as well, and are done when all members are locked.
+_LOCK_TO_DROP = text("SELECT FROM compute_server_groups WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE")
+
+_LOCK_MEMBERS = text("""
+    SELECT FROM compute_servers WHERE group_id = CAST(:id AS uuid) ORDER BY id FOR NO KEY UPDATE
+""")
+
 _LOCK = text("""
     SELECT id::text, project_id, policy, rules, EXISTS (SELECT FROM compute_grants r WHERE r.group_id = g.id) AS granted
     FROM compute_server_groups g WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE
@@ -92,8 +100,15 @@ def count(conn: Connection, project_id: str) -> int:
     return found
 
 
+def lock_to_drop(conn: Connection, group_id: str) -> None:
+    """Lock a group, then its members, whose rows change with it; nobody joins it meanwhile."""
+    conn.execute(_LOCK_TO_DROP, {"id": group_id})
+    conn.execute(_LOCK_MEMBERS, {"id": group_id})
+
+
 def delete(conn: Connection, group_id: str) -> None:
     """Drop a group; its members go on without one."""
+    lock_to_drop(conn, group_id)
     conn.execute(_DELETE, {"id": group_id})
 
 

@@ -2,7 +2,7 @@
 
 from migrations.scripts import alone
 
-revision = "0043"
+revision = "0039"
 down_revision = "0038"
 
 

@@ -1,0 +1,45 @@
+"""Changes that administrators make to the cloud: each is told in its own transaction, for an audit trail."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy import Connection
+
+AGGREGATE, CELL, FLAVOR, NODE, QUOTA = "aggregate", "cell", "flavor", "compute_node", "quota"
+SERVICE, ZONE = "compute_service", "zone"
+
+SET, CHANGED = "set", "changed"
+"""All that is told of a secret."""
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one object.  `before` is None for a new object, `after` for a deleted one.
+
+    Both hold values that JSON has, and no secret.
+    """
+
+    kind: str
+    object_id: str
+    name: str
+    before: Values | None
+    after: Values | None
+    project_id: str | None = None
+
+
+class TellChange(Protocol):
+    """Writes a change down, in the transaction of the change."""
+
+    def __call__(self, conn: Connection, change: Change, /) -> None: ...
+
+
+def silent(conn: Connection, change: Change, /) -> None:
+    """Write nothing down."""
+
+
+def secrets(values: Mapping[str, Any], names: Collection[str], word: str) -> dict[str, str]:
+    """Return the secrets among the values, with a word in the place of each."""
+    return {name: word for name in names if values.get(name)}

@@ -1,0 +1,35 @@
+"""Row locks of nodes, taken in the order of their names and ids: docs/locks.md.
+
+A transaction that changes several nodes locks all of them first.  Whoever
+changes one alone, and locks no other afterwards, needs none of this.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+_LOCK = text("""
+    SELECT id FROM compute_nodes WHERE id = ANY(CAST(:ids AS int[])) ORDER BY name, id FOR NO KEY UPDATE
+""")
+
+_LOCK_OF_MIGRATION = text("""
+    SELECT id FROM compute_nodes
+    WHERE id IN (SELECT s.node_id FROM compute_migrations m JOIN compute_servers s ON s.id = m.server_id
+                 WHERE m.id = :id
+                 UNION ALL SELECT m.held_node_id FROM compute_migrations m WHERE m.id = :id)
+    ORDER BY name, id FOR NO KEY UPDATE
+""")
+
+
+def lock(conn: Connection, ids: Sequence[int]) -> None:
+    """Lock nodes."""
+    conn.execute(_LOCK, {"ids": list(ids)})
+
+
+def lock_of_migration(conn: Connection, migration_id: int | None) -> None:
+    """Lock the node of a server that is under way, whose row is locked, and the node that is held for it.
+
+    None: the server is not under way, and is on one node at most.
+    """
+    if migration_id is not None:
+        conn.execute(_LOCK_OF_MIGRATION, {"id": migration_id})
