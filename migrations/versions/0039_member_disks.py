@@ -7,4 +7,4 @@ down_revision = "0038"
 
 
 def upgrade() -> None:
-    alone("0043_member_disks.sql")
+    alone("0039_member_disks.sql")

@@ -1,12 +1,36 @@
-"""The audit trail, read by administrators."""
+"""The audit trail: changes of the cloud are recorded, and administrators read all of it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from sqlalchemy import Connection
 
 from climate.connections import reading
 from climate.context import Climate
+from climate.domain.audit import Action, AuditKind, ObjectChanged, changed
 from climate.domain.policy import Caller, require
 from climate.store.journal import audit
 from climate.store.journal.audit import AuditEntry, AuditQuery
 
-__all__ = ["AuditEntry", "AuditQuery", "listed"]
+__all__ = ["AuditEntry", "AuditQuery", "ObjectChange", "listed", "record"]
+
+
+class ObjectChange(Protocol):
+    """One change of an object.  `before` is None for a new object, `after` for a deleted one; no secrets."""
+
+    @property
+    def kind(self) -> AuditKind: ...
+    @property
+    def object_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def project_id(self) -> str | None: ...
+    @property
+    def before(self) -> Mapping[str, Any] | None: ...
+    @property
+    def after(self) -> Mapping[str, Any] | None: ...
 
 
 def listed(climate: Climate, caller: Caller, wanted: AuditQuery) -> list[AuditEntry]:
@@ -14,3 +38,15 @@ def listed(climate: Climate, caller: Caller, wanted: AuditQuery) -> list[AuditEn
     require(caller, "audit:get")
     with reading(climate.engine) as conn:
         return audit.listed(conn, wanted)
+
+
+def record(conn: Connection, caller: Caller, at: datetime, change: ObjectChange) -> None:
+    """Record a change in its transaction; nothing when both sides are equal."""
+    before, after = change.before, change.after
+    if before is not None and after is not None:
+        before, after = changed(before, after)
+        if not after:
+            return
+    action = Action.CREATED if before is None else Action.DELETED if after is None else Action.CHANGED
+    fact = ObjectChanged(at, change.kind, change.object_id, action, change.name, change.project_id, before, after)
+    audit.record(conn, caller, fact)
