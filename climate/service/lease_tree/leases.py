@@ -78,11 +78,10 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
             made = leases.create(climate, caller, order, key, dry_run=dry_run)
         except tree_shares.NOT_HERE as refusal:
             only = all(tree_shares.is_only_for_here(climate, spec) for spec in order.reservations)
-            if only:
-                raise
-            if not climate.children.active():
-                if silent := tree_shares.silence(climate.children.silent()):
-                    raise NotEnoughHosts(f"{refusal}{silent}") from None
+            silent = None if only or climate.children.active() else tree_shares.silence(climate.children.silent())
+            if silent:
+                raise NotEnoughHosts(f"{refusal}{silent}") from None
+            if only or not climate.children.active():
                 raise
         else:
             if not made.parts or dry_run:
