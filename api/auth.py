@@ -9,7 +9,7 @@ from structlog.contextvars import bind_contextvars
 
 from api.rate_limit import Allowance
 from api.request_context import DEPLOYMENT, deployment
-from climate import policy_file
+from climate.configuration import policy_file
 
 ALLOWANCE = "climate.allowance"
 """Where the application keeps what users may still ask for."""

@@ -7,7 +7,7 @@ from flask import Flask
 from api import create_app
 from climate import bootstrap, log_setup
 from climate.settings import Settings
-from climate.web_worker import DOWNLOADS, STREAMS
+from climate.web.worker import DOWNLOADS, STREAMS
 
 
 def application() -> Flask:

@@ -9,7 +9,9 @@ from sqlalchemy import text
 
 from benchmarks.cell_tree import FLAVOR, NAMES, PATIENCE, PROJECT, Cells, Processor, cells
 from benchmarks.figures import Spread, head, line, spread, step
-from climate.compute.cells import build_start, messaging, server_methods, server_sync
+from climate.compute.cells.builds import start
+from climate.compute.cells.messaging import send
+from climate.compute.cells.servers import methods, sync
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest
 from climate.compute.servers import actions, create, interfaces
@@ -68,10 +70,10 @@ def _calls(found: Cells, idle: Processor, times: int) -> None:
     for name in NAMES:
         with found.computes[name].engine.begin() as conn:
             conn.execute(_ONE, {"id": server_id, "project": PROJECT, "flavor": FLAVOR})
-    asked = server_methods.order_of(server_id, "get_interfaces", {}, {})
+    asked = methods.order_of(server_id, "get_interfaces", {}, {})
 
     def below(path: str) -> Callable[[], object]:
-        return lambda: messaging.call(found.top, path, server_methods.RUN, asked)
+        return lambda: send.call(found.top, path, methods.RUN, asked)
 
     acts = [lambda: interfaces.interfaces(found.top, server_id), below("top!right"), below("top!right!leaf")]
     walls, work = _by_turns(found, acts, idle, times)
@@ -125,7 +127,7 @@ def _boot_at_home(found: Cells) -> None:
 
 
 def _boot_through(found: Cells) -> None:
-    server_id = build_start.start(found.top, _request()).server_ids[0]
+    server_id = start.start(found.top, _request()).server_ids[0]
 
     def status() -> str:
         with found.top.engine.connect() as conn:
@@ -170,12 +172,12 @@ def _stages(found: Cells) -> None:
     begun = time.perf_counter()
     with found.leaf.engine.begin() as conn:
         changed = dict.fromkeys(chosen, now)
-        server_sync.report(found.leaf, conn, lambda _, method, kwargs: told.extend(kwargs["instances"]), changed)
+        sync.report(found.leaf, conn, lambda _, method, kwargs: told.extend(kwargs["instances"]), changed)
     made = time.perf_counter() - begun
     begun = time.perf_counter()
-    for first in range(0, len(told), server_sync.REPORTS):
-        part = told[first : first + server_sync.REPORTS]
-        server_sync.update_at_top(found.top, "top!right!leaf", part, lambda *_: None)
+    for first in range(0, len(told), sync.REPORTS):
+        part = told[first : first + sync.REPORTS]
+        sync.update_at_top(found.top, "top!right!leaf", part, lambda *_: None)
     stored = time.perf_counter() - begun
     line("of it, reading a server and giving its report a version", f"{1000 * made / len(chosen):.2f} ms")
     line("of it, checking and storing a report at the top", f"{1000 * stored / len(chosen):.2f} ms")

@@ -12,12 +12,12 @@ import numpy as np
 from benchmarks.figures import head, line, spread
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Group, Spec
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
 from climate.compute.scheduler.filters.aggregates import INSTANCE_EXTRA_SPECS
 from climate.compute.scheduler.filters.capabilities import JSON
 from climate.compute.scheduler.filters.capacity import AGGREGATE_CORE, AGGREGATE_RAM
-from climate.compute.scheduler.host_table import Coded, Grouping, Hosts, Label, Pool, Profile
+from climate.compute.scheduler.hosts.table import Coded, Grouping, Hosts, Label, Pool, Profile
 from climate.compute.scheduler.scheduler_parts import Options, Rules
 from climate.compute.scheduler.weighers import WEIGHERS
 

@@ -11,7 +11,7 @@ from benchmarks import scratch
 from benchmarks.figures import head, line, spread, timed
 from climate.compute import Compute
 from climate.compute.models.server import SPAWN
-from climate.compute.scheduler.snapshot_cache import Roster
+from climate.compute.scheduler.hosts.snapshot_cache import Roster
 
 NODES, SERVICES, UNDER_WAY = 10_000, 100, 4_200
 CHANGES = (0, 1, 100)

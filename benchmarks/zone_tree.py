@@ -15,13 +15,14 @@ from werkzeug.test import create_environ, run_wsgi_app
 
 from api import create_app
 from benchmarks.scratch import Place
-from climate import bootstrap, identity, zone_settings
+from climate import bootstrap, identity
 from climate.bootstrap import Deployment
 from climate.compute.nodes import services
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
-from climate.compute.zones.http_messages import HttpAnswer, HttpRequest
-from climate.compute.zones.http_transport import Outcome, Talk
+from climate.compute.zones.http.messages import HttpAnswer, HttpRequest
+from climate.compute.zones.http.transport import Outcome, Talk
+from climate.configuration import zones as zone_settings
 from climate.settings import Settings
 
 C = "/compute/v2.1"

@@ -16,8 +16,9 @@ from climate import log_setup
 from climate.compute.models.request import BootRequest, spec_of
 from climate.compute.scheduler.estimates import estimate
 from climate.compute.store.projects import flavors
-from climate.compute.zones import build_plan, polling, registry, selection
-from climate.compute.zones.build_plan import LocalItem
+from climate.compute.zones import polling, registry
+from climate.compute.zones.builds import plan, selection
+from climate.compute.zones.builds.plan import LocalItem
 
 CHILDREN, HOSTS, SERVERS = 10, 1000, 1000
 POLLED, HANGING, DEADLINE = 100, 10, 2.0
@@ -75,11 +76,11 @@ def _parts(parent: Zone, child: Zone, times: int) -> None:
     zone = registry.listed(parent.deployment.compute)[0]
 
     def merge() -> None:
-        lists = [build_plan.scaled(zone, build_plan.offers(json.loads(answer), SERVERS)) for _ in range(CHILDREN)]
-        build_plan.merged(items, lists)
+        lists = [plan.scaled(zone, plan.offers(json.loads(answer), SERVERS)) for _ in range(CHILDREN)]
+        plan.merged(items, lists)
 
     _measure("in the parent: reading ten answers and merging", times, merge)
-    wrapped = build_plan.scaled(zone, build_plan.offers(json.loads(answer), SERVERS))
+    wrapped = plan.scaled(zone, plan.offers(json.loads(answer), SERVERS))
     _measure(
         "in a zone between: sealing a thousand blobs of children", times, lambda: selection.sealed(compute, wrapped)
     )

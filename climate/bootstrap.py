@@ -5,19 +5,7 @@ from dataclasses import dataclass, replace
 import structlog
 from sqlalchemy import Engine, func, select
 
-from climate import (
-    cell_settings,
-    compute,
-    identity,
-    network_settings,
-    plugin,
-    policy_file,
-    power,
-    scheduler_notices,
-    scheduler_settings,
-    schema_upgrade,
-    zone_settings,
-)
+from climate import compute, identity, plugin, power, scheduler_notices, schema_upgrade
 from climate.cloud import Cloud, openstack
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.bundled_cells import BundledCells
@@ -29,13 +17,14 @@ from climate.compute.images.quota import ImageLimits
 from climate.compute.migrations import host_drain
 from climate.compute.models.node import NodeDefaults
 from climate.compute.nodes import nodes_file, services
-from climate.compute.scheduler.selection import Tell, silent
+from climate.compute.scheduler.decisions.notifications import Tell, silent
 from climate.compute.store.cells import changes
-from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
-from climate.compute.virt.listening import Listening
-from climate.compute.virt.live import Limits
-from climate.compute.virt.qemu import MachineOptions
+from climate.compute.virt.live_migrator import Limits
+from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.qemu.driver import MachineOptions
+from climate.compute.virt.qemu.migration_ports import Listening
+from climate.configuration import cells, networks, policy_file, scheduler, zones
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
@@ -68,7 +57,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
     engine = connect(_database(settings), pool_size=pool_size, application=application)
     # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
     vault = Vault(KeyRing(settings.home / "keys", name="secret").fernet)
-    cloud = replace(_compute(engine, settings, vault), cells=cell_settings.options(settings, vault))
+    cloud = replace(_compute(engine, settings, vault), cells=cells.options(settings, vault))
     return Deployment(
         settings=settings,
         climate=Climate(
@@ -94,11 +83,11 @@ def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
 
 def check(settings: Settings) -> None:
     """SettingError for settings that name what there is not; opens nothing."""
-    scheduler_settings.chosen(settings)
+    scheduler.chosen(settings)
     plugin.load(settings.resource_plugins)
-    network_settings.check(settings)
-    zone_settings.check(settings)
-    cell_settings.check(settings)
+    networks.check(settings)
+    zones.check(settings)
+    cells.check(settings)
     webhooks.check(settings)
     policy_file.read(settings)
     keys.check(settings.home / "keys")
@@ -127,7 +116,7 @@ def check_nodes(settings: Settings) -> None:
 
 
 def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
-    schedule, rules = scheduler_settings.chosen(settings)
+    schedule, rules = scheduler.chosen(settings)
     built = compute.build(
         engine,
         home=settings.home,
@@ -139,7 +128,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         built,
         schedule=schedule,
         rules=rules,
-        trust=scheduler_settings.trust(settings),
+        trust=scheduler.trust(settings),
         uuid_builds=settings.reservation_id_format == "uuid",
         tell=_teller(settings),
         defaults=_node_defaults(settings),
@@ -147,12 +136,12 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         leaving_pools=_leaving_pools(settings),
         confirm_seconds=settings.resize_confirm_window,
         live_limits=Limits(seconds=settings.migration_seconds),
-        network=network_settings.options(settings),
-        wires=network_settings.wires(settings),
+        network=networks.options(settings),
+        wires=networks.wires(settings),
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
-        network_queue=network_settings.queue(settings),
-        zones=zone_settings.options(settings, engine, vault),
+        network_queue=networks.queue(settings),
+        zones=zones.options(settings, engine, vault),
         vault=vault,
         image_limits=ImageLimits(
             settings.images_per_project, settings.image_mb_per_project, settings.image_disk_free_mb

@@ -7,7 +7,7 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from climate.compute.scheduler.selection import END, Tell
+from climate.compute.scheduler.decisions.notifications import END, Tell
 from climate.domain.notifications import Notice
 from climate.store import notifications
 from climate.store.engine import database_time

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from api.compute.zones.build_orders import BUILD_KEYS
-from climate.compute.zones import blobs, request_spec
-from climate.scheduler_settings import BUNDLED
+from climate.compute.zones.builds import blobs, request_spec
+from climate.configuration.scheduler import BUNDLED
 
 PAGE = (Path(__file__).parent.parent / "docs" / "build-plans.md").read_text(encoding="utf-8")
 SPEC, ORDER = (json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))

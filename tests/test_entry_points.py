@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from climate import plugin, power, scheduler_settings
+from climate import plugin, power
+from climate.configuration import scheduler
 from climate.entry_points import installed
 from climate.settings import Settings
 
@@ -33,7 +34,7 @@ def test_packages_are_looked_for_once_a_process(tmp_path: Path) -> None:
         for _ in range(2):
             plugin.load()
             power.load(tmp_path)
-            scheduler_settings.chosen(Settings())
+            scheduler.chosen(Settings())
     finally:
         sys.meta_path.remove(finder)
     assert finder.looks <= 1

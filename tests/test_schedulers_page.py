@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import costs
-from climate.compute.scheduler.host_filters import HOST_FILTERS, matching
-from climate.compute.scheduler.json_query import OPERATORS, parse
-from climate.compute.scheduler.least_cost import least_cost
+from climate.compute.scheduler.distributed import costs
+from climate.compute.scheduler.distributed.host_filters import HOST_FILTERS, matching
+from climate.compute.scheduler.distributed.json_query import OPERATORS, parse
+from climate.compute.scheduler.distributed.least_cost import least_cost
 from climate.compute.scheduler.scheduler_parts import Cost, Rules
-from climate.scheduler_settings import BUNDLED
+from climate.configuration.scheduler import BUNDLED
 from climate.settings import Settings
 from tests.compute.node_tables import hosts
 

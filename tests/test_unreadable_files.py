@@ -9,12 +9,12 @@ import pytest
 from cryptography.fernet import Fernet, InvalidToken
 from structlog.testing import capture_logs
 
-from climate import policy_file
 from climate.cli.clouds import find
 from climate.cli.errors import Failure
 from climate.cloud.openstack.connection import connect
 from climate.compute.errors import VirtError
 from climate.compute.nodes import nodes_file
+from climate.configuration import policy_file
 from climate.embedded.errors import StoreError
 from climate.embedded.postgres import _url
 from climate.identity import clouds, initial_accounts, keys

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from climate.compute import Compute
-from climate.compute.cells import build_request, scheduler
-from climate.compute.cells.build_request import Build
+from climate.compute.cells.builds import request as build_request
+from climate.compute.cells.builds import scheduler
+from climate.compute.cells.builds.request import Build
+from climate.compute.cells.builds.scheduler import RunHere
 from climate.compute.cells.errors import NoCellsAvailable
-from climate.compute.cells.scheduler import RunHere
 from climate.compute.errors import BadRequest
 from climate.compute.servers import create
 from climate.compute.store.cells import messages, resources

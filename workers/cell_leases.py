@@ -7,10 +7,10 @@ import structlog
 
 from climate.cloud import CloudError
 from climate.cloud.part_messages import METHOD, later, read, written_answer
-from climate.compute.cells import paths
-from climate.compute.cells.dispatch import CellContext, Handlers
 from climate.compute.cells.errors import BadMessage
-from climate.compute.cells.messages import Message
+from climate.compute.cells.messaging import paths
+from climate.compute.cells.messaging.dispatch import CellContext, Handlers
+from climate.compute.cells.messaging.messages import Message
 from climate.context import Climate
 from climate.service.lease_tree import part_requests
 

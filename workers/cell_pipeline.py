@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from climate.compute import Compute
-from climate.compute.cells import inbox, outbox
 from climate.compute.cells.cell import Cell
-from climate.compute.cells.dispatch import Handlers
-from climate.compute.cells.pipeline import Task
-from climate.compute.cells.surroundings import Here, Surroundings
-from climate.compute.cells.transport import CellTransport
+from climate.compute.cells.messaging import inbox, outbox
+from climate.compute.cells.messaging.dispatch import Handlers
+from climate.compute.cells.messaging.pipeline import Task
+from climate.compute.cells.messaging.transport import CellTransport
+from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells.messages import Sent
 
 GATHER = 0.25

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from climate.compute import Compute
-from climate.compute.cells import healing, server_methods, server_sync
-from climate.compute.cells.healing import Healer
-from climate.compute.cells.pipeline import Pipeline
+from climate.compute.cells.messaging.pipeline import Pipeline
+from climate.compute.cells.servers import healing, methods, sync
+from climate.compute.cells.servers.healing import Healer
 from climate.compute.store.cells import changes
 from climate.connections import reading
 
@@ -51,11 +51,11 @@ class ServerReports:
             if count:
                 self.stopping.wait(min(GATHER, count * GATHER_EACH))
             # After an error, what was heard is still to be reported; and after a full batch there may be more.
-            heard = count is None or count >= server_sync.BATCH or self.changed.wait(FOLLOW_SECONDS)
+            heard = count is None or count >= sync.BATCH or self.changed.wait(FOLLOW_SECONDS)
 
     def report(self) -> int:
         """Report what has changed, and what is to be healed; the number of changes."""
-        count = server_methods.report_changes(self.compute, self.pipeline)
+        count = methods.report_changes(self.compute, self.pipeline)
         self.tend()
         return count
 
@@ -64,7 +64,7 @@ class ServerReports:
         if self._is_due("follow", FOLLOW_SECONDS):
             self._follow()
         if self._is_due("heal", HEAL_SECONDS):
-            self.healer.run(self.compute, server_methods.teller(self.compute))
+            self.healer.run(self.compute, methods.teller(self.compute))
         if self._is_due("forget", FORGET_SECONDS):
             healing.forget(self.compute)
         return 0
@@ -74,7 +74,7 @@ class ServerReports:
         with reading(self.pipeline.quick.engine) as conn:
             tracked = changes.is_tracked(conn)
         if wanted != tracked:
-            server_sync.follow(self.compute, wanted=wanted)
+            sync.follow(self.compute, wanted=wanted)
 
     def _is_due(self, what: str, seconds: float) -> bool:
         now = time.monotonic()

@@ -20,17 +20,21 @@ import structlog
 from kombu.entity import Queue
 from kombu.exceptions import KombuError
 
-from climate import bootstrap, cell_settings, connections, log_setup
+from climate import bootstrap, connections, log_setup
 from climate.bootstrap import Deployment
-from climate.compute.cells import build_estimate, inbox, inventory, server_methods, state
-from climate.compute.cells.broker import OPTIONS
-from climate.compute.cells.dispatch import Handlers
-from climate.compute.cells.healing import Healer
-from climate.compute.cells.messages import BROADCAST, RESPONSE, TARGETED
-from climate.compute.cells.scheduler import CellScheduler
-from climate.compute.cells.signing import KEPT
-from climate.compute.cells.transport import QUEUES, CellTransport
+from climate.compute.cells.builds import estimate
+from climate.compute.cells.builds.scheduler import CellScheduler
+from climate.compute.cells.messaging import inbox
+from climate.compute.cells.messaging.broker import OPTIONS
+from climate.compute.cells.messaging.dispatch import Handlers
+from climate.compute.cells.messaging.messages import BROADCAST, RESPONSE, TARGETED
+from climate.compute.cells.messaging.signing import KEPT
+from climate.compute.cells.messaging.transport import QUEUES, CellTransport
+from climate.compute.cells.servers import methods
+from climate.compute.cells.servers.healing import Healer
+from climate.compute.cells.state import inventory, state
 from climate.compute.store.cells import changes, handover, messages
+from climate.configuration import cells
 from climate.service import housekeeping, process_health
 from climate.settings import Settings
 from climate.store import db_errors
@@ -65,9 +69,9 @@ def handlers(deployment: Deployment) -> Handlers:
     leases = cell_leases.handlers(deployment.climate)
     return (
         state.HANDLERS.joined(scheduler.handlers())
-        .joined(server_methods.HANDLERS)
+        .joined(methods.HANDLERS)
         .joined(inventory.HANDLERS)
-        .joined(build_estimate.HANDLERS)
+        .joined(estimate.HANDLERS)
         .joined(leases)
     )
 
@@ -246,7 +250,7 @@ def main(settings: Settings) -> int:
         stopping.wait()
         return 0
     deployment = bootstrap.build(settings, application="climate-cells", pool_size=len(WORKERS) + 5)
-    transport = cell_settings.transport(settings)()
+    transport = cells.transport(settings)()
     url = celery_app.broker_url(settings.redis_url)
     CellsProcess(deployment, handlers(deployment), transport, url, stopping).run()
     transport.close()

@@ -31,7 +31,8 @@ from climate.compute.nodes import services
 from climate.compute.servers import local_delete, task_worker
 from climate.compute.store.pending import Pending
 from climate.compute.store.zones import notifications
-from climate.compute.zones import builds, polling
+from climate.compute.zones import polling
+from climate.compute.zones.builds import builds
 from climate.domain.errors import Unavailable
 from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch

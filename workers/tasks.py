@@ -24,7 +24,8 @@ from climate.compute.nodes import services
 from climate.compute.nodes.services import Report
 from climate.compute.placement import decisions
 from climate.compute.servers import resize, sync_states, task_worker
-from climate.compute.zones import provisioning, reporting
+from climate.compute.zones import service_reports
+from climate.compute.zones.builds import provisioning
 from climate.service.disk_space import DiskWatch
 from climate.service.leases import event_portions, events
 from climate.settings import Settings
@@ -89,7 +90,7 @@ class Desk:
     def tend(self) -> None:
         """Report the nodes of this compute service, and put right what happened to its servers."""
         services.refresh(self.deployment.compute, self.reported)
-        reporting.report_compute(self.deployment.compute)
+        service_reports.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
         sync_states.put_right(self.deployment.compute)
         host_drain.tend(self.deployment.compute)
@@ -111,7 +112,7 @@ class Desk:
                 if thorough and self.settings.network_allocation != "direct":
                     host_answers.reconcile(self.deployment.compute, self.allocator)
                 if thorough:
-                    reporting.report_network(self.deployment.compute)
+                    service_reports.report_network(self.deployment.compute)
 
     @cached_property
     def allocator(self) -> NetworkAllocator:

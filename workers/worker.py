@@ -6,7 +6,8 @@ import warnings
 from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
-from climate import cell_settings, log_setup, plugin
+from climate import log_setup, plugin
+from climate.configuration import cells
 from climate.settings import Settings
 from workers import celery_app, watchdog
 from workers.tasks import Desk, register
@@ -22,7 +23,7 @@ def main(settings: Settings, desk: Desk | None = None) -> int:
     app = celery_app.connect(settings.redis_url)
     register(app, desk or Desk(settings))
     hosts = celery_app.Hosts(settings.service_host, settings.network_host or settings.service_host)
-    has_nodes = not cell_settings.options(settings).is_api
+    has_nodes = not cells.options(settings).is_api
     queues = celery_app.queues(
         sorted(plugin.load(settings.resource_plugins)), hosts, settings.worker_queues, has_nodes=has_nodes
     )

@@ -1,32 +1,31 @@
-"""The reservation API v1: byte-compatible with the peer's, one module per noun with its schema beside it."""
+"""The reservation API v1: byte-compatible with Blazar's, one module per noun with its schema beside it."""
 
 from flask import Flask
 
 from api.openapi import document
-from api.reservation import (
-    allocations,
-    audit,
-    events,
-    floatingips,
-    host_health,
-    hosts,
-    leases,
-    limits,
-    maintenance,
-    microversion,
-    notices,
-    openapi,
-    plugins,
-    pools,
-    power,
-    properties,
-    storage,
-    versions,
-)
+from api.reservation import audit, limits, microversion, notices, openapi, plugins, versions
+from api.reservation.hosts import allocations, host_health, maintenance, power, properties
+from api.reservation.hosts import hosts as host_routes
+from api.reservation.leases import events
+from api.reservation.leases import leases as lease_routes
+from api.reservation.pools import pools as pool_routes
+from api.reservation.resources import floating_ips, storage
 
 NOUNS = (
-    *(versions, leases, hosts, properties, allocations, plugins, events, notices, limits, maintenance, host_health),
-    *(pools, power, floatingips, storage, audit),
+    *(
+        versions,
+        lease_routes,
+        host_routes,
+        properties,
+        allocations,
+        plugins,
+        events,
+        notices,
+        limits,
+        maintenance,
+        host_health,
+    ),
+    *(pool_routes, power, floating_ips, storage, audit),
 )
 
 

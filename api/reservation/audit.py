@@ -10,7 +10,7 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import marker_number
-from api.reservation.lease_schema import LinkOut
+from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import PREFIX, Operation, serve
 from climate.domain.audit import Action, AuditKind
 from climate.service.journal import audit

@@ -8,10 +8,10 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 
 from api.openapi import Blueprint
 from api.request_context import caller, climate
-from api.reservation.lease_body import entry_body
-from api.reservation.lease_schema import HistoryAnswer, LeaseAt
+from api.reservation.leases.body import entry_body
+from api.reservation.leases.request_options import DryRun
+from api.reservation.leases.schema import HistoryAnswer, LeaseAt
 from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
-from api.reservation.request_options import DryRun
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
 from climate.service.admission import limits

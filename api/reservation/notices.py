@@ -11,7 +11,7 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
 from api.reservation.ids import marker_number
-from api.reservation.lease_schema import LinkOut
+from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import PREFIX, Operation, serve
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing

@@ -7,11 +7,11 @@ from marshmallow import Schema, fields
 
 from api.openapi import document
 from api.request_context import DEPLOYMENT
-from api.reservation.host_schema import LONGEST_VALUE
-from api.reservation.lease_schema import AskedChange, AskedReservation
+from api.reservation.hosts.power_schema import DriverName, DriverSettings
+from api.reservation.hosts.schema import LONGEST_VALUE
+from api.reservation.leases.reservation_specs import change_schema, request_schema
+from api.reservation.leases.schema import AskedChange, AskedReservation
 from api.reservation.microversion import HEADER
-from api.reservation.power_schema import DriverName, DriverSettings
-from api.reservation.reservation_specs import change_schema, request_schema
 from climate.service.hosts.inventory import LONGEST_NAME
 
 PARAMETERS = [

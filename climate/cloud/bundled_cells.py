@@ -9,9 +9,11 @@ from typing import Any
 from climate.cloud import CloudError
 from climate.cloud.children import CELL, Child, Outcome, PartRequest
 from climate.cloud.part_messages import METHOD, read_answer, written
-from climate.compute.cells import messaging, neighbours, paths, state
+from climate.compute.cells import neighbours
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import CellTimeout
+from climate.compute.cells.messaging import paths, send
+from climate.compute.cells.state import state
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.connections import reading
@@ -77,13 +79,13 @@ class BundledCells:
         """The uuid of the message."""
         try:
             kwargs = written(request.asker, request.action)
-            return messaging.ask(self.compute, request.child.name, METHOD, kwargs, seconds)
+            return send.ask(self.compute, request.child.name, METHOD, kwargs, seconds)
         except ComputeError as error:
             return CloudError(str(error))
 
     def _answer(self, request: PartRequest, message: str, until: float) -> Outcome:
         try:
-            value = messaging.wait(self.compute, message, max(0.0, until - monotonic()))
+            value = send.wait(self.compute, message, max(0.0, until - monotonic()))
         except CellTimeout as error:
             with reading(self.compute.engine) as conn:
                 self.silent_since[request.child.name] = self.compute.now(conn)

@@ -12,12 +12,12 @@ from climate.compute.models.node import DEFAULTS, NodeDefaults
 from climate.compute.nodes.nodes_file import FILE, NodesFile, demo_nodes
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
-from climate.compute.virt.cluster import ClusterDriver
-from climate.compute.virt.container import Bubble
+from climate.compute.virt.containers.driver import Bubble
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
-from climate.compute.virt.qemu import MachineOptions, QemuDriver
+from climate.compute.virt.qemu.driver import MachineOptions, QemuDriver
 
 __all__ = ["Cast", "Compute", "build", "demo_nodes", "drivers"]
 

@@ -19,18 +19,18 @@ from climate.compute.network.allocation.queue import AllocationQueue
 from climate.compute.network.driver_registry import Wires
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.nodes.attestation import SPEC, Trust
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.decisions.notifications import Tell, silent
+from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
+from climate.compute.scheduler.hosts.snapshot_cache import Roster
 from climate.compute.scheduler.multi import scheduler_of
 from climate.compute.scheduler.placement_plan import Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
-from climate.compute.scheduler.selection import Tell, silent
-from climate.compute.scheduler.snapshot_cache import Roster
 from climate.compute.scheduler.weighers import WEIGHERS
 from climate.compute.store.clock import database_time
 from climate.compute.store.networks import messages
 from climate.compute.virt import VirtDriver
-from climate.compute.virt.live import Limits
+from climate.compute.virt.live_migrator import Limits
 from climate.compute.zones.options import Zones
 from climate.sealed_secrets import Vault
 

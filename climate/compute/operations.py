@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from climate.compute.cells import proxy
+from climate.compute.cells.servers import proxy
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, NotFound, VirtError
 from climate.compute.migrations import cold_migration, evacuation, live_requests

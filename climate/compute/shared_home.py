@@ -8,7 +8,7 @@ from pathlib import Path
 
 from climate.compute.context import Compute
 from climate.compute.virt import VirtDriver, shared_disks
-from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.multi_node import ClusterDriver
 
 FOLDER = "services"
 

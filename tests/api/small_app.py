@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterable
 from typing import Any
 
-from climate.web_worker import BufferingWorker, PatientSocket
+from climate.web.worker import BufferingWorker, PatientSocket
 
 
 class ImpatientWorker(BufferingWorker):

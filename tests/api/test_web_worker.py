@@ -18,8 +18,8 @@ from gunicorn.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climate.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
-from climate.web_worker import BufferingWorker
+from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
+from climate.web.worker import BufferingWorker
 
 ROOT = Path(__file__).parents[2]
 GET = b"GET /%s HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -64,7 +64,7 @@ def _listens(port: int) -> bool:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with server(tmp_path_factory.mktemp("server"), "climate.web_worker.BufferingWorker") as found:
+    with server(tmp_path_factory.mktemp("server"), "climate.web.worker.BufferingWorker") as found:
         yield found
 
 
@@ -121,7 +121,7 @@ def test_clients_that_do_not_hang_up_keep_nobody_waiting(port: int) -> None:
 
 
 def test_health_answers_while_all_threads_are_at_work(tmp_path: Path) -> None:
-    with server(tmp_path, "climate.web_worker.BufferingWorker") as port, ExitStack() as open_ones:
+    with server(tmp_path, "climate.web.worker.BufferingWorker") as port, ExitStack() as open_ones:
         with (tmp_path / "hold").open("rb") as hold:
             fcntl.flock(hold, fcntl.LOCK_EX)
             held = [open_ones.enter_context(client(port, CLOSE % b"hold/x")) for _ in range(3)]
@@ -185,7 +185,7 @@ def test_a_server_without_descriptors_drops_connections_and_goes_on(tmp_path: Pa
 
 def test_idle_connections_make_room_for_those_that_ask(tmp_path: Path) -> None:
     words = ("--worker-connections", "7")
-    with server(tmp_path, "climate.web_worker.BufferingWorker", *words) as port, ExitStack() as open_ones:
+    with server(tmp_path, "climate.web.worker.BufferingWorker", *words) as port, ExitStack() as open_ones:
         kept = [open_ones.enter_context(client(port, GET % b"first")) for _ in range(5)]
         assert {answer(one) for one in kept} == {b"/first 0"}
         halves = [open_ones.enter_context(client(port, b"GET /sl")) for _ in range(4)]

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from climate.compute.scheduler.host_snapshot import Book
-from climate.compute.scheduler.host_table import Coded, Grouping, Hosts, Mask, Numbers, Pool, Profile, Texts
+from climate.compute.scheduler.hosts.snapshot import Book
+from climate.compute.scheduler.hosts.table import Coded, Grouping, Hosts, Mask, Numbers, Pool, Profile, Texts
 
 ROW: dict[str, Any] = {
     "id": 1,

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from climate.compute.errors import ComputeError
 from climate.compute.placement import decisions
 from climate.compute.reservations import pools
-from climate.scheduler_settings import chosen
+from climate.configuration.scheduler import chosen
 from climate.settings import SettingError, Settings
 from tests.compute.cloud_factory import Place, node, place
 

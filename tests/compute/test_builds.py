@@ -16,8 +16,8 @@ from climate.compute.models.request import Spec
 from climate.compute.models.server import BUILD, ERROR
 from climate.compute.placement import decisions
 from climate.compute.projects.quota_check import MOST_AT_ONCE
-from climate.compute.scheduler.filter_scheduler import select
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.filtering.scheduler import select
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Filter, Rules
 from climate.compute.servers import create

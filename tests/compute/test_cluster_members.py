@@ -25,9 +25,9 @@ from climate.compute.nodes import services
 from climate.compute.servers import actions as asking
 from climate.compute.servers import diagnostics, sync_states, task_worker, unshelve
 from climate.compute.virt import Guest, State
-from climate.compute.virt.cluster import ClusterDriver
-from climate.compute.virt.homes import MARK
+from climate.compute.virt.guest_folders import MARK
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
+from climate.compute.virt.multi_node import ClusterDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 
 RACK = "rack-7"

@@ -10,7 +10,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec
 from climate.compute.projects import quota_check
 from climate.compute.scheduler.chance import availability_zone, chance
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.servers import actions, create, resize, unshelve

@@ -17,7 +17,7 @@ from climate.compute.reservations.capacity import Grant
 from climate.compute.servers import actions
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
-from tests.compute.scheduler.test_snapshot_cache import asked_anew, take, told
+from tests.compute.scheduler.hosts.test_snapshot_cache import asked_anew, take, told
 
 NAMES = ["n1", "n2", "n3"]
 Verb = Callable[[Place, str, int], object]

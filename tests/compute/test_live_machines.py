@@ -16,8 +16,8 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import sync_states, task_worker
 from climate.compute.store.servers import migrations
 from climate.compute.virt import State
-from climate.compute.virt.cluster import ClusterDriver
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 from tests.compute.virt import boot_sector
 from tests.compute.virt.driver_cases import cannot, until

@@ -15,8 +15,8 @@ from climate.compute.models.server import ACTIVE
 from climate.compute.nodes import services
 from climate.compute.reservations import pools
 from climate.compute.virt import Guest
-from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from tests.compute.cloud_factory import HALF, SERVICE, Place, node, place
 
 FAKE = {"vcpus": 1, "memory_mb": 8192, "local_gb": 1028}

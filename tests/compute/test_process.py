@@ -13,9 +13,9 @@ from climate.compute.models.server import ACTIVE, DELETE, ERROR, RESERVED, SHUTO
 from climate.compute.nodes import nodes_file
 from climate.compute.servers import actions, create, sync_states
 from climate.compute.virt import Guest, State
-from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.qemu.driver import QemuDriver
 from climate.embedded import reaper
 from tests.compute.cloud_factory import Place, node, place, request
 

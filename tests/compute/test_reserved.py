@@ -16,7 +16,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import actions, create, sync_states
 from climate.compute.store.projects import images as store
 from climate.compute.virt import State, archive
-from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
 from tests.compute.cloud_factory import HALF, TINY, Place, node, place, request
 from tests.compute.recorded_networks import Died, Wired, wired_place

@@ -16,8 +16,8 @@ from climate.compute.placement import decisions, server_groups
 from climate.compute.reservations import pools
 from climate.compute.servers import create, resize, unshelve
 from climate.compute.servers.actions import shelve
-from climate.compute.zones.selection import room
-from climate.scheduler_settings import BUNDLED, chosen
+from climate.compute.zones.builds.selection import room
+from climate.configuration.scheduler import BUNDLED, chosen
 from climate.settings import Settings
 from tests.compute.cloud_factory import HALF, HUGE, SERVICE, Place, request
 

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import create_engine
 
 from climate.bootstrap import build
-from climate.compute.scheduler.selection import END, START, silent
-from climate.compute.zones.selection import room
+from climate.compute.scheduler.decisions.notifications import END, START, silent
+from climate.compute.zones.builds.selection import room
 from climate.scheduler_notices import teller
 from climate.settings import Settings
 from climate.store import notifications

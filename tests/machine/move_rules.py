@@ -17,9 +17,9 @@ from climate.compute.models.server import Server
 from climate.compute.nodes import services
 from climate.compute.servers import sync_states, task_worker
 from climate.compute.virt import Guest, State
-from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
-from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress, Watch
+from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order, Progress, Watch
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.context import Climate
 from climate.service.leases import event_claims, events
 from climate.settings import Settings

@@ -17,10 +17,10 @@ from climate import compute
 from climate.compute.nodes import services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import sync_states, task_worker
-from climate.compute.virt.cluster import ClusterDriver
-from climate.compute.virt.listening import Listening
-from climate.compute.virt.live import Limits
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.live_migrator import Limits
+from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.qemu.driver import QemuDriver
+from climate.compute.virt.qemu.migration_ports import Listening
 from climate.identity.keys import KeyRing
 from climate.sealed_secrets import Vault
 from climate.store.engine import connect

@@ -12,9 +12,9 @@ from climate.compute.network.driver import Dhcp, Entry, Kind, Link, Plug, Served
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.compute.servers.vif_plugging import netns_of
 from climate.compute.virt import Guest, Interface, VirtDriver, Wiring
-from climate.compute.virt.container import Bubble
+from climate.compute.virt.containers.driver import Bubble
 from climate.compute.virt.process import ProcessDriver
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.qemu.driver import QemuDriver
 from tests.netlab.bridge_bench import mac_of
 from tests.netlab.guests import reaches, run
 

@@ -19,7 +19,7 @@ from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, Migrat
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.store.servers import migrations
 from climate.compute.virt import State
-from climate.compute.virt.qemu_live import INCOMING
+from climate.compute.virt.qemu.live_migration import INCOMING
 from climate.sandbox.topology import Lab
 from tests.compute.cloud_factory import Place, place, unsafe
 from tests.compute.virt import counting_sector

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from climate.compute.linux import processes
-from climate.compute.virt.listening import Listening
-from climate.compute.virt.live import Limits, LiveMigrator, Order
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order
+from climate.compute.virt.qemu.driver import QemuDriver
+from climate.compute.virt.qemu.migration_ports import Listening
 from tests.netlab.guests import packets_from, wire
 from tests.netlab.servers import PATIENCE, SERVING, Placed, Site, answering
 

@@ -13,11 +13,13 @@ from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.children import Child, Outcome, PartRequest
 from climate.cloud.part_messages import METHOD
 from climate.compute import Compute
-from climate.compute.cells import build_estimate, server_methods, server_sync, state
-from climate.compute.cells.dispatch import CellContext, Handlers
+from climate.compute.cells.builds import estimate
+from climate.compute.cells.builds.scheduler import CellScheduler
 from climate.compute.cells.errors import CellTimeout
-from climate.compute.cells.messages import Message
-from climate.compute.cells.scheduler import CellScheduler
+from climate.compute.cells.messaging.dispatch import CellContext, Handlers
+from climate.compute.cells.messaging.messages import Message
+from climate.compute.cells.servers import methods, sync
+from climate.compute.cells.state import state
 from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.lease import Lease
@@ -77,7 +79,7 @@ class CellFamily(Deployments):
         """Let all messages and reports of servers go one step."""
         below = [name for name in self.sites if name != "top"]
         with self.at_work:
-            return sum(server_methods.report_changes(self.tree[name]) for name in below) + self.tree.step()
+            return sum(methods.report_changes(self.tree[name]) for name in below) + self.tree.step()
 
     def _serve(self) -> None:
         with self.at_work:  # a server is worked on by one thread at a time
@@ -235,14 +237,14 @@ def cell_family(databases: CellDatabases, home: Path) -> Iterator[CellFamily]:
         runners = {name: cell_boots.runner(climate) for name, climate in family.climates.items()}
         scheduler = CellScheduler(lambda compute, build: runners[compute.cells.name](compute, build))
         cells.handlers = (
-            state.HANDLERS.joined(server_methods.HANDLERS)
+            state.HANDLERS.joined(methods.HANDLERS)
             .joined(scheduler.handlers())
-            .joined(build_estimate.HANDLERS)
+            .joined(estimate.HANDLERS)
             .joined(family.hand(leases))
         )
         below = [name for name in CHILDREN if name != "top"]
         for name in below:
-            server_sync.follow(cells[name], wanted=True)
+            sync.follow(cells[name], wanted=True)
         top = family.climates["top"]
         family.climates["top"] = replace(top, cells=Carried(family, BundledCells(cells["top"])))
         family.report()
@@ -250,4 +252,4 @@ def cell_family(databases: CellDatabases, home: Path) -> Iterator[CellFamily]:
             yield family
         finally:
             for name in below:
-                server_sync.follow(cells[name], wanted=False)
+                sync.follow(cells[name], wanted=False)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from climate.compute.virt.homes import Homes
+from climate.compute.virt.guest_folders import Homes
 from tests.system.api_client import Api, host_lease, moment
 from tests.system.conftest import furnish
 from tests.system.stack import Stack, await_so

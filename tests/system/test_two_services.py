@@ -9,7 +9,7 @@ import pytest
 
 from climate.compute.linux import processes
 from climate.compute.models.node import NodeSpec
-from climate.compute.virt.homes import MARK
+from climate.compute.virt.guest_folders import MARK
 from tests.compute.virt.driver_cases import cannot
 from tests.system.api_client import Api
 from tests.system.second_service import NEW, SECOND, C, Second, boot, deadly, second, service

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute.cells.build_request import Build
+from climate.compute.cells.builds.request import Build
 from climate.compute.errors import BadRequest
 from climate.compute.nodes.services import IMAGE
 from tests.api.compute.api_clients import MEMBER, Person, World, done, hours_away, world

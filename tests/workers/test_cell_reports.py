@@ -8,7 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute import Compute
-from climate.compute.cells import build_start, neighbours, proxy, removal, state
+from climate.compute.cells import neighbours, removal
+from climate.compute.cells.builds import start
+from climate.compute.cells.servers import proxy
+from climate.compute.cells.state import state
 from climate.compute.models.server import DELETE, STOP, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions, create, task_worker
@@ -130,7 +133,7 @@ def _task(tree: Tree, server_id: str) -> str | None:
 def test_a_build_at_the_top_runs_in_the_leaf(tree: Tree) -> None:
     state.report(tree.leaf)
     await_so(lambda: _offers(tree), PATIENCE, "the capacities of the leaf to reach the top")
-    started = build_start.start(tree.top, request(count=3))
+    started = start.start(tree.top, request(count=3))
     known: Callable[[], Any] = lambda: all(_placed(tree, server_id) for server_id in started.server_ids)  # noqa: E731
     await_so(known, PATIENCE, "the servers to be placed")
     tree.settle(*started.server_ids)

@@ -8,12 +8,13 @@ import pytest
 import redis
 from sqlalchemy import text
 
-from climate.compute.cells import messaging, neighbours
-from climate.compute.cells.broker import BrokerTransport, SendingConnection
-from climate.compute.cells.dispatch import CellContext, Handlers
+from climate.compute.cells import neighbours
 from climate.compute.cells.errors import CellRoutingInconsistency, CellTimeout
-from climate.compute.cells.messages import DOWN, UP, Message
-from climate.compute.cells.transport import QUEUES as NAMES
+from climate.compute.cells.messaging import send
+from climate.compute.cells.messaging.broker import BrokerTransport, SendingConnection
+from climate.compute.cells.messaging.dispatch import CellContext, Handlers
+from climate.compute.cells.messaging.messages import DOWN, UP, Message
+from climate.compute.cells.messaging.transport import QUEUES as NAMES
 from climate.compute.errors import Conflict
 from tests.workers.cell_stacks import PATIENCE, CellStack, cell_stacks, stop_all
 
@@ -74,7 +75,7 @@ def cells(stacks: dict[str, CellStack], seen: Seen) -> Iterator[dict[str, CellSt
 def cast(cells: dict[str, CellStack], number: int) -> None:
     compute = cells["top"].compute
     with compute.engine.begin() as conn:
-        messaging.cast(compute, conn, LEAF, "note", {"number": number})
+        send.cast(compute, conn, LEAF, "note", {"number": number})
 
 
 def wait_until(enough: Callable[[], bool]) -> None:
@@ -89,24 +90,24 @@ def wait_until(enough: Callable[[], bool]) -> None:
 
 def test_ce_5_call_through_two_brokers(cells: dict[str, CellStack], seen: Seen) -> None:
     top = cells["top"].compute
-    assert messaging.call(top, LEAF, "note", {}, PATIENCE) == {"in": "leaf"}
+    assert send.call(top, LEAF, "note", {}, PATIENCE) == {"in": "leaf"}
     assert [path for path, _ in seen.calls] == [LEAF]
     with pytest.raises(Conflict, match="not now"):
-        messaging.call(top, LEAF, "refuse", {}, PATIENCE)
+        send.call(top, LEAF, "refuse", {}, PATIENCE)
 
 
 def test_ce_7_unknown_cell(cells: dict[str, CellStack]) -> None:
     with pytest.raises(CellRoutingInconsistency, match="Unknown child nowhere"):
-        messaging.call(cells["top"].compute, "top!right!nowhere", "note", {}, PATIENCE)
+        send.call(cells["top"].compute, "top!right!nowhere", "note", {}, PATIENCE)
 
 
 def test_ce_8_broadcast_in_both_directions(cells: dict[str, CellStack], seen: Seen) -> None:
     top, leaf = cells["top"].compute, cells["leaf"].compute
     with top.engine.begin() as conn:
-        messaging.broadcast(top, conn, DOWN, "note", {}, run_locally=True)
+        send.broadcast(top, conn, DOWN, "note", {}, run_locally=True)
     seen.wait_for(lambda: len(seen.calls) == 3)
     with leaf.engine.begin() as conn:
-        messaging.broadcast(leaf, conn, UP, "note", {})
+        send.broadcast(leaf, conn, UP, "note", {})
     seen.wait_for(lambda: len(seen.calls) == 5)
     assert {path for path, _ in seen.calls} == {"top", "top!right", LEAF, "leaf!right", "leaf!right!top"}
 
@@ -114,7 +115,7 @@ def test_ce_8_broadcast_in_both_directions(cells: dict[str, CellStack], seen: Se
 def test_ce_10_no_answer_is_a_timeout(cells: dict[str, CellStack]) -> None:
     cells["leaf"].stop()
     with pytest.raises(CellTimeout):
-        messaging.call(cells["top"].compute, LEAF, "note", {}, 0.2)
+        send.call(cells["top"].compute, LEAF, "note", {}, 0.2)
 
 
 def test_ce_23_queues_of_the_neighbours_broker(stacks: dict[str, CellStack]) -> None:
@@ -138,7 +139,7 @@ def test_messages_that_are_none_are_dropped(cells: dict[str, CellStack], seen: S
     for nonsense in (b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"body": 1}'):
         client.lpush("climate:cells.intercell.targeted", nonsense)
     client.close()
-    assert messaging.call(cells["top"].compute, LEAF, "note", {}, PATIENCE) == {"in": "leaf"}
+    assert send.call(cells["top"].compute, LEAF, "note", {}, PATIENCE) == {"in": "leaf"}
 
 
 def test_several_processes_of_a_cell_process_each_message_once(cells: dict[str, CellStack], seen: Seen) -> None:

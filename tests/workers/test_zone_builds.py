@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from sqlalchemy import text
 
-from climate.compute.zones import builds
+from climate.compute.zones.builds import builds
 from tests.compute.zones.build_plan_trees import done, look, server
 from tests.compute.zones.conftest import pair, standing_plans, zone_template
 from tests.compute.zones.tree import Tree, Zone

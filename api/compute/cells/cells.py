@@ -10,9 +10,11 @@ from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.openapi import cell_bodies
 from api.request_context import compute
-from climate.compute.cells import backlog, neighbours, removal, server_methods, state
+from climate.compute.cells import backlog, neighbours, removal
 from climate.compute.cells.cell import Broker, Cell
-from climate.compute.cells.server_methods import SYNC
+from climate.compute.cells.servers import methods
+from climate.compute.cells.servers.methods import SYNC
+from climate.compute.cells.state import state
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
@@ -59,7 +61,7 @@ def sync() -> tuple[str, int]:
     """Have all cells below report their servers at once."""
     validation.may_administer()
     kwargs = cell_bodies.SYNC.read(read_object())
-    server_methods.request_sync(compute(), kwargs)
+    methods.request_sync(compute(), kwargs)
     return "", 204
 
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from api.compute.servers.request_body import Wanted
 from api.request_context import caller, climate, compute
-from climate.compute.cells import build_estimate
-from climate.compute.cells.build_start import Share
+from climate.compute.cells.builds import estimate
+from climate.compute.cells.builds.start import Share
 from climate.compute.errors import ComputeError
 from climate.compute.models.request import BootRequest
 from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -64,7 +64,7 @@ def _aim(request: BootRequest, part: Part) -> Aimed:
 
 def _with_room(there: list[Aimed]) -> Aimed:
     """The first cell with room for all servers, or else several that have room for enough of them together."""
-    found = build_estimate.ask(compute(), [build_estimate.draft(compute(), one.request, one.cell) for one in there])
+    found = estimate.ask(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
     rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
     request = there[0].request
     for one, room in rooms:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from climate.compute.cells import inventory, paths
 from climate.compute.cells.errors import CellError
+from climate.compute.cells.messaging import paths
+from climate.compute.cells.state import inventory
 from climate.domain.errors import InvalidInput
 
 

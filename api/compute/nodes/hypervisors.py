@@ -11,7 +11,7 @@ from api.compute.cells import lists
 from api.compute.microversion import since
 from api.paging import cut, next_links, page
 from api.request_context import compute, here
-from climate.compute.cells import inventory
+from climate.compute.cells.state import inventory
 from climate.compute.models.node import Node
 from climate.domain.errors import NotFound
 

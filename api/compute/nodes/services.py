@@ -12,7 +12,7 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.cells import lists
 from api.compute.microversion import since
 from api.request_context import compute, deployment
-from climate.compute.cells import inventory
+from climate.compute.cells.state import inventory
 from climate.compute.models.node import Service
 from climate.compute.nodes import maintenance, services
 from climate.domain.errors import InvalidInput, NotFound

@@ -6,7 +6,7 @@ from api.compute import validation
 from api.compute.openapi.body import ABSENT, Body, Key, Shape
 from api.compute.openapi.shapes import name
 from api.request_context import deployment
-from climate.compute.zones import urls
+from climate.compute.zones.http import urls
 from climate.domain.errors import InvalidInput
 
 LARGEST_WEIGHT = 1e9

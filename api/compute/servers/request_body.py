@@ -16,7 +16,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest, pools_of, read_zone
 from climate.compute.projects import flavors, keypairs
 from climate.compute.reservations import pools
-from climate.compute.zones.forwarding import Order
+from climate.compute.zones.builds.orders import Order
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
 from climate.service.leases import server_boot as leased_boot

@@ -11,8 +11,8 @@ from climate.compute.models.server import Server
 from climate.compute.placement import decisions
 from climate.compute.placement.decisions import Decision
 from climate.compute.servers import diagnostics
-from climate.compute.zones import builds
-from climate.compute.zones.builds import InChild
+from climate.compute.zones.builds import builds
+from climate.compute.zones.builds.builds import InChild
 
 Body = dict[str, Any]
 
@@ -23,7 +23,7 @@ blueprint = compute_blueprint("scheduling")
 def scheduling(server_id: str) -> Body:
     """How the scheduler came to a server's node (administrator): each decision, oldest first.
 
-    `trail` is as climate.compute.scheduler.decision_record has it, but for `picks`: of a
+    `trail` is as climate.compute.scheduler.decisions.record has it, but for `picks`: of a
     build it tells `chosen`, the node of this server, and `later`, which nodes
     filters took out for the servers before it.  Of a build over zones `zones` has
     the answer of each zone; of a server in a child, `zone` tells which one has it.

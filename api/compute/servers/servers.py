@@ -18,8 +18,8 @@ from api.compute.zones import routing, server_lists, zone_chain
 from api.paging import next_links, page, unknown_marker
 from api.request_context import caller, climate, compute, here, request_id
 from climate.compute import operations
-from climate.compute.cells import build_start
-from climate.compute.cells.build_start import Sleep
+from climate.compute.cells.builds import start
+from climate.compute.cells.builds.start import Sleep
 from climate.compute.errors import NotFound
 from climate.compute.models.node import Service
 from climate.compute.models.server import DELETE, Server
@@ -28,9 +28,9 @@ from climate.compute.servers import create as compute_boot
 from climate.compute.servers import details, volume_attachments
 from climate.compute.servers.create import Offered
 from climate.compute.servers.interfaces import Who
-from climate.compute.zones import placing, single_shot
-from climate.compute.zones.placing import Make, Way
-from climate.compute.zones.single_shot import Made
+from climate.compute.zones.builds import placement, single_shot
+from climate.compute.zones.builds.placement import Make, Way
+from climate.compute.zones.builds.single_shot import Made
 from climate.domain.errors import InvalidInput
 from climate.service.leases import server_boot as leased_boot
 
@@ -79,7 +79,7 @@ def _made(wanted: Wanted) -> Made:
     order = wanted.order
     if order is not None:
         make = _reserved_at(wanted) if wanted.reserved else _booted_at(wanted)
-        made = placing.place(compute(), wanted.request, order, Way(zone_chain.chain(), parts), make)
+        made = placement.place(compute(), wanted.request, order, Way(zone_chain.chain(), parts), make)
         return Made(made, order.reservation_id)
     if wanted.reserved:
         return single_shot.reserve(compute(), wanted.request, lambda: _reserve(wanted), zone_chain.chain())
@@ -94,9 +94,9 @@ def _in_a_cell(wanted: Wanted) -> Made:
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
     aimed = cell_lease_boot.aimed(wanted)
     if aimed.shares:
-        started = build_start.split(compute(), aimed.request, aimed.shares)
+        started = start.split(compute(), aimed.request, aimed.shares)
     else:
-        started = build_start.start(compute(), aimed.request, sleep, aimed.cell)
+        started = start.start(compute(), aimed.request, sleep, aimed.cell)
     return Made(started.server_ids[0], started.build_id)
 
 

@@ -8,7 +8,7 @@ from api.compute import validation
 from api.request_context import caller, deployment
 from climate.compute.projects.quota_check import MOST_AT_ONCE
 from climate.compute.servers.create import new_build_id
-from climate.compute.zones.forwarding import Order
+from climate.compute.zones.builds.orders import Order
 from climate.domain.errors import Forbidden, InvalidInput
 
 BLOBS = ("blob", "zone_blob")

@@ -10,8 +10,8 @@ from api.compute.zones import build_orders, lease_boot, zone_chain
 from api.request_context import caller, compute, request_id
 from climate.compute.models.request import pools_of
 from climate.compute.projects.quota_check import MOST_AT_ONCE
-from climate.compute.zones import builds, request_spec, selection
-from climate.compute.zones.builds import BuildState
+from climate.compute.zones.builds import builds, request_spec, selection
+from climate.compute.zones.builds.builds import BuildState
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]

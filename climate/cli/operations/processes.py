@@ -83,7 +83,7 @@ def web() -> None:
 def web_command(settings: Settings, application: str) -> list[str]:
     """Return the command that serves a WSGI application as these settings say; it is named as gunicorn names it."""
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
-    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web_worker.BufferingWorker"]
+    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web.worker.BufferingWorker"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
     # Longer than clients and proxies keep an idle connection: else they send on one that is just being closed.
     arguments += ["--keep-alive", "75"]

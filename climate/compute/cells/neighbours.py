@@ -10,9 +10,9 @@ import structlog
 from sqlalchemy import Connection
 
 from climate.compute import changes
-from climate.compute.cells import paths
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellError, CellExists, CellNotFound
+from climate.compute.cells.messaging import paths
 from climate.compute.changes import CELL, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest

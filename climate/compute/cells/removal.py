@@ -3,10 +3,11 @@
 import structlog
 from sqlalchemy import Connection
 
-from climate.compute.cells import messaging, neighbours, paths
+from climate.compute.cells import neighbours
 from climate.compute.cells.errors import CellInUse, CellNotFound
-from climate.compute.cells.messages import UP
-from climate.compute.cells.server_sync import FAULT
+from climate.compute.cells.messaging import paths, send
+from climate.compute.cells.messaging.messages import UP
+from climate.compute.cells.servers.sync import FAULT
 from climate.compute.changes import CELL, Change
 from climate.compute.context import Compute
 from climate.compute.store.cells import builds as cell_builds
@@ -54,4 +55,4 @@ def _refusal(name: str, builds: int, servers: int) -> str:
 def _fail(compute: Compute, conn: Connection, ids: list[str], reason: str) -> None:
     for start in range(0, len(ids), PART):
         kwargs = {"instances": ids[start : start + PART], "message": reason}
-        messaging.broadcast(compute, conn, UP, FAULT, kwargs, run_locally=True)
+        send.broadcast(compute, conn, UP, FAULT, kwargs, run_locally=True)

@@ -18,8 +18,8 @@ from climate.compute.servers import config_drives
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.store.servers import servers
 from climate.compute.virt import Guest, VirtDriver, shared_disks
-from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.hypervisor_cluster.ledger import guest_of, guest_said
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.connections import reading
 
 MAKING = frozenset({"prepare", "run"})

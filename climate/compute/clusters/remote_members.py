@@ -23,10 +23,10 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.store.clock import database_time
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
-from climate.compute.virt.homes import MARK, kill
+from climate.compute.virt.guest_folders import MARK, kill
+from climate.compute.virt.guest_kinds import Kind
 from climate.compute.virt.hypervisor_cluster.member import Member
-from climate.compute.virt.kinds import Kind
-from climate.compute.virt.live import LiveMigrator
+from climate.compute.virt.live_migrator import LiveMigrator
 from climate.connections import reading
 
 FENCE_SECONDS = 60.0

@@ -11,7 +11,7 @@ from climate.compute.images import images, quota
 from climate.compute.models.image import ACTIVE, Image
 from climate.compute.store.projects import images as rows
 from climate.compute.store.projects.images import ImageQuery, Used
-from climate.compute.zones import request_spec
+from climate.compute.zones.builds import request_spec
 from climate.connections import reading
 
 

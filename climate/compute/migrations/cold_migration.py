@@ -19,7 +19,7 @@ from climate.compute.models.server import MIGRATE, Server
 from climate.compute.placement import claims, decisions, request_data, server_groups
 from climate.compute.placement.claims import Attempt
 from climate.compute.placement.decisions import Decision
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
 from climate.compute.scheduler.placement_plan import Pick, Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Rules

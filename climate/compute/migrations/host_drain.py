@@ -18,7 +18,7 @@ from climate.compute.models.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED,
 from climate.compute.servers import actions, resize
 from climate.compute.store.servers import live_migration_steps
 from climate.compute.store.servers import migrations as rows
-from climate.compute.virt.kinds import LIVE_DRIVERS
+from climate.compute.virt.guest_kinds import LIVE_DRIVERS
 from climate.connections import reading
 
 POOLS = frozenset({"draining", "recycling", "maintenance"})

@@ -19,7 +19,7 @@ from climate.compute.models.server import EVACUATE, MIGRATE, WISHES, Server
 from climate.compute.nodes import services
 from climate.compute.placement import request_data, server_groups
 from climate.compute.reservations import capacity
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
 from climate.compute.servers import actions
 from climate.compute.store.servers import migrations as rows

@@ -26,8 +26,8 @@ from climate.compute.servers import vif_plugging
 from climate.compute.servers.task import Work
 from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
 from climate.compute.store.servers import migrations as rows
-from climate.compute.virt.kinds import LIVE_DRIVERS
-from climate.compute.virt.live import APART, SECRETS, LiveMigrator, Order, Progress
+from climate.compute.virt.guest_kinds import LIVE_DRIVERS
+from climate.compute.virt.live_migrator import APART, SECRETS, LiveMigrator, Order, Progress
 from climate.connections import reading
 from climate.sealed_secrets import Unreadable
 

@@ -12,8 +12,8 @@ from climate.compute.servers import actions
 from climate.compute.servers.actions import By
 from climate.compute.store.servers import live_migration_steps
 from climate.compute.store.servers import migrations as rows
-from climate.compute.virt.kinds import LIVE_DRIVERS
-from climate.compute.virt.live import Order
+from climate.compute.virt.guest_kinds import LIVE_DRIVERS
+from climate.compute.virt.live_migrator import Order
 from climate.connections import reading
 
 AUTO = "auto"

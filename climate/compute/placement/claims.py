@@ -15,8 +15,8 @@ from climate.compute.models.request import Spec
 from climate.compute.models.server import Room, Server
 from climate.compute.placement import request_data
 from climate.compute.reservations import capacity
-from climate.compute.scheduler import selection
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.decisions import notifications
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Sees
 from climate.compute.store import node_locks
@@ -125,7 +125,7 @@ def _plan(compute: Compute, hosts: Hosts, spec: Spec, count: int, least: int) ->
     wanted = count
     while True:
         try:
-            return selection.run(compute.schedule, hosts.copy(), spec, (wanted, compute.rules), compute.tell)
+            return notifications.run(compute.schedule, hosts.copy(), spec, (wanted, compute.rules), compute.tell)
         except NoValidHost as reason:
             if not least <= reason.found < wanted:
                 raise

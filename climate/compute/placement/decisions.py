@@ -1,7 +1,7 @@
 """Why servers are where they are: every decision of the scheduler, kept for as long as its servers.
 
 A decision that concerns all servers of a request is kept once.  A body holds
-`kind` (below), `trail` (see climate.compute.scheduler.decision_record), `lost`: what was
+`kind` (below), `trail` (see climate.compute.scheduler.decisions.record), `lost`: what was
 chosen before and taken by others in the same moment, one list of reasons for
 each such choice, and, for a RETRY, `after`: the node, its service host and the
 reason for which making the server had failed there.
@@ -20,7 +20,7 @@ from climate.connections import reading
 
 PLACED, REFUSED, RETRY, ZONES = "placed", "refused", "retry", "zones"
 """Nodes were found; none were; another was looked for after one had failed, and `error` says why there is none; zones
-were compared, and `trail` has their answers below `zones` (see climate.compute.zones.selection.ZoneReport)."""
+were compared, and `trail` has their answers below `zones` (see climate.compute.zones.builds.selection.ZoneReport)."""
 
 WINDOW = 2000
 """Rows that one call of `forget` looks at."""

@@ -15,7 +15,7 @@ from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleTo
 from climate.compute.models.flavor import GROUP, RESERVATION, Flavor
 from climate.compute.models.node import FREEPOOL, KEPT
 from climate.compute.models.request import Slots, Spec
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.store.nodes.nodes import Held
 from climate.compute.store.projects import flavors
 from climate.compute.store.reservations import capacity as rows

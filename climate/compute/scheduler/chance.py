@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from climate.compute.errors import NoValidHost
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.filter_scheduler import REASON, select
+from climate.compute.scheduler.filtering.scheduler import REASON, select
 from climate.compute.scheduler.filters.location import AVAILABILITY_ZONE
-from climate.compute.scheduler.host_table import Hosts
-from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Filter, Rules
 

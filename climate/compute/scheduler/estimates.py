@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from climate.compute.errors import NoValidHost
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import least_cost, selection
 from climate.compute.scheduler.chance import availability_zone, chance
-from climate.compute.scheduler.costs import NOOP
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.decisions import notifications
+from climate.compute.scheduler.decisions.notifications import Tell, silent
+from climate.compute.scheduler.distributed import least_cost
+from climate.compute.scheduler.distributed.costs import NOOP
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Options, Rules
-from climate.compute.scheduler.selection import Tell, silent
 from climate.compute.scheduler.simple import simple
 
 Rows = NDArray[np.int64]
@@ -53,11 +54,11 @@ def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Ru
 def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], tell: Tell) -> Plan:
     count, rules = asked
     try:
-        return selection.run(schedule, hosts.copy(), spec, asked, tell)
+        return notifications.run(schedule, hosts.copy(), spec, asked, tell)
     except NoValidHost as reason:
         if not 0 < reason.found < count:
             return Plan((), reason.trail)
-        return Plan(selection.run(schedule, hosts.copy(), spec, (reason.found, rules), tell).picks, reason.trail)
+        return Plan(notifications.run(schedule, hosts.copy(), spec, (reason.found, rules), tell).picks, reason.trail)
 
 
 def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostOf, Rules]) -> Plan:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan, Schedule, Scheduler
 from climate.compute.scheduler.scheduler_parts import Rules
 

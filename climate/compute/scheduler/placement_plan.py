@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.scheduler_parts import Rules, Sees
 
 
@@ -23,7 +23,7 @@ class Pick:
 
 
 Trail = Mapping[str, Any]
-"""How a decision was reached, in plain values that JSON can carry; see `climate.compute.scheduler.decision_record`."""
+"""How a decision was reached, in plain values that JSON can carry; see `climate.compute.scheduler.decisions.record`."""
 
 
 @dataclass(frozen=True, slots=True)

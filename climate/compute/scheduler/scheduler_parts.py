@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 
 from climate.compute.models.node import DEFAULT_ZONE
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 
 
 class Again(Enum):

@@ -10,10 +10,10 @@ import numpy as np
 from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import NONE_UP
-from climate.compute.scheduler.filter_scheduler import REASON, select
+from climate.compute.scheduler.filtering.scheduler import REASON, select
 from climate.compute.scheduler.filters.location import forced
-from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
-from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, Rules, Weigher
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from climate.compute.errors import ComputeError, NoValidHost
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import decision_record
-from climate.compute.scheduler.decision_record import Record
-from climate.compute.scheduler.filter_run import Search
-from climate.compute.scheduler.filter_scheduler import refusal
+from climate.compute.scheduler.decisions import record as decision_record
+from climate.compute.scheduler.decisions.record import Record
+from climate.compute.scheduler.filtering.run import Search
+from climate.compute.scheduler.filtering.scheduler import refusal
 from climate.compute.scheduler.filters.location import forced, in_question
+from climate.compute.scheduler.filters.mandatory import STANDING
 from climate.compute.scheduler.filters.reservation import RESERVATION
-from climate.compute.scheduler.host_table import Hosts
-from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Pick, Plan, Schedule, Trail
 from climate.compute.scheduler.scheduler_parts import Rules
 

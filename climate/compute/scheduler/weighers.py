@@ -6,7 +6,7 @@ import numpy as np
 
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.filters.affinity import members
-from climate.compute.scheduler.host_table import Hosts, Numbers
+from climate.compute.scheduler.hosts.table import Hosts, Numbers
 from climate.compute.scheduler.scheduler_parts import Again, Options, Weigher
 
 

@@ -3,7 +3,7 @@
 from climate.compute.context import Compute
 from climate.compute.models.server import Server
 from climate.compute.virt import Guest
-from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.multi_node import ClusterDriver
 
 
 def member_of(compute: Compute, server: Server) -> str | None:

@@ -22,7 +22,7 @@ from climate.compute.placement import claims, request_data
 from climate.compute.placement.claims import Attempt
 from climate.compute.placement.flavor_demands import KEYS
 from climate.compute.reservations import capacity
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.placement_plan import Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Rules

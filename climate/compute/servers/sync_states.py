@@ -34,7 +34,7 @@ from climate.compute.store.servers import migrations
 from climate.compute.store.servers import state_audit as rows
 from climate.compute.store.servers.state_audit import Finding, Settled
 from climate.compute.virt import State, Wiring
-from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.connections import reading
 
 GONE = "The host of this server is gone."

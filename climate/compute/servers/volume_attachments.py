@@ -17,7 +17,7 @@ from climate.compute.store.networks import lent_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume
 from climate.compute.store.servers import tasks
-from climate.compute.virt.volumes import Attached
+from climate.compute.virt.guest_volumes import Attached
 from climate.connections import reading
 
 MOST = 10

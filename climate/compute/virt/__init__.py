@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from climate.compute.models.node import NodeSpec
-from climate.compute.virt.kinds import Kind
-from climate.compute.virt.volumes import Attached
+from climate.compute.virt.guest_kinds import Kind
+from climate.compute.virt.guest_volumes import Attached
 
 if TYPE_CHECKING:
-    from climate.compute.virt.live import LiveMigrator
+    from climate.compute.virt.live_migrator import LiveMigrator
 
 
 class State(Enum):

@@ -15,7 +15,7 @@ from pathlib import Path
 from climate.compute.errors import VirtError
 from climate.compute.linux import netns, processes
 from climate.compute.virt import Guest, Interface
-from climate.compute.virt.homes import kill
+from climate.compute.virt.guest_folders import kill
 
 PROGRAM, CONFIGURER = "udhcpc", "ip"
 PACKAGES = {PROGRAM: "udhcpc", CONFIGURER: "iproute2"}

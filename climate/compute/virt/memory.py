@@ -7,8 +7,8 @@ from pathlib import Path
 from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring
-from climate.compute.virt.kinds import Kind, of_programs
-from climate.compute.virt.live import LiveMigrator
+from climate.compute.virt.guest_kinds import Kind, of_programs
+from climate.compute.virt.live_migrator import LiveMigrator
 
 
 @dataclass

@@ -17,10 +17,10 @@ from typing import Protocol
 from climate.compute.errors import VirtError
 from climate.compute.linux import netns, processes
 from climate.compute.models.node import NodeSpec
-from climate.compute.virt import Guest, State, Wiring, archive, config_drive, dhcp_client, volumes
-from climate.compute.virt.homes import CONSOLE, PID, Homes, as_virt_error, image_of, marks
-from climate.compute.virt.kinds import Kind, of_programs
-from climate.compute.virt.live import LiveMigrator
+from climate.compute.virt import Guest, State, Wiring, archive, config_drive, dhcp_client, guest_volumes
+from climate.compute.virt.guest_folders import CONSOLE, PID, Homes, as_virt_error, image_of, marks
+from climate.compute.virt.guest_kinds import Kind, of_programs
+from climate.compute.virt.live_migrator import LiveMigrator
 
 PAUSE_SECONDS = 5.0
 """Longest time that the system may take to stop a process or let it go on."""
@@ -96,7 +96,7 @@ class Plain:
         return homes.started(guest.id, number)
 
     def attach(self, home: Path, guest: Guest, pid: processes.Pid | None) -> None:
-        volumes.link(home, guest.volumes)
+        guest_volumes.link(home, guest.volumes)
 
     def begun(self, pid: processes.Pid) -> None:
         if processes.state(pid) is None:

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from climate.compute.virt import VirtDriver
-from climate.compute.virt.homes import Homes
+from climate.compute.virt.guest_folders import Homes
 
 NAME = ".disks"
 SERVICES = ".services"

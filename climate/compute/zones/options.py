@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from climate.compute.zones.blobs import BlobKeys
+from climate.compute.zones.builds.blobs import BlobKeys
 from climate.compute.zones.client import ChildClient
-from climate.compute.zones.forwarded import ForwardedServers
+from climate.compute.zones.forwarded_servers import ForwardedServers
 
 NAME = "nova"
 

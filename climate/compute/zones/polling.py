@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError
 from climate.compute.store.zones import child_zones
-from climate.compute.zones import loops, placed, registry, routing
+from climate.compute.zones import loops, placed_servers, registry, routing
 from climate.compute.zones.client import ID_HEADER, ChildAnswer, ChildError, ChildLoop, ChildRequest
 from climate.compute.zones.models import ChildZone
 from climate.connections import reading
@@ -55,7 +55,7 @@ def poll(compute: Compute, tell: Tell = lambda conn, now, zone: None) -> int:
                 tell(conn, now, after)
     answered = [zone for zone, outcome in zip(due, outcomes, strict=True) if isinstance(outcome, ChildAnswer)]
     _look_for_loops(compute, answered)
-    placed.forget_gone(compute, [registry.opened(compute, zone) for zone in answered])
+    placed_servers.forget_gone(compute, [registry.opened(compute, zone) for zone in answered])
     return len(due)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from api.compute import metrics
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute
-from climate.compute.cells import state
+from climate.compute.cells.state import state
 from climate.compute.nodes import services
 from climate.compute.store.cells import changes as cell_changes
 from climate.compute.store.cells import servers

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from climate import cell_settings
 from climate.cli import run
 from climate.cli.demo.cells import CELLS
 from climate.cli.demo.tree import DemoTree, Deployment, deployments, environ_of
 from climate.cli.demo.zones import ZONES
 from climate.cli.errors import Failure
+from climate.configuration import cells
 from climate.settings import Settings
 
 TREES = {"zones": ZONES, "cells": CELLS}
@@ -89,7 +89,7 @@ def test_only_deployments_with_an_api_have_a_port(tmp_path: Path) -> None:
 def test_c13_cells_are_configured_as_the_two_examples() -> None:
     for name, kind in zip(CELLS.parents, ("api", "compute", "compute", "compute"), strict=True):
         environ = environ_of(CELLS, {}, Deployment(name, Path("/home", name), "127.0.0.1", 8000))
-        found = cell_settings.options(Settings.from_env(environ))
+        found = cells.options(Settings.from_env(environ))
         assert (found.enabled, found.name, found.type) == (True, name, kind)
         wanted = {key for key in environ if "CELL" in key or "API" in key}
         assert wanted == {"CLIMATE_CELLS_ENABLE", "CLIMATE_CELL_NAME", "CLIMATE_CELL_TYPE", "CLIMATE_COMPUTE_API_CLASS"}

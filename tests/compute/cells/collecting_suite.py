@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from sqlalchemy import text
 
 from climate.compute import Compute
-from climate.compute.cells import collecting
-from climate.compute.cells.collecting import Asked
-from climate.compute.cells.dispatch import CellContext, Handlers
-from climate.compute.cells.messages import DOWN, LARGEST, UP, Message
+from climate.compute.cells.messaging import collecting
+from climate.compute.cells.messaging.collecting import Asked
+from climate.compute.cells.messaging.dispatch import CellContext, Handlers
+from climate.compute.cells.messaging.messages import DOWN, LARGEST, UP, Message
 from climate.compute.errors import Conflict
 from climate.compute.store.cells import messages
 

@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import text
 
 from climate.compute import Compute
-from climate.compute.cells import inventory, server_methods, server_sync, state
-from climate.compute.cells.scheduler import CellScheduler
+from climate.compute.cells.builds.scheduler import CellScheduler
+from climate.compute.cells.servers import methods, sync
+from climate.compute.cells.state import inventory, state
 from climate.compute.models.server import DELETE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions
@@ -39,7 +40,7 @@ class ServerTree:
         return self.tree.places[LEAF]
 
     def step(self) -> int:
-        done = sum(server_methods.report_changes(self.tree[name]) for name in self.tree.places if name != TOP)
+        done = sum(methods.report_changes(self.tree[name]) for name in self.tree.places if name != TOP)
         return done + self.tree.step()
 
     def settle(self) -> None:
@@ -94,14 +95,14 @@ def server_tree(databases: CellDatabases, home: Path, **options: Any) -> Iterato
     """The tree of tests; changes of servers are noted in all cells but the top."""
     nodes = {"right": [node("r1")], LEAF: [node("n1"), node("n2")]}
     with tree(databases, home, {TOP: ("right",), "right": (LEAF,), LEAF: ()}, nodes, **options) as found:
-        found.handlers = server_methods.HANDLERS.joined(state.HANDLERS).joined(CellScheduler().handlers())
+        found.handlers = methods.HANDLERS.joined(state.HANDLERS).joined(CellScheduler().handlers())
         found.handlers = found.handlers.joined(inventory.HANDLERS)
         below = [name for name in found.places if name != TOP]
         for name in below:
-            server_sync.follow(found[name], wanted=True)
+            sync.follow(found[name], wanted=True)
         made = ServerTree(replace(found))
         try:
             yield made
         finally:
             for name in below:
-                server_sync.follow(found[name], wanted=False)
+                sync.follow(found[name], wanted=False)

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from climate.compute.cells import messaging
-from climate.compute.cells.dispatch import CellContext, Handlers
-from climate.compute.cells.messages import DOWN, UP, Message
-from climate.compute.cells.transport import Envelope, MemoryTransport
+from climate.compute.cells.messaging import send
+from climate.compute.cells.messaging.dispatch import CellContext, Handlers
+from climate.compute.cells.messaging.messages import DOWN, UP, Message
+from climate.compute.cells.messaging.transport import Envelope, MemoryTransport
 from tests.compute.cells.tree import Tree
 
 LEAF = "top!right!leaf"
@@ -60,11 +60,11 @@ def test_each_message_is_processed_once(cells: Tree, seed: int, count: int) -> N
     top, leaf = cells["top"], cells["leaf"]
     with top.engine.begin() as conn:
         for number in range(count):
-            messaging.cast(top, conn, LEAF, "note", {"number": number})
-        messaging.broadcast(top, conn, DOWN, "note", {"number": -1})
+            send.cast(top, conn, LEAF, "note", {"number": number})
+        send.broadcast(top, conn, DOWN, "note", {"number": -1})
     with leaf.engine.begin() as conn:
-        messaging.broadcast(leaf, conn, UP, "note", {"number": -2})
-    uuid = messaging.ask(top, LEAF, "note", {"number": count}, 600)
+        send.broadcast(leaf, conn, UP, "note", {"number": -2})
+    uuid = send.ask(top, LEAF, "note", {"number": count}, 600)
     for _ in range(3):
         cells.settle()
         make_due(cells)
@@ -74,5 +74,5 @@ def test_each_message_is_processed_once(cells: Tree, seed: int, count: int) -> N
     down = [("top!left", -1), ("top!right", -1), (LEAF, -1)]
     up = [("leaf!right", -2), ("leaf!right!top", -2)]
     assert sorted(calls.seen) == sorted(casts + down + up)
-    assert messaging.wait(top, uuid, 0) == count
+    assert send.wait(top, uuid, 0) == count
     assert [place.count("compute_cell_outbox") for place in cells.places.values()] == [0, 0, 0, 0]

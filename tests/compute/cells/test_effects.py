@@ -7,15 +7,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from climate.compute.cells import build_start, inbox, messaging, neighbours, outbox, scheduler, server_methods, state
+from climate.compute.cells import neighbours
+from climate.compute.cells.builds import scheduler, start
 from climate.compute.cells.cell import Cell
-from climate.compute.cells.dispatch import CellContext, Effect, Handlers
 from climate.compute.cells.errors import Postpone
-from climate.compute.cells.messages import Message
-from climate.compute.cells.surroundings import Here
+from climate.compute.cells.messaging import inbox, outbox, send
+from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers
+from climate.compute.cells.messaging.messages import Message
+from climate.compute.cells.servers import methods
+from climate.compute.cells.state import state
+from climate.compute.cells.state.link_cache import Here
 from climate.compute.store.cells import changes
+from tests.compute.cells.messaging.test_pipeline import Hands
 from tests.compute.cells.server_tree import LEAF, ServerTree, server_tree
-from tests.compute.cells.test_pipeline import Hands
 from tests.compute.cells.tree import CellDatabases, Tree
 from tests.compute.cloud_factory import request
 
@@ -30,8 +34,8 @@ def test_a_message_is_due_at_once_where_the_clock_of_the_process_lags(cells: Tre
     calls: list[str] = []
     cells.handlers = Handlers({"note": lambda context, message, kwargs: calls.append(context.name)})
     with top.engine.begin() as conn:
-        messaging.cast(top, conn, "right", "note", {})
-        messaging.cast(top, conn, "top", "note", {})
+        send.cast(top, conn, "right", "note", {})
+        send.cast(top, conn, "top", "note", {})
 
     class Lagging(Hands):
         def here(self) -> Here:
@@ -65,7 +69,7 @@ class Writing:
 def test_what_a_method_writes_is_committed_with_the_mark_on_its_message(cells: Tree, failures: int) -> None:
     cells.handlers = Handlers({"write": Writing(failures)})
     with cells["top"].engine.begin() as conn:
-        messaging.cast(cells["top"], conn, "top", "write", {})
+        send.cast(cells["top"], conn, "top", "write", {})
     for _ in range(failures):
         assert inbox.work(cells["top"], cells.handlers, "targeted") == 1
         assert count(cells, "top", "compute_cell_builds") == 0
@@ -93,14 +97,14 @@ def only_the_leaf(tree: ServerTree) -> None:
 
 
 def test_a_build_leaves_the_api_cell_with_the_request(tree: ServerTree) -> None:
-    build_start.start(tree.top, request())
+    start.start(tree.top, request())
     assert count(tree.tree, "top", "compute_cell_outbox WHERE kind = 'targeted'") == 1
     assert count(tree.tree, "top", "compute_cell_inbox WHERE due_at IS NOT NULL") == 0
     assert count(tree.tree, "top", "compute_cell_builds WHERE cell = 'right'") == 1
 
 
 def test_a_build_that_no_child_takes_is_tried_again_by_the_process(tree: ServerTree) -> None:
-    started = build_start.start(tree.top, request(hints={"target_cell": "top!nowhere"}, admin=True))
+    started = start.start(tree.top, request(hints={"target_cell": "top!nowhere"}, admin=True))
     assert count(tree.tree, "top", "compute_cell_builds WHERE cell IS NOT NULL") == 0
     tree.settle()
     assert tree.seen(started.server_ids[0]).status == "ERROR"
@@ -110,7 +114,7 @@ def test_a_build_is_sent_on_by_the_process_that_chose_its_cell(tree: ServerTree)
     """It is sent once, even if the message comes again later."""
     only_the_leaf(tree)
     cells = tree.tree
-    build_start.start(tree.top, request())
+    start.start(tree.top, request())
     outbox.send(tree.top, cells.transport, "right")
     envelopes = cells.transport.receive("right")
     hands = Hands(cells["right"], cells.handlers)
@@ -129,7 +133,7 @@ def test_a_build_is_sent_on_by_the_process_that_chose_its_cell(tree: ServerTree)
 def test_a_build_goes_elsewhere_when_its_child_is_deleted_meanwhile(tree: ServerTree) -> None:
     only_the_leaf(tree)
     cells = tree.tree
-    started = build_start.start(tree.top, request())
+    started = start.start(tree.top, request())
     outbox.send(tree.top, cells.transport, "right")
     hands = Hands(cells["right"], cells.handlers)
     inbox.receive(cells["right"], cells.transport, cells.transport.receive("right"), hands)
@@ -138,7 +142,7 @@ def test_a_build_goes_elsewhere_when_its_child_is_deleted_meanwhile(tree: Server
     class Late(scheduler.CellScheduler):
         """Chooses a cell that is deleted before the build is sent."""
 
-        def _place(self, context: CellContext, build: build_start.Build) -> Effect | None:
+        def _place(self, context: CellContext, build: start.Build) -> Effect | None:
             found = super()._place(context, build)
             with context.compute.engine.begin() as conn:
                 conn.execute(text("DELETE FROM compute_cells WHERE name = 'leaf'"))
@@ -154,7 +158,7 @@ def test_a_report_is_sent_by_the_process_that_wrote_it(tree: ServerTree) -> None
     cells = tree.tree
     server = tree.leaf.boot_one()
     hands = Hands(cells[LEAF], cells.handlers)
-    assert server_methods.report_changes(cells[LEAF], hands) > 0
+    assert methods.report_changes(cells[LEAF], hands) > 0
     assert [(cell.name, len(sent)) for cell, sent, _ in hands.sent] == [("right", 1)]
     assert count(cells, LEAF, "compute_cell_outbox WHERE tries = 1 AND due_at > now()") == 1
     hands.publish(cells)
@@ -168,7 +172,7 @@ def test_a_report_waits_for_a_parent_that_is_away(tree: ServerTree) -> None:
     with cells[LEAF].engine.begin() as conn:
         conn.execute(text("UPDATE compute_cells SET failures = 1"))
     hands = Hands(cells[LEAF], cells.handlers)
-    server_methods.report_changes(cells[LEAF], hands)
+    methods.report_changes(cells[LEAF], hands)
     assert hands.sent == []
     tree.settle()
     assert tree.seen(server.id).service_host == "top!right!leaf"

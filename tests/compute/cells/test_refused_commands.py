@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from climate.compute.cells import proxy, server_sync
+from climate.compute.cells.servers import proxy, sync
 from climate.compute.models.server import Server
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.servers import tasks
@@ -72,6 +72,6 @@ def test_words_that_were_changed_since_a_refused_rebuild_stay(cells: ServerTree)
 )
 def test_only_what_was_noted_for_a_command_of_this_cell_is_taken_back(cells: ServerTree, cell: str, noted: Any) -> None:
     server = cells.boot(name="mine")
-    assert not server_sync.take_back(cells.top, cell, server.id, noted)
+    assert not sync.take_back(cells.top, cell, server.id, noted)
     found = cells.seen(server.id)
     assert (found.name, found.project_id) == ("mine", "demo")

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from climate.compute.cells import build_start, neighbours, proxy, removal, state
+from climate.compute.cells import neighbours, removal
+from climate.compute.cells.builds import start
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.errors import CellInUse, CellNotFound
+from climate.compute.cells.servers import proxy
+from climate.compute.cells.state import state
 from climate.compute.models.server import DELETE
 from climate.compute.store.cells import changes
 from tests.compute.cells.server_tree import LEAF_PATH, ServerTree, server_tree, who
@@ -28,7 +31,7 @@ def cells(cell_databases: CellDatabases, tmp_path: Any) -> Iterator[ServerTree]:
 
 def boot(cells: ServerTree, count: int = 1) -> tuple[str, ...]:
     """A build at the top, for which nothing has moved yet."""
-    started = build_start.start(cells.top, request(count=count, hints={}))
+    started = start.start(cells.top, request(count=count, hints={}))
     return started.server_ids
 
 
@@ -107,7 +110,7 @@ def _through_right(cells: ServerTree) -> tuple[str, ...]:
     """A build that waits at the middle cell for the leaf."""
     cells.tree.transport.away.add("leaf")
     hinted = request(hints={"target_cell": LEAF_PATH}, admin=True)
-    ids = build_start.start(cells.top, hinted).server_ids
+    ids = start.start(cells.top, hinted).server_ids
     cells.tree.settle()
     return ids
 

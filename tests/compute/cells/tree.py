@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from climate.compute import Compute
-from climate.compute.cells import inbox, neighbours, outbox
+from climate.compute.cells import neighbours
 from climate.compute.cells.cell import Broker, Cell
-from climate.compute.cells.dispatch import Handlers
-from climate.compute.cells.messages import TYPES
+from climate.compute.cells.messaging import inbox, outbox
+from climate.compute.cells.messaging.dispatch import Handlers
+from climate.compute.cells.messaging.messages import TYPES
+from climate.compute.cells.messaging.transport import MemoryTransport
 from climate.compute.cells.options import CellOptions
-from climate.compute.cells.transport import MemoryTransport
 from climate.compute.models.node import NodeSpec
 from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import Place, place

@@ -20,7 +20,7 @@ from climate.compute.servers import actions, metadata, sync_states, task_worker,
 from climate.compute.servers.interfaces import Who
 from climate.compute.store.servers import live_migration_steps, migrations
 from climate.compute.virt import Guest
-from climate.compute.virt.live import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
+from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
 from climate.compute.virt.memory import MemoryDriver
 from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import HALF, Place, node, place

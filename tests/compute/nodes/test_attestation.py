@@ -16,7 +16,7 @@ from climate.compute.nodes import attestation
 from climate.compute.nodes.attestation import AttestationService, Trust
 from climate.compute.servers import resize, unshelve
 from climate.compute.servers.actions import shelve
-from climate.compute.zones.selection import room
+from climate.compute.zones.builds.selection import room
 from climate.settings import SettingError, Settings
 from tests.compute.cloud_factory import SERVICE, Place, request
 from tests.compute.test_schedulers import under

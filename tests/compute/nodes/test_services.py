@@ -19,8 +19,8 @@ from climate.compute.nodes import maintenance, nodes_file, services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.reservations import pools
 from climate.compute.servers import actions, local_delete, task_worker
-from climate.compute.virt.cluster import ClusterDriver
 from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, SERVICE, Place, node, place
 
 OTHER = "compute-2"

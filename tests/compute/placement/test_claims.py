@@ -21,10 +21,10 @@ from climate.compute.nodes import aggregates
 from climate.compute.placement import decisions
 from climate.compute.placement.claims import HASTY, TRIES, shortages
 from climate.compute.reservations import pools
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters.capacity import CORE, DISK, RAM
 from climate.compute.scheduler.filters.load import AGGREGATE_NUM_INSTANCES
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Options, Rules
 from climate.compute.servers import actions, create

@@ -14,8 +14,8 @@ from climate.compute.models.request import Spec
 from climate.compute.models.server import ACTIVE, BUILD, ERROR
 from climate.compute.placement import server_groups
 from climate.compute.placement.server_groups import AFFINITY, ANTI_AFFINITY, SOFT_AFFINITY, SOFT_ANTI_AFFINITY
-from climate.compute.scheduler.filter_scheduler import select
-from climate.compute.scheduler.host_table import Hosts
+from climate.compute.scheduler.filtering.scheduler import select
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.scheduler.weighers import RAM

@@ -3,7 +3,7 @@
 from typing import Any
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.host_table import Hosts, Label
+from climate.compute.scheduler.hosts.table import Hosts, Label
 from climate.compute.scheduler.scheduler_parts import Filter, Options
 
 SMALL = Spec("demo", 1, 512, 1024)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.extra_specs_ops import match
+from climate.compute.scheduler.filters.extra_specs_ops import match
 from climate.compute.scheduler.scheduler_parts import Options
 
 

@@ -9,9 +9,9 @@ import pytest
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import hypervisor_version
 from climate.compute.scheduler.filters import aggregates, capabilities, images
-from climate.compute.scheduler.host_table import Grouping
+from climate.compute.scheduler.hosts import hypervisor_version
+from climate.compute.scheduler.hosts.table import Grouping
 from climate.compute.scheduler.scheduler_parts import Options
 from tests.compute.node_tables import hosts
 from tests.compute.scheduler.filter_answers import SMALL, kept, labels

@@ -8,9 +8,9 @@ import pytest
 from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import availability_zone, chance
-from climate.compute.scheduler.costs import NOOP
-from climate.compute.scheduler.least_cost import host_filter, least_cost
-from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.distributed.costs import NOOP
+from climate.compute.scheduler.distributed.least_cost import host_filter, least_cost
+from climate.compute.scheduler.filters.mandatory import STANDING
 from climate.compute.scheduler.placement_plan import Schedule
 from climate.compute.scheduler.scheduler_parts import Options, Rules
 from climate.compute.scheduler.simple import simple

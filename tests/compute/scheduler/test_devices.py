@@ -9,9 +9,9 @@ from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Spec
 from climate.compute.placement.flavor_demands import Demand, GuestCell, demand_of
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters.devices import NUMA, PCI
-from climate.compute.scheduler.numa import fit
+from climate.compute.scheduler.hosts.numa import fit
 from climate.compute.scheduler.placement_plan import Plan
 from climate.compute.scheduler.scheduler_parts import Options, Rules
 from tests.compute.node_tables import hosts

@@ -18,7 +18,7 @@ STORY = """
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.entry_points import rules
 from climate.compute.scheduler.scheduler_parts import Options
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.filtering.scheduler import select
 from tests.compute.node_tables import hosts
 
 chosen = rules(["AwakeFilter", "RamFilter"], ["CoolWeigher"], Options())

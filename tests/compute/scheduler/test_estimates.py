@@ -5,12 +5,12 @@ import pytest
 
 from climate.compute.models.request import Spec
 from climate.compute.scheduler.chance import availability_zone, chance
-from climate.compute.scheduler.costs import NOOP, compute_fill_first_cost_fn
+from climate.compute.scheduler.distributed.costs import NOOP, compute_fill_first_cost_fn
+from climate.compute.scheduler.distributed.least_cost import host_filter, least_cost
 from climate.compute.scheduler.estimates import estimate
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
-from climate.compute.scheduler.least_cost import host_filter, least_cost
-from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.filters.mandatory import STANDING
 from climate.compute.scheduler.placement_plan import Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Cost, Options, Rules
 from climate.compute.scheduler.simple import simple

@@ -5,10 +5,10 @@ import pytest
 
 from climate.compute.models.request import Spec
 from climate.compute.placement.occupants import Occupants
-from climate.compute.scheduler.costs import SAME_USER
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.distributed.costs import SAME_USER
+from climate.compute.scheduler.distributed.least_cost import least_cost
+from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters.affinity import USER_APART
-from climate.compute.scheduler.least_cost import least_cost
 from climate.compute.scheduler.scheduler_parts import Cost, Rules, Sees
 from climate.compute.scheduler.weighers import RAM
 from tests.compute.node_tables import hosts

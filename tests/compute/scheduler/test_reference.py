@@ -13,9 +13,9 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import Group, Spec
 from climate.compute.placement.server_groups import KEPT_BY
 from climate.compute.scheduler import entry_points
-from climate.compute.scheduler.filter_scheduler import select
+from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
-from climate.compute.scheduler.host_table import Label
+from climate.compute.scheduler.hosts.table import Label
 from climate.compute.scheduler.scheduler_parts import Options, Rules
 from tests.compute.node_tables import ROW, hosts
 from tests.compute.scheduler import reference

@@ -7,10 +7,10 @@ import pytest
 
 from climate.compute.errors import BadRequest, NoValidHost
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import selection
-from climate.compute.scheduler.filter_scheduler import select
-from climate.compute.scheduler.host_table import Hosts
-from climate.compute.scheduler.mandatory_filters import STANDING
+from climate.compute.scheduler.decisions import notifications
+from climate.compute.scheduler.filtering.scheduler import select
+from climate.compute.scheduler.filters.mandatory import STANDING
+from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.placement_plan import Pick, Plan
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.scheduler.third_party import Foreign
@@ -73,7 +73,7 @@ def test_it_may_ask_the_filter_scheduler() -> None:
 )
 def test_a_wrong_answer_is_no_valid_host(plan: Any, says: str) -> None:
     with pytest.raises(NoValidHost, match=says) as refused:
-        selection.run(Foreign("own", lambda *_: plan), hosts({}, {"pool": "freepool"}), SPEC, (1, RULES))
+        notifications.run(Foreign("own", lambda *_: plan), hosts({}, {"pool": "freepool"}), SPEC, (1, RULES))
     assert refused.value.trail["scheduler"] == "own"
 
 
@@ -105,4 +105,4 @@ def test_a_trail_that_is_not_json_is_dropped() -> None:
 def test_a_filter_that_fails_refuses_the_request() -> None:
     broken = replace(STANDING[1], keep=lambda *_: [True, False, True])
     with pytest.raises(NoValidHost, match="A part of the scheduler failed"):
-        selection.run(select, hosts({}, {}), SPEC, (1, Rules((broken,), ())))
+        notifications.run(select, hosts({}, {}), SPEC, (1, Rules((broken,), ())))

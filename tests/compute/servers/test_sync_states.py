@@ -32,9 +32,9 @@ from climate.compute.nodes import nodes_file, services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import actions, create, guests, sync_states
 from climate.compute.virt import State
-from climate.compute.virt.cluster import ClusterDriver
-from climate.compute.virt.homes import CONSOLE_BYTES, LOG_BYTES
+from climate.compute.virt.guest_folders import CONSOLE_BYTES, LOG_BYTES
 from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
 from tests.compute.cloud_factory import SERVICE, Place, node, place, request
 

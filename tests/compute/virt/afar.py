@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from climate.compute.virt import Guest
-from climate.compute.virt.listening import Listening
-from climate.compute.virt.live import LiveMigrator
-from climate.compute.virt.qemu import QemuDriver
-from climate.compute.virt.qemu_live import QemuMigrator
+from climate.compute.virt.live_migrator import LiveMigrator
+from climate.compute.virt.qemu.driver import QemuDriver
+from climate.compute.virt.qemu.live_migration import QemuMigrator
+from climate.compute.virt.qemu.migration_ports import Listening
 from tests.compute.virt.driver_cases import Subject
 
 LISTENING = Listening.of("127.0.0.1")

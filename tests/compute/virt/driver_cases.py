@@ -16,13 +16,13 @@ from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSp
 from climate.compute.linux import processes as pids
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, Interface, State, VirtDriver
-from climate.compute.virt.cluster import ClusterDriver
-from climate.compute.virt.container import Bubble
-from climate.compute.virt.homes import MARK, Homes
+from climate.compute.virt.containers.driver import Bubble
+from climate.compute.virt.guest_folders import MARK, Homes
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.memory import MemoryDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.cloud_factory import node
 from tests.compute.virt import boot_sector
 

@@ -12,7 +12,7 @@ import pytest
 
 from climate.compute.virt import Guest, iso9660
 from climate.compute.virt.config_drive import DISK, FOLDER
-from climate.compute.virt.container import CONFIG
+from climate.compute.virt.containers.driver import CONFIG
 from tests.compute.virt.driver_cases import Subject
 
 FILES = {"openstack/latest/user_data": b"#!/bin/sh\necho secret\n", "openstack/latest/meta_data.json": b"{}"}

@@ -15,8 +15,8 @@ import pytest
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
-from climate.compute.virt.cluster import ClusterDriver
-from climate.compute.virt.homes import CONSOLE, CONSOLE_BYTES, LOG_BYTES
+from climate.compute.virt.guest_folders import CONSOLE, CONSOLE_BYTES, LOG_BYTES
+from climate.compute.virt.multi_node import ClusterDriver
 from tests.compute.virt.driver_cases import HOSTILE, Subject, process, until
 
 ASLEEP = (State.PAUSED, State.SUSPENDED)

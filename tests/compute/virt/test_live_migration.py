@@ -12,10 +12,11 @@ import pytest
 
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
-from climate.compute.virt import Guest, State, config_drive, qmp
-from climate.compute.virt.live import Limits, LiveMigrator, Order, Progress
-from climate.compute.virt.qemu import QemuDriver
-from climate.compute.virt.qemu_live import INCOMING, WAITS_IN
+from climate.compute.virt import Guest, State, config_drive
+from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order, Progress
+from climate.compute.virt.qemu import qmp
+from climate.compute.virt.qemu.driver import QemuDriver
+from climate.compute.virt.qemu.live_migration import INCOMING, WAITS_IN
 from tests.compute.virt.afar import afar
 from tests.compute.virt.driver_cases import PATIENCE, Subject, until
 

@@ -23,9 +23,9 @@ from climate.compute.models.server import (
 )
 from climate.compute.servers import actions, create, sync_states
 from climate.compute.virt import State
-from climate.compute.virt.cluster import ClusterDriver
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
-from climate.compute.virt.qemu import QemuDriver
+from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.cloud_factory import Place, node, place, request
 from tests.compute.virt.driver_cases import Subject
 

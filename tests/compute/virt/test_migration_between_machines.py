@@ -15,11 +15,12 @@ import pytest
 from climate.bootstrap import build
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
-from climate.compute.virt import Guest, State, qmp
-from climate.compute.virt.listening import PORTS, Listening
-from climate.compute.virt.live import APART, SECRETS, Limits, LiveMigrator, Order, Progress
-from climate.compute.virt.qemu import QemuDriver
-from climate.compute.virt.qemu_live import INCOMING, LOG, WAITS_IN, QemuMigrator
+from climate.compute.virt import Guest, State
+from climate.compute.virt.live_migrator import APART, SECRETS, Limits, LiveMigrator, Order, Progress
+from climate.compute.virt.qemu import qmp
+from climate.compute.virt.qemu.driver import QemuDriver
+from climate.compute.virt.qemu.live_migration import INCOMING, LOG, WAITS_IN, QemuMigrator
+from climate.compute.virt.qemu.migration_ports import PORTS, Listening
 from climate.settings import SettingError, Settings
 from tests.compute.virt.afar import afar
 from tests.compute.virt.driver_cases import PATIENCE, Subject

@@ -15,7 +15,7 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.virt import Guest, State, archive
-from climate.compute.virt.homes import MARK
+from climate.compute.virt.guest_folders import MARK
 from tests.compute.virt.driver_cases import Subject, until
 
 KILLED_AFTER = (0.0, 0.01, 0.03, 0.1, 0.3)

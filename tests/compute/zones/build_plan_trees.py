@@ -10,8 +10,8 @@ from sqlalchemy import make_url, text
 
 from climate.compute import Compute
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.scheduler.snapshot_cache import Roster
-from climate.compute.zones import builds, provisioning
+from climate.compute.scheduler.hosts.snapshot_cache import Roster
+from climate.compute.zones.builds import builds, provisioning
 from tests.compute.zones import tree as trees
 from tests.compute.zones.tree import Tree, Zone
 

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-from climate.compute.zones.http_messages import MOST_BYTES, HttpAnswer, HttpRequest, Origin, TooLong, Unreachable
-from climate.compute.zones.http_transport import Outcome, SocketTransport, Talk
+from climate.compute.zones.http.messages import MOST_BYTES, HttpAnswer, HttpRequest, Origin, TooLong, Unreachable
+from climate.compute.zones.http.transport import Outcome, SocketTransport, Talk
 
 Application = Callable[..., Any]
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from climate import zone_settings
 from climate.compute.zones import registry
-from tests.compute.zones import build_plan_trees, test_placing, test_provisioning, test_selection
+from climate.configuration import zones
+from tests.compute.zones import build_plan_trees
 from tests.compute.zones import tree as trees
+from tests.compute.zones.builds import test_placement, test_provisioning, test_selection
 from tests.compute.zones.tree import C, Tree
 from tests.identity.identity_factory import served
 
@@ -26,7 +27,7 @@ def listening(
     with build_plan_trees.planned(make_database, zone_template, home, trees.NAMES) as found, ExitStack() as stack:
         urls = {}
         for name, zone in found.zones.items():
-            options = zone_settings.options(
+            options = zones.options(
                 zone.deployment.settings, zone.compute.engine, zone.deployment.climate.vault, transport=None
             )
             object.__setattr__(zone.deployment, "compute", replace(zone.compute, zones=options))
@@ -61,10 +62,10 @@ def plans(listening: tuple[Tree, dict[str, str]]) -> Tree:
         test_provisioning.test_a_child_that_goes_between_estimate_and_order_leaves_its_share_to_others,
         test_provisioning.test_an_answer_that_is_lost_is_found_again_and_nothing_is_doubled,
         test_provisioning.test_z10_a_server_that_no_node_takes_is_placed_in_a_child,
-        test_placing.test_an_offer_of_a_grandchild_goes_through_both_levels,
-        test_placing.test_each_level_opens_its_own_layer_only,
-        test_placing.test_a_grandchild_without_room_is_told_and_the_offer_is_not_spent,
-        test_placing.test_a_grandchild_that_does_not_answer_is_asked_again_by_the_next_order,
+        test_placement.test_an_offer_of_a_grandchild_goes_through_both_levels,
+        test_placement.test_each_level_opens_its_own_layer_only,
+        test_placement.test_a_grandchild_without_room_is_told_and_the_offer_is_not_spent,
+        test_placement.test_a_grandchild_that_does_not_answer_is_asked_again_by_the_next_order,
     ],
     ids=lambda same: same.__name__.removeprefix("test_"),
 )

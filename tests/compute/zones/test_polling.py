@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute import Compute
-from climate.compute.zones import polling, registry, reporting
+from climate.compute.zones import polling, registry, service_reports
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRefused, ChildRequest, ChildTimeout
 from climate.compute.zones.models import ChildZone
 from tests.compute.zones.tree import Tree
@@ -196,7 +196,7 @@ def test_without_children_nobody_is_asked(compute: Compute) -> None:
 
 def test_poll_of_real_zones_shows_their_numbers(family: Tree) -> None:
     left = family["left"]
-    reporting.report_compute(left.compute)
+    service_reports.report_compute(left.compute)
     polling.poll(family["parent"].compute)
     first, second = registry.listed(family["parent"].compute)
     assert (first.name, second.name) == ("left", "right")
@@ -212,13 +212,13 @@ def test_numbers_are_lowest_and_highest_over_the_hosts(family: Tree) -> None:
     with left.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_nodes SET memory_mb = 1024 WHERE name = 'left-n1'"))
         conn.execute(text("UPDATE compute_nodes SET memory_mb = 3072 WHERE name = 'left-n2'"))
-    reporting.report_compute(left.compute)
+    service_reports.report_compute(left.compute)
     zone = left.ask("GET", "/zones/info").get_json()["zone"]
     assert zone["compute_host_memory_free"] == "1073741824,3221225472"
     with left.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_nodes SET memory_mb = 8192"))
         conn.execute(text("UPDATE compute_services SET enabled = false"))
-    reporting.report_compute(left.compute)
+    service_reports.report_compute(left.compute)
     assert set(left.ask("GET", "/zones/info").get_json()["zone"]) == {"name", "hypervisor"}
     with left.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET enabled = true"))
@@ -226,7 +226,7 @@ def test_numbers_are_lowest_and_highest_over_the_hosts(family: Tree) -> None:
 
 def test_report_of_a_service_that_is_gone_no_longer_counts(family: Tree) -> None:
     left = family["left"]
-    reporting.report_compute(left.compute)
+    service_reports.report_compute(left.compute)
     stale = timedelta(seconds=3 * left.compute.zones.report_seconds + 1)
     later = replace(left.compute, now=lambda conn: left.compute.now(conn) + stale)
     assert set(registry.info(left.compute)) > {"name", "hypervisor"}
@@ -237,7 +237,7 @@ def test_unchanged_report_is_not_written_again(family: Tree) -> None:
     left = family["left"]
 
     def written() -> list[Any]:
-        reporting.report_compute(left.compute)
+        service_reports.report_compute(left.compute)
         with left.compute.engine.connect() as conn:
             return list(conn.execute(text("SELECT xmin::text FROM compute_service_capabilities ORDER BY host")))
 

@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import make_url, text
 from werkzeug.test import TestResponse
 
-from climate import bootstrap, identity, zone_settings
+from climate import bootstrap, identity
 from climate.bootstrap import Deployment
 from climate.compute import Compute
 from climate.compute.nodes import services
@@ -19,8 +19,9 @@ from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.store.tables import metadata as compute_tables
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.zones import registry
-from climate.compute.zones.http_transport import Outcome, Talk, Transport
+from climate.compute.zones.http.transport import Outcome, Talk, Transport
 from climate.compute.zones.models import ChildZone
+from climate.configuration import zones as zone_settings
 from climate.identity.store.tables import metadata as identity_tables
 from climate.settings import Settings
 from climate.store.engine import connect

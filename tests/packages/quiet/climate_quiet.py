@@ -3,8 +3,8 @@
 import numpy as np
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.filter_scheduler import select
-from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.filtering.scheduler import select
+from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.placement_plan import Pick, Plan, Scheduler
 from climate.compute.scheduler.scheduler_parts import Again, Cost, Filter, Options, Rules, Sees, Weigher
 

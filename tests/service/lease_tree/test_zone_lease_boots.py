@@ -10,7 +10,7 @@ import pytest
 
 from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.zones import polling
-from climate.compute.zones.blobs import BlobKeys
+from climate.compute.zones.builds.blobs import BlobKeys
 from tests.compute.zones.build_plan_trees import carry_out, changed, done, make_due, rows
 from tests.compute.zones.tree import LATEST, Zone
 from tests.service.zone_tree import Family, family_of, hosts_wanted

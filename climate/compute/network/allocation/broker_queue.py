@@ -14,7 +14,7 @@ from celery import Celery
 from kombu.entity import Queue
 from kombu.exceptions import KombuError
 
-from climate.compute.cells.broker import OPTIONS, PREFIX
+from climate.compute.cells.messaging.broker import OPTIONS, PREFIX
 from climate.compute.errors import NetworkUnavailable
 from climate.compute.network.allocation.messages import Answer
 from climate.compute.network.allocation.queue import TASK, Request

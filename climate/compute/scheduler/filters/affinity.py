@@ -6,7 +6,7 @@ import numpy as np
 
 from climate.compute.models.request import Group, Spec
 from climate.compute.scheduler.filters.location import everywhere
-from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, Sees
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"

@@ -2,9 +2,9 @@
 
 from climate.compute.models.aggregate import NAMED
 from climate.compute.models.request import Spec
-from climate.compute.scheduler.extra_specs_ops import match
+from climate.compute.scheduler.filters.extra_specs_ops import match
 from climate.compute.scheduler.filters.location import everywhere
-from climate.compute.scheduler.host_table import Grouping, Hosts, Mask
+from climate.compute.scheduler.hosts.table import Grouping, Hosts, Mask
 from climate.compute.scheduler.scheduler_parts import Filter, Options
 
 SCOPE = "aggregate_instance_extra_specs"

@@ -7,11 +7,12 @@ import numpy as np
 
 from climate.compute.models.flavor import GROUP
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import host_attributes, json_query
-from climate.compute.scheduler.extra_specs_ops import match
+from climate.compute.scheduler.distributed import json_query
+from climate.compute.scheduler.distributed.json_query import Path, Query
+from climate.compute.scheduler.filters.extra_specs_ops import match
 from climate.compute.scheduler.filters.location import everywhere
-from climate.compute.scheduler.host_table import Hosts, Mask
-from climate.compute.scheduler.json_query import Path, Query
+from climate.compute.scheduler.hosts import attributes
+from climate.compute.scheduler.hosts.table import Hosts, Mask
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 
 SCOPE = "capabilities"
@@ -40,7 +41,7 @@ def capable(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def _met(hosts: Hosts, path: Path, wanted: str) -> Mask:
-    return host_attributes.at_or_stats(hosts, path).where(lambda value: value is not None and match(str(value), wanted))
+    return attributes.at_or_stats(hosts, path).where(lambda value: value is not None and match(str(value), wanted))
 
 
 def _capable_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
@@ -59,7 +60,7 @@ def query_met(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     query = query_of(hosts, spec)
 
     def column(path: Path) -> Sequence[Any]:
-        known = host_attributes.at(hosts, path)
+        known = attributes.at(hosts, path)
         return [known.values[code] for code in known.codes.tolist()]
 
     return query.where(column, len(hosts))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import contiguous_room
-from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.hosts import contiguous_room
+from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from climate.compute.errors import BadRequest
 from climate.compute.models.request import Spec
 from climate.compute.nodes import attestation
 from climate.compute.placement.flavor_demands import Demand, demand_of
-from climate.compute.scheduler import numa
 from climate.compute.scheduler.filters.location import everywhere
-from climate.compute.scheduler.host_table import Hosts, Mask, Numbers
+from climate.compute.scheduler.hosts import numa
+from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Keep, Options, Why
 
 DEVICES = "pci_devices"

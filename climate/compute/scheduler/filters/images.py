@@ -8,10 +8,10 @@ import numpy as np
 
 from climate.compute.errors import BadRequest
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import hypervisor_version
 from climate.compute.scheduler.filters.location import everywhere
-from climate.compute.scheduler.host_table import Hosts, Mask, Profile
-from climate.compute.scheduler.hypervisor_version import Bound
+from climate.compute.scheduler.hosts import hypervisor_version
+from climate.compute.scheduler.hosts.hypervisor_version import Bound
+from climate.compute.scheduler.hosts.table import Hosts, Mask, Profile
 from climate.compute.scheduler.scheduler_parts import Filter, Options
 
 # fmt: off

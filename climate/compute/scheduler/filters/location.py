@@ -6,7 +6,7 @@ import numpy as np
 
 from climate.compute.errors import BadRequest
 from climate.compute.models.request import Spec, read_destination
-from climate.compute.scheduler.host_table import Grouping, Hosts, Mask
+from climate.compute.scheduler.hosts.table import Grouping, Hosts, Mask
 from climate.compute.scheduler.scheduler_parts import Filter, Options
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -5,7 +5,7 @@ import numpy as np
 from climate.compute.models.aggregate import NAMED
 from climate.compute.models.node import FREEPOOL
 from climate.compute.models.request import Slots, Spec
-from climate.compute.scheduler.host_table import Grouping, Hosts, Mask, Pool
+from climate.compute.scheduler.hosts.table import Grouping, Hosts, Mask, Pool
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 
 FOR = "filter_tenant_id"

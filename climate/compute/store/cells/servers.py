@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
-from climate.compute.cells import paths
+from climate.compute.cells.messaging import paths
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import Address, Room, Server
 from climate.compute.store.servers.metadata import change_in

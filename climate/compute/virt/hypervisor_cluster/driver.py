@@ -13,14 +13,14 @@ from climate.compute.clusters.cluster_spec import CLUSTER, MemberSpec
 from climate.compute.errors import VirtError
 from climate.compute.models.node import DEFAULTS, NodeDefaults, NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
-from climate.compute.virt.homes import as_virt_error
+from climate.compute.virt.guest_folders import as_virt_error
+from climate.compute.virt.guest_kinds import Kind, completed
 from climate.compute.virt.hypervisor_cluster import care
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.ledger import KEPT, Entry, Ledger
 from climate.compute.virt.hypervisor_cluster.member import LocalMember, Member
 from climate.compute.virt.hypervisor_cluster.rooms import Limits
-from climate.compute.virt.kinds import Kind, completed
-from climate.compute.virt.live import LiveMigrator
+from climate.compute.virt.live_migrator import LiveMigrator
 
 Find = Callable[[NodeSpec, MemberSpec], Member | None]
 """The member of a cluster that an entry names; None while it cannot be found."""

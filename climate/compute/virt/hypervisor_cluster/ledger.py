@@ -21,8 +21,8 @@ import structlog
 from climate.compute.errors import VirtError
 from climate.compute.models.server import is_id
 from climate.compute.virt import Guest, Interface, State
+from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.rooms import Size
-from climate.compute.virt.volumes import Attached
 
 KEPT, LOST = "kept", "lost"
 """What becomes of a server's disk when the server is restarted on another member."""

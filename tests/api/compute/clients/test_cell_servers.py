@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from climate.cloud.bundled import BundledCloud
-from climate.compute.cells import state
+from climate.compute.cells.state import state
 from climate.compute.nodes import services
 from climate.context import Climate
 from climate.settings import Settings

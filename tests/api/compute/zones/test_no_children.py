@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import event
 
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.zones import builds, registry
+from climate.compute.zones import registry
+from climate.compute.zones.builds import builds
 from climate.compute.zones.options import Zones
 from tests.compute.zones.conftest import lone, standing, zone_template
 from tests.compute.zones.tree import LATEST, C, Tree, Zone

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from climate import zone_settings
 from climate.compute.zones import polling, registry
+from climate.configuration import zones
 from tests.compute.zones.tree import LATEST, C, Tree, Zone
 from tests.flask_apps import app_of
 from tests.identity.identity_factory import Asker
@@ -222,7 +222,7 @@ def test_hanging_child_costs_its_deadline_once(family: Tree, hanging: list[str])
     parent, server_ids = family["parent"], [family["right"].boot() for _ in range(3)]
     settings = replace(parent.deployment.settings, zone_timeout_seconds=1.0)
     engine, vault = parent.compute.engine, parent.deployment.climate.vault
-    quick = zone_settings.options(settings, engine, vault, family.transport)
+    quick = zones.options(settings, engine, vault, family.transport)
     asker = Asker(
         app_of(replace(parent.deployment, compute=replace(parent.compute, zones=quick))), parent.token("admin")
     )

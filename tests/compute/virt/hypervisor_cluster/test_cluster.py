@@ -8,8 +8,8 @@ import pytest
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, Interface, State
+from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
-from climate.compute.virt.volumes import Attached
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
 

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from climate.compute.virt import Guest, Interface, State
+from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, Place
-from climate.compute.virt.volumes import Attached
 
 WHOLE = Guest(
     "5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d",

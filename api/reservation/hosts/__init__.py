@@ -1,0 +1,1 @@
+"""Routes of hosts: inventory, health, properties, maintenance, power."""

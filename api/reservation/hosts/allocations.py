@@ -1,0 +1,59 @@
+"""The calendar of hosts: who holds which of them, now and later."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation import pages
+from api.reservation.dates import date
+from api.reservation.hosts.schema import AllocationAnswer, AllocationQuery, AllocationsAnswer, OneAllocationQuery
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.service.hosts import inventory
+from climate.store.allocation.hosts import Allocated
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="Who holds which host, and when.")
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/os-hosts/allocations",
+    Operation("oshosts:get_allocations", {200: AllocationsAnswer}, query=AllocationQuery),
+)
+def list_allocations(query: Read) -> ResponseReturnValue:
+    """Every host with the reservations that hold it, now and later."""
+    part = pages.wanted()
+    found = inventory.allocations(climate(), caller(), part.marker, part.fetch)
+    return pages.listing("allocations", found, part, lambda row: _body(row[0], row[1], query))
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/os-hosts/<host_id>/allocation",
+    Operation("oshosts:get_allocations", {200: AllocationAnswer}, query=OneAllocationQuery, refuses=(404,)),
+)
+def show_allocation(host_id: str, query: Read) -> ResponseReturnValue:
+    """One host with the reservations that hold it, now and later."""
+    host, held = inventory.allocation(climate(), caller(), host_id)
+    return {"allocation": _body(host, held, query)}
+
+
+def _body(host: int, held: Sequence[Allocated], query: Read) -> dict[str, Any]:
+    asked = {"lease_id": query.get("lease_id"), "reservation_id": query.get("reservation_id")}
+    shown = [
+        {
+            "id": str(one.reservation_id),
+            "lease_id": str(one.lease_id),
+            "start_date": date(one.start),
+            "end_date": date(one.end),
+        }
+        for one in held
+        if asked["lease_id"] in (None, str(one.lease_id)) and asked["reservation_id"] in (None, str(one.reservation_id))
+    ]
+    return {"resource_id": str(host), "reservations": shown}

@@ -1,0 +1,177 @@
+"""How hosts are, what an admin declares them to be, and by hand another host for a lease."""
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+from marshmallow import RAISE, Schema, fields, validate
+
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation.dates import DATE, date, maybe, out_date
+from api.reservation.hosts.schema import Truth
+from api.reservation.leases.request_options import DryRun
+from api.reservation.operations import PREFIX, Operation, Strict, serve
+from climate.domain.hosts.pools import HostPlace, Pool
+from climate.service.host_operations import failures
+from climate.service.host_operations.failures import LONGEST_REASON, Report
+from climate.service.leases import host_replacement
+from climate.service.leases.host_replacement import Order
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("health", __name__, url_prefix=PREFIX, description="Which hosts have failed, and which are well.")
+
+
+class StateOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    host_id = fields.String(required=True)
+    host = fields.String(required=True)
+    pool = fields.String(required=True, validate=validate.OneOf(list(Pool)))
+    since = out_date()
+    until = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+    reason = fields.String(required=True)
+
+
+class StateAnswer(Schema):
+    place = fields.Nested(StateOut, required=True)
+
+
+class HostServerOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    project_id = fields.String(required=True)
+    status = fields.String(required=True)
+
+
+class HealthOut(StateOut):
+    on = fields.Boolean(required=True, metadata={"description": "Whether it was switched on or off last."})
+    trouble = fields.String(
+        required=True, allow_none=True, metadata={"description": "What is wrong with it; null: nothing."}
+    )
+    doubted_since = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.Regexp(DATE),
+        metadata={"description": "Since when it has seemed unwell, or well again where it has failed."},
+    )
+    servers = fields.List(fields.Nested(HostServerOut), required=True)
+    leases = fields.List(fields.UUID(), required=True, metadata={"description": "Leases that hold it, now or later."})
+
+
+class HealthAnswer(Schema):
+    health = fields.Nested(HealthOut, required=True)
+
+
+class HostFailure(Strict):
+    """Why a host cannot be used."""
+
+    reason = fields.String(required=True, validate=[validate.Length(1, LONGEST_REASON), validate.Regexp(r"\s*\S")])
+
+
+class Reallocation(Strict):
+    """Which lease, or which reservation of one, is to have another host; `to` null, or missing: any that matches."""
+
+    lease_id = fields.UUID()
+    reservation_id = fields.UUID()
+    to = fields.String(allow_none=True, load_default=None, validate=validate.Regexp(r"^[0-9]{1,18}$"))
+    force = Truth(load_default=False, metadata={"description": "A host that does not match will do."})
+
+
+class ReallocatedOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    lease_id = fields.UUID(required=True)
+    reservation_id = fields.UUID(required=True)
+    source = fields.String(required=True, data_key="from")
+    to = fields.String(required=True)
+
+
+class ReallocationAnswer(Schema):
+    reallocation = fields.Nested(ReallocatedOut, required=True)
+
+
+@serve(
+    blueprint, "GET", "/os-hosts/<host_id>/health", Operation("oshosts:health", {200: HealthAnswer}, refuses=(404, 409))
+)
+def show_health(host_id: str, query: Read) -> ResponseReturnValue:
+    """How a host is: what the cloud says, what runs on it, who counts on it."""
+    return {"health": _health(failures.report(climate(), caller(), host_id))}
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/os-hosts/<host_id>/fail",
+    Operation(
+        "oshosts:fail",
+        {200: StateAnswer},
+        query=DryRun,
+        body=HostFailure,
+        refuses=(404, 409),
+        example={"reason": "smells of smoke"},
+    ),
+)
+def fail_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Declare a host failed: its leases get other hosts, and it waits until it is declared well."""
+    return {"place": _place(failures.fail(climate(), caller(), host_id, body["reason"], dry_run=query["dry_run"]))}
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/os-hosts/<host_id>/heal",
+    Operation("oshosts:heal", {200: StateAnswer}, query=DryRun, refuses=(404, 409)),
+)
+def heal_host(host_id: str, query: Read) -> ResponseReturnValue:
+    """Declare a failed host well, if the cloud does not say otherwise."""
+    return {"place": _place(failures.heal(climate(), caller(), host_id, dry_run=query["dry_run"]))}
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/os-hosts/<host_id>/allocation",
+    Operation(
+        "oshosts:reallocate",
+        {200: ReallocationAnswer},
+        query=DryRun,
+        body=Reallocation,
+        refuses=(404, 409),
+        example={"lease_id": "7d1f0a3e-8c39-4c1b-9d9a-0f6f2f1f8a11", "to": "2"},
+    ),
+)
+def reallocate_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Give a lease another host instead of this one."""
+    order = Order(host_id, body.get("lease_id"), body.get("reservation_id"), body["to"], body["force"])
+    done = host_replacement.reallocate(climate(), caller(), order, dry_run=query["dry_run"])
+    told = {"lease_id": str(done.lease.id), "reservation_id": str(done.reservation_id)}
+    return {"reallocation": {**told, "from": str(done.host), "to": str(done.to)}}
+
+
+def _place(place: HostPlace) -> dict[str, Any]:
+    return {
+        "host_id": str(place.host),
+        "host": place.name,
+        "pool": place.pool,
+        "since": date(place.since),
+        "until": maybe(date, place.until),
+        "reason": place.reason,
+    }
+
+
+def _health(report: Report) -> dict[str, Any]:
+    servers = [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in report.servers]
+    return {
+        **_place(report.place),
+        "on": report.place.on,
+        "trouble": report.trouble,
+        "doubted_since": maybe(date, report.doubted_since),
+        "servers": servers,
+        "leases": [str(lease) for lease in report.leases],
+    }

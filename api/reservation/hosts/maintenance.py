@@ -1,0 +1,259 @@
+"""Maintenance windows: times in which a host is worked on and promised to nobody."""
+
+from typing import Any
+from uuid import UUID
+
+from flask.typing import ResponseReturnValue
+from marshmallow import RAISE, Schema, fields, validate
+
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation import pages
+from api.reservation.dates import DATE, NOW, Moment, date, maybe, out_date
+from api.reservation.hosts.schema import Truth
+from api.reservation.ids import marker_id, path_id
+from api.reservation.leases.body import entry_body
+from api.reservation.leases.request_options import DryRun
+from api.reservation.leases.schema import HistoryAnswer, LeaseAt, LinkOut
+from api.reservation.operations import PREFIX, Operation, Strict, serve
+from climate.domain.errors import InvalidInput
+from climate.service.host_operations import maintenance
+from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned
+from climate.service.leases.reallocation import Outcome
+from climate.store.hosts.maintenance import ACTIVE, PLANNED, Wanted, Window, WindowState
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Times in which hosts are worked on.")
+
+HOST_ID = r"^[0-9]{1,18}$"
+MOVE = "Servers that are on the host while it is worked on are moved to other hosts, where any takes them."
+FORCE = "Leases that hold the host then get other hosts, or do without; else they are in the way."
+
+
+def _reason(**more: Any) -> fields.String:
+    return fields.String(validate=[validate.Length(1, LONGEST_REASON), validate.Regexp(r"\s*\S")], **more)
+
+
+class MaintenanceOrder(Strict):
+    """A window; without `start_date` it begins now, without `end_date` it lasts until it is ended."""
+
+    host_id = fields.String(required=True, validate=validate.Regexp(HOST_ID))
+    start_date = Moment(now=True)
+    end_date = Moment(allow_none=True)
+    reason = _reason(required=True)
+    force = Truth(load_default=False, metadata={"description": FORCE})
+    move_servers = Truth(load_default=False, metadata={"description": MOVE})
+
+
+class MaintenanceChanges(Strict):
+    """What is to be different; an `end_date` of null means that it is not known any more."""
+
+    start_date = Moment(now=True)
+    end_date = Moment(allow_none=True)
+    reason = _reason()
+    force = Truth(load_default=False, metadata={"description": FORCE})
+    move_servers = Truth(metadata={"description": MOVE})
+
+
+class MaintenanceQuery(pages.Paged):
+    host_id = fields.String(validate=validate.Regexp(HOST_ID))
+    state = fields.String(
+        validate=validate.OneOf([*WindowState, "all"]),
+        metadata={"description": "Windows in this state; when missing, those that are planned or active."},
+    )
+
+
+class MaintenanceOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    host_id = fields.String(required=True, validate=validate.Regexp(HOST_ID))
+    host = fields.String(required=True)
+    start_date = out_date()
+    end_date = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+    reason = fields.String(required=True)
+    state = fields.String(required=True, validate=validate.OneOf(list(WindowState)))
+    move_servers = fields.Boolean(required=True, metadata={"description": MOVE})
+    created_by = fields.String(required=True)
+    created_at = out_date()
+    updated_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+
+
+class InTheWayOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.UUID(required=True)
+    name = fields.String(required=True)
+    project_id = fields.String(required=True)
+    start_date = out_date()
+    end_date = out_date()
+    replaced = fields.Boolean(required=True, metadata={"description": "It has got another host."})
+    missing = fields.Integer(required=True, metadata={"description": "How much it lacks now."})
+
+
+class MaintenanceAnswer(Schema):
+    maintenance = fields.Nested(MaintenanceOut, required=True)
+
+
+class PlannedAnswer(MaintenanceAnswer):
+    leases = fields.List(
+        fields.Nested(InTheWayOut), required=True, metadata={"description": "Leases that were moved out of the way."}
+    )
+
+
+class MaintenancesAnswer(Schema):
+    maintenances = fields.List(fields.Nested(MaintenanceOut), required=True)
+    maintenances_links = fields.List(fields.Nested(LinkOut))
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/maintenances",
+    Operation("maintenances:get", {200: MaintenancesAnswer}, query=MaintenanceQuery),
+)
+def list_maintenances(query: Read) -> ResponseReturnValue:
+    """List maintenance windows, in the order in which they were planned."""
+    part = pages.wanted()
+    asked = query.get("state")
+    states = tuple(WindowState) if asked == "all" else (WindowState(asked),) if asked else (PLANNED, ACTIVE)
+    host = int(query["host_id"]) if "host_id" in query else None
+    after = marker_id(part.marker)
+    found = maintenance.listed(climate(), caller(), Wanted(host, states, after, part.fetch))
+    return pages.listing("maintenances", found, part, _body)
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/maintenances",
+    Operation(
+        "maintenances:post",
+        {201: PlannedAnswer, 200: PlannedAnswer},
+        query=DryRun,
+        body=MaintenanceOrder,
+        refuses=(404, 409),
+        example={
+            "host_id": "1",
+            "start_date": "2031-01-31 09:00",
+            "end_date": "2031-01-31 12:00",
+            "reason": "new memory",
+        },
+    ),
+)
+def plan_maintenance(query: Read, body: Read) -> ResponseReturnValue:
+    """Keep a host free to be worked on.
+
+    200 instead of 201 is the answer to a dry run.
+    """
+    start = None if body.get("start_date") == NOW else body.get("start_date")
+    order = Order(
+        body["host_id"], start, body.get("end_date"), body["reason"], body["force"], move_servers=body["move_servers"]
+    )
+    planned = maintenance.plan(climate(), caller(), order, dry_run=query["dry_run"])
+    return _planned(planned), 200 if query["dry_run"] else 201
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/maintenances/<maintenance_id>",
+    Operation("maintenances:get", {200: MaintenanceAnswer}, query=LeaseAt, refuses=(404,)),
+)
+def show_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
+    """Show a maintenance window, as it is or as it was."""
+    return {"maintenance": _body(maintenance.get(climate(), caller(), _id(maintenance_id), query.get("at")))}
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/maintenances/<maintenance_id>/history",
+    Operation("maintenances:get", {200: HistoryAnswer}, refuses=(404,)),
+)
+def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue:
+    """Tell everything that happened to a maintenance window, with who did it."""
+    found = maintenance.history(climate(), caller(), _id(maintenance_id))
+    return {"history": [entry_body(entry) for entry in found]}
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/maintenances/<maintenance_id>",
+    Operation(
+        "maintenances:put",
+        {200: PlannedAnswer},
+        query=DryRun,
+        body=MaintenanceChanges,
+        refuses=(404, 409),
+        example={"end_date": "2031-01-31 15:00"},
+    ),
+)
+def change_maintenance(maintenance_id: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Move a maintenance window that is not over, or say something else of it."""
+    if not set(body) - {"force"}:
+        raise InvalidInput("No data to update")
+    open_end = "end_date" in body and body["end_date"] is None
+    changes = Changes(
+        start=None if body.get("start_date") == NOW else body.get("start_date"),
+        start_now=body.get("start_date") == NOW,
+        end=body.get("end_date"),
+        open_end=open_end,
+        reason=body.get("reason"),
+        force=body["force"],
+        move_servers=body.get("move_servers"),
+    )
+    return _planned(maintenance.change(climate(), caller(), _id(maintenance_id), changes, dry_run=query["dry_run"]))
+
+
+@serve(
+    blueprint,
+    "DELETE",
+    "/maintenances/<maintenance_id>",
+    Operation("maintenances:delete", {200: MaintenanceAnswer}, query=DryRun, refuses=(404,)),
+)
+def end_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
+    """Say that the work is done, or not to be begun: the host is free again."""
+    ended = maintenance.end(climate(), caller(), _id(maintenance_id), dry_run=query["dry_run"])
+    return {"maintenance": _body(ended)}
+
+
+def _id(maintenance_id: str) -> UUID:
+    return path_id(maintenance_id, f"Object with {{'maintenance_id': '{maintenance_id[:80]}'}} not found")
+
+
+def _planned(planned: Planned) -> dict[str, Any]:
+    return {"maintenance": _body(planned.window), "leases": [_moved(outcome) for outcome in planned.moved]}
+
+
+def _moved(outcome: Outcome) -> dict[str, Any]:
+    lease = outcome.lease
+    return {
+        "id": str(lease.id),
+        "name": lease.name,
+        "project_id": lease.project_id,
+        "start_date": date(lease.period.start),
+        "end_date": date(lease.period.end),
+        "replaced": outcome.replaced,
+        "missing": outcome.short,
+    }
+
+
+def _body(window: Window) -> dict[str, Any]:
+    return {
+        "id": str(window.id),
+        "host_id": str(window.host),
+        "host": window.name,
+        "start_date": date(window.during.start),
+        "end_date": maybe(date, window.end),
+        "reason": window.reason,
+        "state": window.state,
+        "move_servers": window.move_servers,
+        "created_by": window.created_by,
+        "created_at": date(window.created_at),
+        "updated_at": maybe(date, window.updated_at),
+    }

@@ -1,0 +1,142 @@
+"""The power of hosts: how each is switched and how that stands, by hand, and what was saved."""
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation import pages
+from api.reservation.dates import date, maybe, stamp
+from api.reservation.hosts.power_schema import (
+    Clearing,
+    PowerAnswer,
+    PowerOrder,
+    PowersAnswer,
+    ReportAnswer,
+    ReportQuery,
+    SwitchingOff,
+    SwitchingOn,
+)
+from api.reservation.leases.request_options import DryRun
+from api.reservation.operations import PREFIX, Operation, nothing, serve
+from climate.service.power import power
+from climate.service.power.power import ByHand, Powered, Saved, Wiring
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts that can be switched on and off.")
+
+
+@serve(blueprint, "GET", "/power", Operation("power:get", {200: PowersAnswer}, query=pages.Paged))
+def list_power(query: Read) -> ResponseReturnValue:
+    """List the hosts that can be switched."""
+    part = pages.wanted()
+    return pages.listing("power", power.listed(climate(), caller(), part.marker, part.fetch), part, _body)
+
+
+@serve(blueprint, "GET", "/power/report", Operation("power:get", {200: ReportAnswer}, query=ReportQuery))
+def report_power(query: Read) -> ResponseReturnValue:
+    """Say for how long hosts were off; the last 30 days, where nobody says."""
+    return {"report": _report(power.report(climate(), caller(), query.get("start"), query.get("end")))}
+
+
+@serve(blueprint, "GET", "/os-hosts/<host_id>/power", Operation("power:get", {200: PowerAnswer}, refuses=(404,)))
+def show_power(host_id: str, query: Read) -> ResponseReturnValue:
+    """Show how a host is switched, and how that stands."""
+    return {"power": _body(power.get(climate(), caller(), host_id))}
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/os-hosts/<host_id>/power",
+    Operation(
+        "power:put",
+        {200: PowerAnswer},
+        query=DryRun,
+        body=PowerOrder,
+        refuses=(404,),
+        example={"driver": "memory", "settings": {"boot_seconds": 30}, "watts": 150},
+    ),
+)
+def set_power(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Say how a host is switched, passwords included: each time the whole of it."""
+    wiring = Wiring(body["driver"], body["settings"], body["watts"])
+    return {"power": _body(power.put(climate(), caller(), host_id, wiring, dry_run=query["dry_run"]))}
+
+
+@serve(
+    blueprint,
+    "DELETE",
+    "/os-hosts/<host_id>/power",
+    Operation("power:delete", {204: None}, query=Clearing, refuses=(404, 409)),
+)
+def clear_power(host_id: str, query: Read) -> ResponseReturnValue:
+    """Switch a host no more."""
+    power.clear(climate(), caller(), host_id, force=query["force"], dry_run=query["dry_run"])
+    return nothing()
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/os-hosts/<host_id>/power/on",
+    Operation("power:switch", {200: PowerAnswer}, query=SwitchingOn, refuses=(404, 409)),
+)
+def switch_on(host_id: str, query: Read) -> ResponseReturnValue:
+    """Ask for a host to be switched on; it is some time later."""
+    return _switched(host_id, ByHand(True, force=query["force"]), query)
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/os-hosts/<host_id>/power/off",
+    Operation("power:switch", {200: PowerAnswer}, query=SwitchingOff, refuses=(404, 409)),
+)
+def switch_off(host_id: str, query: Read) -> ResponseReturnValue:
+    """Ask for a host to be switched off; it is some time later."""
+    return _switched(host_id, ByHand(False, query["hard"], query["force"]), query)
+
+
+def _switched(host_id: str, wanted: ByHand, query: Read) -> ResponseReturnValue:
+    return {"power": _body(power.switch(climate(), caller(), host_id, wanted, dry_run=query["dry_run"]))}
+
+
+def _body(found: Powered) -> dict[str, Any]:
+    place, supply = found.place, found.supply
+    return {
+        "id": str(place.host),
+        "name": place.name,
+        "pool": place.pool,
+        "driver": supply.driver,
+        "settings": dict(supply.settings),
+        "secrets": list(found.secrets),
+        "watts": supply.watts,
+        "on": place.on,
+        "wanted": supply.wanted,
+        "wanted_at": maybe(date, supply.wanted_at),
+        "state": supply.state,
+        "seen_at": maybe(date, supply.seen_at),
+        "changed_at": maybe(date, supply.changed_at),
+        "failures": supply.failures,
+        "error": supply.error,
+        "created_at": stamp(supply.created_at),
+        "updated_at": maybe(stamp, supply.updated_at),
+    }
+
+
+def _report(found: Saved) -> dict[str, Any]:
+    report = found.report
+    hosts = [
+        {"id": str(host), "name": found.names[host], "hours_off": round(hours, 3)}
+        for host, hours in sorted(report.hours.items())
+    ]
+    return {
+        "from": date(found.start),
+        "to": date(found.end),
+        "hours_off": round(report.total, 3),
+        "kwh": None if report.kwh is None else round(report.kwh, 3),
+        "hosts": hosts,
+    }

@@ -1,0 +1,114 @@
+"""The power of hosts, as it is asked for and as it is shown."""
+
+from marshmallow import RAISE, Schema, fields, validate
+
+from api.reservation.dates import DATE, Moment, out_date, out_stamp
+from api.reservation.hosts.schema import Truth
+from api.reservation.leases.request_options import DryRun
+from api.reservation.leases.schema import LinkOut
+from api.reservation.operations import Strict
+from climate.domain.hosts.pools import Pool
+
+MOST_WATTS = 100_000
+
+
+class DriverName(fields.String):
+    """One of the drivers that are installed; the document lists them."""
+
+
+class DriverSettings(fields.Dict):
+    """What the driver's own schema accepts; the document lists those."""
+
+
+class PowerOrder(Strict):
+    """How a host is switched, as a whole: what is not given is not kept."""
+
+    driver = DriverName(required=True)
+    settings = DriverSettings(
+        keys=fields.String(), load_default=dict, metadata={"description": "Passwords among them are never shown."}
+    )
+    watts = fields.Integer(
+        strict=True,
+        load_default=None,
+        allow_none=True,
+        validate=validate.Range(0, MOST_WATTS),
+        metadata={"description": "What the host draws when it is on and idle, for the report."},
+    )
+
+
+class Clearing(DryRun):
+    force = fields.Boolean(load_default=False, metadata={"description": "Also while it is off."})
+
+
+class SwitchingOn(DryRun):
+    force = fields.Boolean(load_default=False, metadata={"description": "Also while it is on its way off."})
+
+
+class SwitchingOff(DryRun):
+    hard = fields.Boolean(load_default=False, metadata={"description": "Cut its power, instead of asking it kindly."})
+    force = fields.Boolean(load_default=False, metadata={"description": "Also while it is in use, or needed soon."})
+
+
+class ReportQuery(Strict):
+    start = Moment(data_key="from")
+    end = Moment(data_key="to")
+
+
+class PowerOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    name = fields.String(required=True)
+    pool = fields.String(required=True, validate=validate.OneOf([str(pool) for pool in Pool]))
+    driver = fields.String(required=True)
+    settings = fields.Dict(required=True)
+    secrets = fields.List(
+        fields.String(), required=True, metadata={"description": "Settings that are set, and not shown."}
+    )
+    watts = fields.Integer(required=True, allow_none=True)
+    on = Truth(required=True, metadata={"description": "Up, in the cloud's eyes too, when it was last looked at."})
+    wanted = fields.String(required=True, allow_none=True, validate=validate.OneOf(["on", "off"]))
+    wanted_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+    state = fields.String(required=True, validate=validate.OneOf(["on", "off", "unknown"]))
+    seen_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+    changed_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+    failures = fields.Integer(required=True)
+    error = fields.String(required=True)
+    created_at = out_stamp()
+    updated_at = out_stamp(allow_none=True)
+
+
+class PowerAnswer(Schema):
+    power = fields.Nested(PowerOut, required=True)
+
+
+class PowersAnswer(Schema):
+    power = fields.List(fields.Nested(PowerOut), required=True)
+    power_links = fields.List(fields.Nested(LinkOut))
+
+
+class HoursOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    hours_off = fields.Float(required=True)
+
+
+class ReportOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    start = out_date(data_key="from")
+    end = out_date(data_key="to")
+    hours_off = fields.Float(required=True)
+    kwh = fields.Float(
+        required=True, allow_none=True, metadata={"description": "Of the hosts whose watts are known; null: of none."}
+    )
+    hosts = fields.List(fields.Nested(HoursOut), required=True)
+
+
+class ReportAnswer(Schema):
+    report = fields.Nested(ReportOut, required=True)

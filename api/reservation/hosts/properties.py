@@ -1,0 +1,59 @@
+"""Names and values of hosts' capabilities: what requirements may ask for."""
+
+from typing import Any
+
+from flask.typing import ResponseReturnValue
+
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation.dates import date, maybe
+from api.reservation.hosts.schema import PropertiesAnswer, PropertyAnswer, PropertyChange, PropertyQuery
+from api.reservation.operations import PREFIX, Operation, serve
+from climate.service.hosts import inventory
+from climate.store.hosts.hosts import HOST_TYPE, Property
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="What hosts can be chosen by.")
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/os-hosts/properties",
+    Operation("oshosts:get_resource_properties", {200: PropertiesAnswer}, query=PropertyQuery),
+)
+def list_properties(query: Read) -> ResponseReturnValue:
+    """List the names of capabilities, and with `detail` their values."""
+    found = inventory.properties(climate(), caller(), private=query["all"])
+    return {"resource_properties": [_listed(one, query["detail"]) for one in found]}
+
+
+@serve(
+    blueprint,
+    "PATCH",
+    "/os-hosts/properties/<name>",
+    Operation(
+        "oshosts:update_resource_properties",
+        {200: PropertyAnswer},
+        body=PropertyChange,
+        refuses=(404,),
+        example={"private": True},
+    ),
+)
+def change_property(name: str, query: Read, body: Read) -> ResponseReturnValue:
+    """Hide a capability from everybody but admins, or show it again."""
+    one = inventory.set_private(climate(), caller(), name, body["private"])
+    shown = {
+        "id": str(one.id),
+        "resource_type": HOST_TYPE,
+        "property_name": one.name,
+        "private": one.private,
+        "created_at": date(one.created_at),
+        "updated_at": maybe(date, one.updated_at),
+    }
+    return {"resource_property": shown}
+
+
+def _listed(one: Property, detail: bool) -> dict[str, Any]:
+    return {"property": one.name, **({"private": one.private, "values": list(one.values)} if detail else {})}

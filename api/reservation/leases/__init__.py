@@ -1,0 +1,1 @@
+"""Routes of leases and their events."""

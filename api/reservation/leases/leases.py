@@ -1,0 +1,193 @@
+"""Leases: ask for one, look at it, change it, give it up."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from flask.typing import ResponseReturnValue
+from structlog.contextvars import bind_contextvars
+
+from api.openapi import Blueprint
+from api.request_context import caller, climate
+from api.reservation import pages
+from api.reservation.dates import NOW
+from api.reservation.ids import marker_id, path_id
+from api.reservation.leases import reservation_specs
+from api.reservation.leases.body import entry_body, lease_body
+from api.reservation.leases.request_options import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
+from api.reservation.leases.schema import (
+    EXAMPLE,
+    HistoryAnswer,
+    LeaseAnswer,
+    LeaseAt,
+    LeaseChanges,
+    LeaseOrder,
+    LeaseQuery,
+    LeasesAnswer,
+)
+from api.reservation.operations import PREFIX, Operation, nothing, serve
+from api.reservation.zone_tree import over_the_tree
+from climate.domain.errors import Forbidden
+from climate.domain.lease import Lease
+from climate.domain.lease_events import AdditionalEvent
+from climate.service.lease_tree import leases as tree_leases
+from climate.service.leases import leases
+from climate.service.leases.leases import Order
+from climate.service.leases.update import Changes
+from climate.store.leases.leases import Listing
+
+Read = dict[str, Any]
+
+blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Agreements over a period.")
+
+
+@serve(blueprint, "GET", "/leases", Operation("leases:get", {200: LeasesAnswer}, query=LeaseQuery))
+def list_leases(query: Read) -> ResponseReturnValue:
+    """List leases, oldest first.
+
+    Those of one's project; for admins of all projects.
+    """
+    part = pages.wanted()
+    conditions = {name: value for name, value in query.items() if name not in ("limit", "marker")}
+    own = caller()
+    if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:
+        raise Forbidden("Only admins may list the leases of another project")
+    found = leases.listed(climate(), own, Listing(**conditions, marker=marker_id(part.marker), limit=part.fetch))
+    return pages.listing("leases", found, part, lease_body)
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/leases",
+    Operation(
+        "leases:post",
+        {201: LeaseAnswer, 200: LeaseAnswer},
+        query=DryRun,
+        headers=Repeatable,
+        body=LeaseOrder,
+        refuses=(404, 409, 422),
+        example=EXAMPLE,
+    ),
+)
+def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+    """Ask for a lease.
+
+    All its reservations are granted, or nothing is.  With `hold_seconds` the lease is HELD until it is
+    confirmed.  200 instead of 201 is the answer to a dry run.
+    """
+    order = Order(
+        name=body["name"],
+        start=None if body["start_date"] == NOW else body["start_date"],
+        end=body["end_date"],
+        before_end=body["before_end_date"],
+        reservations=[reservation_specs.read_new(climate().plugins, given) for given in body["reservations"]],
+        events=[AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]],
+        hold=None if body["hold_seconds"] is None else timedelta(seconds=body["hold_seconds"]),
+    )
+    made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
+    bind_contextvars(lease_id=str(made.id))
+    return {"lease": lease_body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
+
+
+@serve(
+    blueprint,
+    "GET",
+    "/leases/<lease_id>",
+    Operation("leases:get", {200: LeaseAnswer}, query=LeaseAt, refuses=(404,)),
+)
+def show_lease(lease_id: str, query: Read) -> ResponseReturnValue:
+    """Show a lease, as it is or as it was."""
+    return _shown(leases.get(climate(), caller(), _id(lease_id), query.get("at")))
+
+
+@serve(
+    blueprint,
+    "PUT",
+    "/leases/<lease_id>",
+    Operation(
+        "leases:put",
+        {200: LeaseAnswer},
+        query=DryRun,
+        headers=IfMatch,
+        body=LeaseChanges,
+        refuses=(404, 409, 412),
+        example={"end_date": "2030-01-31 18:00"},
+    ),
+)
+def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+    """Change a lease: its name, its dates, what it asks for.
+
+    All of it, or nothing.
+    """
+    known = _id(lease_id)
+    wish = Changes(
+        name=body.get("name"),
+        start=_date(body, "start_date"),
+        end=_date(body, "end_date"),
+        start_now=body.get("start_date") == NOW,
+        end_now=body.get("end_date") == NOW,
+        before_end=body.get("before_end_date"),
+        reservations=tuple(_changed_reservations(known, body.get("reservations", ()))),
+    )
+    version = headers.get("version")
+    return _shown(tree_leases.update(over_the_tree(), caller(), known, wish, version, dry_run=query["dry_run"]))
+
+
+@serve(
+    blueprint,
+    "DELETE",
+    "/leases/<lease_id>",
+    Operation("leases:delete", {204: None}, query=DryRun, headers=IfMatch, refuses=(404, 409, 412)),
+)
+def delete_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnValue:
+    """Give a lease up.
+
+    One that is HELD is gone at once.  One that has started is DELETING until its end has run, and then gone.
+    """
+    leases.delete(climate(), caller(), _id(lease_id), headers.get("version"), dry_run=query["dry_run"])
+    return nothing()
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/leases/<lease_id>/confirm",
+    Operation("leases:confirm", {200: LeaseAnswer}, headers=Confirmation, refuses=(404, 409)),
+)
+def confirm_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnValue:
+    """Confirm a lease that is HELD.
+
+    It is an ordinary lease from then on, and starts at once where its start has come.  A second
+    confirmation under the same key has the answer of the first; 409 once the hold has expired.
+    """
+    return _shown(tree_leases.confirm(over_the_tree(), caller(), _id(lease_id), headers["key"]))
+
+
+@serve(blueprint, "GET", "/leases/<lease_id>/history", Operation("leases:get", {200: HistoryAnswer}, refuses=(404,)))
+def lease_history(lease_id: str, query: Read) -> ResponseReturnValue:
+    """Tell everything that ever happened to a lease, also to one that is gone."""
+    entries = leases.history(climate(), caller(), _id(lease_id))
+    return {"history": [entry_body(entry, inventory=caller().is_admin) for entry in entries]}
+
+
+def _shown(lease: Lease) -> ResponseReturnValue:
+    return {"lease": lease_body(lease)}, 200, tag(lease.version)
+
+
+def _id(text: str) -> UUID:
+    """The id of a lease in a path, which from here on stands in the log."""
+    lease_id = path_id(text, f"Object with {{'lease_id': '{text[:80]}'}} not found")
+    bind_contextvars(lease_id=str(lease_id))
+    return lease_id
+
+
+def _date(body: Read, name: str) -> Any:
+    return None if body.get(name) == NOW else body.get(name)
+
+
+def _changed_reservations(lease_id: UUID, given: Any) -> list[reservation_specs.Spec]:
+    """Which plugin reads a change is known only from the lease."""
+    if not given:
+        return []
+    return reservation_specs.read_changes(climate().plugins, leases.get(climate(), caller(), lease_id), given)

@@ -1,0 +1,333 @@
+"""Pools of hosts, as they are asked for and as they are shown."""
+
+from typing import Any
+
+from marshmallow import RAISE, Schema, fields, validate
+
+from api.reservation.dates import DATE, Moment, out_date
+from api.reservation.hosts.schema import Truth
+from api.reservation.leases.schema import EntryOut, LinkOut
+from api.reservation.operations import Strict
+from api.reservation.pages import Paged
+from climate.domain.hosts.pool_filling import Step
+from climate.domain.hosts.pools import Deadline, OnEnd, Pool
+from climate.service.host_operations import pool_moves, pools
+from climate.service.hosts import reservable as opening
+
+POOLS = [str(pool) for pool in Pool]
+
+
+def _pool(**more: Any) -> fields.String:
+    return fields.String(required=True, validate=validate.OneOf(POOLS), **more)
+
+
+def _maybe_date() -> fields.String:
+    return fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+
+
+class _Exact(Schema):
+    class Meta:
+        unknown = RAISE
+
+
+def _number(name: str, says: str) -> fields.Integer:
+    most = validate.Range(0, pools.MOST[name])
+    return fields.Integer(strict=True, allow_none=True, validate=most, metadata={"description": says})
+
+
+class PoolTerms(Strict):
+    """What is to be different; null: as the settings say."""
+
+    target = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(0, pools.MOST_HOSTS),
+        metadata={"description": "Hosts that the pool is topped up to from empty multi-tenant ones; 0: it is not."},
+    )
+    on_end = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in OnEnd]))
+    grace_period = fields.Integer(
+        strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
+    )
+    recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
+    horizon = _number("horizon", "Seconds ahead for which the pool follows what is promised of it; 0: it does not.")
+    spare = _number("spare", "Least hosts beyond what is promised.")
+    margin = _number("margin", "The same in percent of what is promised; the greater of the two holds.")
+    slack = _number("slack", "Hosts that the pool may have beyond that before any is given back.")
+    dwell = _number("dwell", "Seconds that a host is idle in the pool before it is given back.")
+    drain = Truth(
+        allow_none=True,
+        metadata={"description": "Whether hosts with servers are drained where too few are empty."},
+    )
+    move_servers = Truth(
+        allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away, not waited for."}
+    )
+
+
+class TermsOut(_Exact):
+    target = fields.Integer(required=True)
+    on_end = fields.String(required=True)
+    grace_period = fields.Integer(required=True)
+    recycle_deadline = fields.String(required=True)
+    horizon = fields.Integer(required=True)
+    spare = fields.Integer(required=True)
+    margin = fields.Integer(required=True)
+    slack = fields.Integer(required=True)
+    dwell = fields.Integer(required=True)
+    drain = fields.Boolean(required=True)
+    move_servers = fields.Boolean(required=True)
+    own = fields.List(fields.String(), required=True, metadata={"description": "Those that are set for the pool."})
+
+
+class PoolOut(_Exact):
+    name = _pool()
+    hosts = fields.Integer(required=True)
+    unregistered = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Of these, hosts that nobody registered; null where the cloud does not answer."},
+    )
+    reservable = fields.Integer(required=True)
+    promised_now = fields.Integer(required=True)
+    promised_next_day = fields.Integer(required=True, metadata={"description": "Now or within 24 hours."})
+    drifted = fields.Integer(required=True, metadata={"description": "Hosts that the cloud cannot have there."})
+    terms = fields.Nested(
+        TermsOut, required=True, allow_none=True, metadata={"description": "Of the reservation pool; else null."}
+    )
+
+
+class PoolAnswer(Schema):
+    pool = fields.Nested(PoolOut, required=True)
+
+
+class PoolsAnswer(Schema):
+    pools = fields.List(fields.Nested(PoolOut), required=True)
+
+
+class ResidentQuery(Paged):
+    servers = fields.Boolean(
+        metadata={"description": "With the servers on each host; those of recycling and draining hosts always."}
+    )
+
+
+class PromiseOut(_Exact):
+    """Time of a host that is taken."""
+
+    kind = fields.String(required=True, validate=validate.OneOf(["lease", "maintenance", "cleaning", "hold"]))
+    state = fields.String(required=True)
+    start = out_date()
+    end = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.Regexp(DATE),
+        metadata={"description": "With grace and cleaning time; null where it is not known."},
+    )
+    slots = fields.Integer(required=True, metadata={"description": "Servers it has room for; 0: the whole host."})
+    lease_id = fields.UUID(required=True, allow_none=True)
+    lease_name = fields.String(required=True, allow_none=True)
+    project_id = fields.String(required=True, allow_none=True)
+    reservation_id = fields.UUID(required=True, allow_none=True)
+    start_date = _maybe_date()
+    end_date = _maybe_date()
+    maintenance_id = fields.UUID(required=True, allow_none=True)
+    reason = fields.String(required=True, allow_none=True)
+
+
+class ServerThere(_Exact):
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    project_id = fields.String(required=True)
+    status = fields.String(required=True)
+
+
+def _server_count() -> fields.Integer:
+    return fields.Integer(
+        required=True, allow_none=True, metadata={"description": "Servers on it; null where that is not known."}
+    )
+
+
+def _servers() -> Any:
+    return fields.List(
+        fields.Nested(ServerThere),
+        required=True,
+        allow_none=True,
+        metadata={"description": "null: not asked for, or the cloud does not answer."},
+    )
+
+
+class PlaceOut(_Exact):
+    """Where a host is."""
+
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    name = fields.String(required=True)
+    pool = _pool()
+    since = out_date()
+    reason = fields.String(required=True)
+    until = _maybe_date()
+    home = _pool()
+    reservable = fields.Boolean(required=True)
+    on = fields.Boolean(required=True)
+    reservation_id = fields.UUID(required=True, allow_none=True)
+    version = fields.Integer(required=True)
+
+
+class ResidentOut(PlaceOut):
+    """A host in its pool."""
+
+    lease_id = fields.UUID(required=True, allow_none=True)
+    project_id = fields.String(required=True, allow_none=True)
+    next = fields.Nested(PromiseOut, required=True, allow_none=True)
+    drift = fields.String(required=True, metadata={"description": "What keeps the cloud from having it there."})
+    server_count = _server_count()
+    servers = _servers()
+    deadline = _maybe_date()
+    at_deadline = fields.String(
+        required=True,
+        allow_none=True,
+        validate=validate.OneOf([str(word) for word in Deadline]),
+        metadata={"description": "Of a recycling host: what is done about its servers then; null: they may stay."},
+    )
+
+
+class StrangerOut(_Exact):
+    """A host that ordinary boots use, and that nobody registered."""
+
+    name = fields.String(required=True)
+    service_name = fields.String(required=True)
+    vcpus = fields.Integer(required=True)
+    memory_mb = fields.Integer(required=True)
+    local_gb = fields.Integer(required=True)
+    availability_zone = fields.String(required=True, allow_none=True)
+    server_count = _server_count()
+    servers = _servers()
+
+
+class ResidentsAnswer(Schema):
+    hosts = fields.List(fields.Nested(ResidentOut), required=True)
+    unregistered = fields.List(
+        fields.Nested(StrangerOut),
+        allow_none=True,
+        metadata={"description": "Of the multi-tenant pool, on its first page; null where the cloud does not answer."},
+    )
+    hosts_links = fields.List(fields.Nested(LinkOut))
+
+
+class BacklogQuery(Paged):
+    start = Moment(data_key="from")
+    end = Moment(data_key="to")
+
+
+class PlanOut(_Exact):
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    name = fields.String(required=True)
+    promises = fields.List(fields.Nested(PromiseOut), required=True)
+
+
+class BacklogAnswer(Schema):
+    start = out_date(data_key="from")
+    end = out_date(data_key="to")
+    backlog = fields.List(fields.Nested(PlanOut), required=True)
+    backlog_links = fields.List(fields.Nested(LinkOut))
+
+
+class StepOut(_Exact):
+    """A host, and what the next round does with it, or what keeps it where it is."""
+
+    id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
+    name = fields.String(required=True)
+    pool = _pool()
+    step = fields.String(required=True, validate=validate.OneOf([str(step) for step in Step]))
+    reason = fields.String(required=True)
+
+
+class LevelOut(_Exact):
+    """So many hosts are promised at once from that moment on."""
+
+    at = out_date()
+    hosts = fields.Integer(required=True)
+
+
+class FillingOut(_Exact):
+    """How many hosts the reservation pool is to have, and why."""
+
+    at = out_date()
+    until = out_date()
+    managed = fields.Boolean(
+        required=True, metadata={"description": "Whether the pool follows its backlog; else it is kept at its target."}
+    )
+    hosts = fields.Integer(required=True, metadata={"description": "That belong to it now, failed ones left out."})
+    draining = fields.Integer(required=True, metadata={"description": "That are on their way to it."})
+    promised = fields.Integer(required=True, metadata={"description": "At the busiest moment until then."})
+    promised_at = _maybe_date()
+    spare = fields.Integer(required=True, metadata={"description": "Wanted beyond what is promised."})
+    target = fields.Integer(required=True, metadata={"description": "Wanted in any case."})
+    wanted = fields.Integer(required=True)
+    most = fields.Integer(required=True, metadata={"description": "Beyond that hosts are released."})
+    lacking = fields.Integer(required=True, metadata={"description": "Wanted hosts that nobody is left for."})
+    moves = fields.List(fields.Nested(StepOut), required=True)
+    kept = fields.List(
+        fields.Nested(StepOut),
+        required=True,
+        metadata={"description": "Where too few can be released: the others, and what keeps each of them."},
+    )
+    backlog = fields.List(fields.Nested(LevelOut), required=True)
+
+
+class PlanAnswer(Schema):
+    plan = fields.Nested(FillingOut, required=True)
+
+
+def _reason(longest: int) -> fields.String:
+    return fields.String(load_default="", validate=validate.Length(max=longest))
+
+
+class MoveOrder(Strict):
+    """Hosts that are to go to the pool, all of them or none."""
+
+    hosts = fields.List(
+        fields.String(validate=validate.Length(1, 255)),
+        required=True,
+        validate=validate.Length(1, pool_moves.MOST_HOSTS),
+        metadata={"description": "Ids or names."},
+    )
+    reason = _reason(pool_moves.LONGEST_REASON)
+    force = Truth(
+        load_default=False,
+        metadata={"description": "Also from under leases, which get other hosts where there are any."},
+    )
+    source = fields.String(
+        data_key="from",
+        load_default=None,
+        allow_none=True,
+        validate=validate.OneOf(POOLS),
+        metadata={"description": "Only if all of them are in this pool."},
+    )
+
+
+class MoveOut(_Exact):
+    host = fields.Nested(PlaceOut, required=True, metadata={"description": "As it is now."})
+    moved = fields.Boolean(required=True, metadata={"description": "False: it was there already."})
+    source = _pool(data_key="from")
+    leases = fields.List(
+        fields.Nested(PromiseOut),
+        required=True,
+        metadata={"description": "What leases held of it that they have lost."},
+    )
+
+
+class MovesAnswer(Schema):
+    moves = fields.List(fields.Nested(MoveOut), required=True)
+
+
+class Opening(Strict):
+    """Whether a host may be chosen for new promises."""
+
+    reservable = Truth(required=True)
+    reason = _reason(opening.LONGEST_REASON)
+
+
+class PlaceAnswer(Schema):
+    host = fields.Nested(PlaceOut, required=True)
+
+
+class HostHistoryAnswer(Schema):
+    history = fields.List(fields.Nested(EntryOut), required=True)

@@ -1,0 +1,1 @@
+"""Routes of resources beside hosts: floating IPs and storage."""

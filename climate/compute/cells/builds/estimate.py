@@ -1,0 +1,64 @@
+"""Estimates: the room that a cell has for the servers of a build, before it is sent there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from climate.compute.cells.builds import request as build_request
+from climate.compute.cells.builds.request import Build
+from climate.compute.cells.messaging import send
+from climate.compute.cells.messaging.dispatch import CellContext, Handlers
+from climate.compute.cells.messaging.messages import Message
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError
+from climate.compute.models.request import BootRequest
+from climate.compute.zones.builds import selection
+from climate.connections import reading
+
+ESTIMATE = "estimate_run_instance"
+"""Method of a cell that tells how many servers of a build would fit there."""
+
+
+def estimate(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> int:
+    """Return the number of servers of a build that would fit in this cell now; nothing is kept for them.
+
+    Raises CellError for a flavor, image or network that is not here.
+    """
+    build = build_request.read(kwargs)
+    with reading(context.compute.engine) as conn:
+        request = build_request.boot_request(conn, build)
+    return selection.room(context.compute, replace(request, least=1))
+
+
+def draft(compute: Compute, request: BootRequest, cell: str | None) -> Build:
+    """Return a build for the cell at a path that is only estimated; its ids are those of no server."""
+    ids = [str(uuid4()) for _ in range(request.count)]
+    with reading(compute.engine) as conn:
+        return replace(build_request.made(conn, request, "r-estimate", ids), cell=cell)
+
+
+def ask(compute: Compute, builds: Sequence[Build]) -> list[int | ComputeError]:
+    """Return the room for each of these builds in its cell, or why it is not known; all are asked at once."""
+    seconds = compute.cells.call_timeout
+    until = monotonic() + seconds
+    sent = [_send(compute, build, seconds) for build in builds]
+    return [one if isinstance(one, ComputeError) else _room(compute, one, until) for one in sent]
+
+
+def _send(compute: Compute, build: Build, seconds: float) -> str | ComputeError:
+    try:
+        return send.ask(compute, build.cell or "", ESTIMATE, build.to_kwargs(), seconds)
+    except ComputeError as error:
+        return error
+
+
+def _room(compute: Compute, uuid: str, until: float) -> int | ComputeError:
+    try:
+        return int(send.wait(compute, uuid, max(0.0, until - monotonic())) or 0)
+    except ComputeError as error:
+        return error
+
+
+HANDLERS = Handlers(targeted={ESTIMATE: estimate})

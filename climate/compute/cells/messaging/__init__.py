@@ -1,0 +1,1 @@
+"""Messages between cells: signed, stored, routed and delivered at least once."""

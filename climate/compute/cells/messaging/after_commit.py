@@ -1,0 +1,45 @@
+"""Messages of one transaction that the process which writes them sends itself after the commit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.cells.messaging import messages
+from climate.compute.cells.messaging.dispatch import first_hops
+from climate.compute.cells.messaging.messages import UP
+from climate.compute.cells.messaging.pipeline import Pipeline
+from climate.compute.cells.state.link_cache import Here
+from climate.compute.store.cells import handover
+from climate.compute.store.cells.handover import OF_ITSELF, Kept, Outgoing
+
+
+@dataclass(slots=True)
+class Handing:
+    """The messages of a transaction to the cells above."""
+
+    pipeline: Pipeline
+    here: Here = field(init=False)
+    stored: list[Kept] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.here = self.pipeline.here()
+
+    def tell(self, conn: Connection, method: str, kwargs: Mapping[str, Any]) -> None:
+        """Store a message to all cells above; it waits as any other where this process cannot send it."""
+        options = self.pipeline.quick.cells
+        message = messages.broadcast(options.name, method, kwargs, UP, options.max_hop_count)
+        text, rows = message.to_json(), self.here.links.rows
+        outgoing = [
+            Outgoing(cell.name, message.type, text, message.uuid, OF_ITSELF, rows[cell.name].cell.failures == 0)
+            for cell in first_hops(self.here.links.around, message)
+        ]
+        self.stored.append(handover.store(conn, (), outgoing, self.here.now))
+
+    def send(self) -> None:
+        """Send what was stored: the transaction is committed."""
+        for kept in self.stored:
+            for name, sent in kept.mine.items():
+                if (cell := self.here.links.opened(name)) is not None:
+                    self.pipeline.send(cell, sent, self.here.now)

@@ -1,0 +1,146 @@
+"""Transport over brokers: a message is put into a queue of the neighbour's own Redis or Valkey."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import structlog
+from kombu.connection import Connection
+from kombu.exceptions import KombuError
+from kombu.messaging import Producer
+from kombu.transport import redis
+
+from climate.compute.cells.cell import Broker, Cell
+from climate.compute.cells.messaging.transport import Envelope, TransportError
+
+log = structlog.get_logger(__name__)
+
+PREFIX = "climate:"
+"""Prefix of all keys that climate writes into a broker."""
+
+OPTIONS: Mapping[str, Any] = {
+    "socket_timeout": 3,
+    "socket_connect_timeout": 2,
+    "socket_keepalive": True,
+    "global_keyprefix": PREFIX,
+    # The body is JSON and needs no further encoding.
+    "body_encoding": None,
+    # No message has a priority: a reader waits for one key of each queue instead of four.
+    "priority_steps": [0],
+    # One attempt: the message waits in the database, and the next one is made after a pause.
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+}
+
+
+class _SendingChannel(redis.Channel):
+    """A channel that keeps its client: by itself it makes one for each message, which costs as much as sending it."""
+
+    _sender: Any = None
+
+    @contextmanager
+    def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
+        """Give the client of whoever asks, or else that of the channel; its pool has a connection for each thread."""
+        if client is None:
+            if self._sender is None:
+                self._sender = self._create_client()  # type: ignore[no-untyped-call]
+            client = self._sender
+        yield client
+
+
+class _SendingTransport(redis.Transport):
+    Channel = _SendingChannel
+
+
+class SendingConnection(Connection):
+    """A connection to the Redis or Valkey of a neighbour, for sending."""
+
+    def get_transport_cls(self) -> type[_SendingTransport]:
+        return _SendingTransport
+
+
+def params(broker: Broker) -> dict[str, Any]:
+    """Return the arguments of a connection to a broker; TransportError when it has no address."""
+    if broker.transport_url:
+        return {"hostname": broker.transport_url.replace("unix://", "redis+socket://", 1)}
+    found = broker.server_params()
+    if "hostname" not in found:
+        raise TransportError("The cell has neither rpc_host nor transport_url; set one with `climate cell set`")
+    if "username" in found:
+        found["userid"] = found.pop("username")
+    return {"transport": "redis", **found}
+
+
+@dataclass(slots=True)
+class BrokerTransport:
+    """Connections to the brokers of the neighbours, one each.  Many threads may send at once."""
+
+    connect: Callable[..., Connection] = SendingConnection
+    _open: dict[str, "_Link"] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def send(self, neighbour: Cell, queue: str, envelope: Envelope) -> None:
+        """Put an envelope into a queue of the neighbour's broker."""
+        given = params(neighbour.broker)
+        with self._link(neighbour.name, given) as link:
+            link.publish(dict(envelope), queue)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            links = list(self._open.values())
+            self._open.clear()
+        for link in links:
+            link.close()
+
+    @contextmanager
+    def _link(self, name: str, given: Mapping[str, Any]) -> "Iterator[_Link]":
+        """The link to a neighbour; made anew when its address has changed, and dropped after an error."""
+        with self._lock:
+            link = self._open.get(name)
+            if link is None or link.given != given:
+                stale, link = link, _Link(given, self._connection(name, given))
+                self._open[name] = link
+                if stale is not None:
+                    stale.close()
+        try:
+            yield link
+        except (OSError, ValueError, KombuError, *link.errors) as error:
+            with self._lock:
+                if self._open.get(name) is link:
+                    del self._open[name]
+            link.close()
+            raise TransportError(f"The broker of cell {name} is away: {type(error).__name__}") from None
+
+    def _connection(self, name: str, given: Mapping[str, Any]) -> Connection:
+        try:
+            return self.connect(**given, transport_options=dict(OPTIONS))
+        except ValueError as error:
+            raise TransportError(f"The broker of cell {name} is away: {type(error).__name__}") from None
+
+
+class _Link:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, given: Mapping[str, Any], connection: Connection) -> None:
+        self.given = given
+        self.errors = (*connection.connection_errors, *connection.channel_errors)
+        self._connection = connection
+        self._producer: Any = None
+        self._lock = Lock()
+
+    def publish(self, body: Mapping[str, Any], queue: str) -> None:
+        with self._lock:
+            if self._producer is None:
+                self._producer = Producer(self._connection.default_channel)  # type: ignore[no-untyped-call]
+            self._producer.publish(body, routing_key=queue, serializer="json", retry=False)
+
+    def close(self) -> None:
+        try:
+            self._connection.close()  # type: ignore[no-untyped-call]
+        except (OSError, KombuError, *self.errors) as error:
+            log.debug("a connection could not be closed", error=type(error).__name__)

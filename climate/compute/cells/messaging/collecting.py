@@ -1,0 +1,134 @@
+"""Collecting: a broadcast to which each cell answers for itself.
+
+A response goes straight back to the cell that asked, and names the neighbours
+that the broadcast was handed on to.  No cell waits for another one, and a cell
+that does not answer takes no other answer with it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from climate.compute.cells import neighbours
+from climate.compute.cells.errors import CellError
+from climate.compute.cells.messaging import messages, paths, send
+from climate.compute.cells.messaging.messages import DOWN, Direction, Response, read_body
+from climate.compute.context import Compute
+from climate.compute.store.cells import messages as cell_messages
+
+Known = Mapping[str, Any]
+"""Name of a cell -> the same of the cells below it, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The responses to a broadcast.  All cells are named by their paths from this one."""
+
+    responses: tuple[Response, ...]
+    """Responses of the cells that answered, failed ones included, by path."""
+    silent: tuple[str, ...]
+    """Cells that did not answer in time, with those known to be below them."""
+
+    def values(self) -> dict[str, Any]:
+        """Return path -> value of the cells in which the method did not fail."""
+        return {one.cell_name: one.value for one in self.responses if one.failure is None}
+
+    def missing(self) -> dict[str, str]:
+        """Return path -> reason of the cells whose value is not there."""
+        failed = {one.cell_name: str(one.error()) for one in self.responses if one.failure is not None}
+        return dict(sorted({**failed, **dict.fromkeys(self.silent, "no answer in time")}.items()))
+
+
+def collect(
+    compute: Compute,
+    method: str,
+    kwargs: Mapping[str, Any],
+    direction: Direction = DOWN,
+    *,
+    run_locally: bool = False,
+    seconds: float | None = None,
+) -> Collected:
+    """Run a method in all cells above or below this one, and in this one with `run_locally`; their responses.
+
+    Returns as soon as every cell has answered, and with those that there are after `seconds` (None: the setting
+    cells_call_timeout).  Raises CellError when cells are not enabled, BadMessage for arguments that are not JSON.
+    """
+    limit = compute.cells.call_timeout if seconds is None else seconds
+    asked = ask(compute, method, kwargs, direction, run_locally=run_locally, seconds=limit)
+    return wait(compute, asked, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A broadcast on its way."""
+
+    uuid: str
+    source: str
+    """The cell that asks; it answers as well if `run_locally`."""
+    run_locally: bool
+    known: Known
+    """The neighbours that were asked, and the cells known to be behind them."""
+
+
+def ask(
+    compute: Compute,
+    method: str,
+    kwargs: Mapping[str, Any],
+    direction: Direction = DOWN,
+    *,
+    run_locally: bool = False,
+    seconds: float,
+) -> Asked:
+    """Send the broadcast of `collect`; what is not sent in `seconds` is dropped."""
+    options = compute.cells
+    if not options.enabled:
+        raise CellError("Cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
+    message = messages.broadcast(options.name, method, kwargs, direction, options.max_hop_count).answered()
+    with compute.engine.begin() as conn:
+        around = neighbours.around(conn)
+        cell_messages.expect(conn, message.uuid, compute.now(conn) + timedelta(seconds=seconds))
+        send.send(compute, conn, message, run_locally=run_locally, seconds=seconds)
+    first = around.children if direction == DOWN else around.parents
+    known = {name: _below(cell.children) for name, cell in first.items()}
+    return Asked(message.uuid, options.name, run_locally, known)
+
+
+def wait(compute: Compute, asked: Asked, seconds: float) -> Collected:
+    """Return the responses to a broadcast; one that comes later is dropped."""
+    found = cell_messages.wait_for(
+        compute.engine, asked.uuid, seconds, lambda bodies: not list(_silent(asked, _read(bodies)))
+    )
+    responses = _read(found)
+    return Collected(
+        tuple(responses[path] for path in sorted(responses)),
+        tuple(sorted(_silent(asked, responses))),
+    )
+
+
+def _read(bodies: Mapping[str, Mapping[str, Any]]) -> dict[str, Response]:
+    return {path: read_body(body) for path, body in bodies.items()}
+
+
+def _silent(asked: Asked, responses: Mapping[str, Response]) -> Iterator[str]:
+    """The cells that have not answered.  A cell that has answered knows best which cells are behind it."""
+    if asked.run_locally and asked.source not in responses:
+        yield asked.source
+    yield from _unanswered(asked.source, asked.known, responses)
+
+
+def _unanswered(path: str, known: Known, responses: Mapping[str, Response]) -> Iterator[str]:
+    for name, behind in known.items():
+        here = paths.join(path, name)
+        response = responses.get(here)
+        if response is None:
+            yield here
+            yield from _unanswered(here, behind, {})
+        else:
+            named = {one: behind.get(one, {}) for one in response.asked}
+            yield from _unanswered(here, named, responses)
+
+
+def _below(children: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The tree in the report of a child."""
+    return {str(child.get("name")): _below(child.get("children") or ()) for child in children}

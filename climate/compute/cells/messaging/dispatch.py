@@ -1,0 +1,228 @@
+"""Dispatch: the outcome of one message in one cell.
+
+`process` runs the method of a message if it is for this cell, and tells what
+has to be sent on.  It sends nothing itself.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.errors import BadMessage, CellError, CellServiceAPIMethodNotFound, Postpone, encode
+from climate.compute.cells.messaging import routing
+from climate.compute.cells.messaging.messages import (
+    BROADCAST,
+    RESPONSE,
+    UP,
+    Message,
+    Response,
+    read_response,
+    response_to,
+)
+from climate.compute.cells.messaging.routing import Neighbours
+from climate.compute.context import Compute
+from climate.compute.store.db_errors import DATABASE_ERRORS
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CellContext:
+    """A cell as a message finds it."""
+
+    compute: Compute
+    name: str
+    handlers: "Handlers"
+    parents: Mapping[str, Cell] = field(default_factory=dict)
+    children: Mapping[str, Cell] = field(default_factory=dict)
+    max_hop_count: int = 10
+    attempt: int = 1
+    """Times that this message was handed to its handler, this one included."""
+    passed_on: bool = False
+    """True: the message was sent to further cells when it arrived."""
+
+
+Write = Callable[[Connection, datetime], Sequence[tuple[Cell, Message]]]
+"""Writes at a time, and returns messages to neighbours that are sent when the transaction is committed.
+
+It raises `Postpone` or an error of the database for its method to be called again.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The value of a method that has yet to write: in the transaction in which its message is marked as done."""
+
+    write: Write
+    synced: bool = True
+    """True: the commit waits for the disk before anything is sent."""
+
+
+Handler = Callable[[CellContext, Message, Mapping[str, Any]], Any]
+"""A method that other cells may call: (context, message, arguments) -> value as JSON, or an `Effect`.
+
+It may be called twice for one message, late, and in any order.  It raises
+`Postpone` to be called again later.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """The methods of a cell by the type of message; nothing else can be called."""
+
+    targeted: Mapping[str, Handler] = field(default_factory=dict)
+    broadcast: Mapping[str, Handler] = field(default_factory=dict)
+    upward: frozenset[str] = frozenset()
+    """Methods that cells below may call here; all others only cells above and this one itself."""
+    at_top: frozenset[str] = frozenset()
+    """Those broadcasts upwards that only the cell without parents runs."""
+
+    def joined(self, other: "Handlers") -> "Handlers":
+        """Return the methods of both."""
+        return Handlers(
+            {**self.targeted, **other.targeted},
+            {**self.broadcast, **other.broadcast},
+            self.upward | other.upward,
+            self.at_top | other.at_top,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a message in one cell."""
+
+    sends: tuple[tuple[Cell, Message], ...] = ()
+    """Messages to neighbours."""
+    answer: tuple[str, Response] | None = None
+    """(uuid of a message of this cell, the response to it)."""
+    effect: Effect | None = None
+    """Has to be written with it."""
+
+
+def arrive(context: CellContext, message: Message) -> tuple[Outcome, bool]:
+    """Return what comes of a message as soon as it has arrived, and whether `process` has to run its method.
+
+    Messages for other cells, responses, and broadcasts that nobody answers are
+    sent on at once.
+    """
+    if message.type == RESPONSE:
+        return _response(context, message), False
+    if message.type == BROADCAST:
+        if message.need_response:
+            return Outcome(), True
+        cells = routing.further_hops(context, message)
+        runs = not (context.parents and message.direction == UP and message.method in context.handlers.at_top)
+        return Outcome(sends=tuple((cell, message) for cell in cells)), runs
+    if message.target_cell == message.routing_path:
+        return Outcome(), True
+    return _targeted(context, message), False
+
+
+def process(context: CellContext, message: Message) -> Outcome:
+    """Return the outcome of a message that is in this cell.
+
+    Errors are logged, and become a failed response if one is needed.  Only `Postpone`
+    and errors of the database are raised: the message is to be processed again.
+    """
+    if message.type == RESPONSE:
+        return _response(context, message)
+    if message.type == BROADCAST:
+        return _broadcast(context, message)
+    return _targeted(context, message)
+
+
+def first_hops(neighbours: Neighbours, message: Message) -> tuple[Cell, ...]:
+    """Return the neighbours that a message of this cell is sent to; none when it is for this cell itself.
+
+    Raises CellRoutingInconsistency, CellMaxHopCountReached.
+    """
+    if message.type == BROADCAST:
+        return routing.further_hops(neighbours, message)
+    neighbour = routing.next_hop(neighbours, message)
+    return () if neighbour is None else (neighbour,)
+
+
+def refuse(context: CellContext, message: Message, error: Exception) -> Outcome:
+    """Return the outcome of a message that is given up: a failed response if one is needed."""
+    return _respond(context, message, _failed(message, error))
+
+
+def _targeted(context: CellContext, message: Message) -> Outcome:
+    try:
+        neighbour = routing.next_hop(context, message)
+    except CellError as error:
+        return refuse(context, message, error)
+    if neighbour is not None:
+        return Outcome(sends=((neighbour, message),))
+    response, effect = _run(context, context.handlers.targeted, message)
+    return replace(_respond(context, message, response), effect=effect)
+
+
+def _broadcast(context: CellContext, message: Message) -> Outcome:
+    """A cell sends its own broadcast when it makes it; what is left is to run it here.
+
+    When responses are collected, each cell answers for itself and names those that it asked.
+    """
+    response, effect = _run(context, context.handlers.broadcast, message)
+    cells = () if message.is_mine or context.passed_on else routing.further_hops(context, message)
+    sends = tuple((cell, message) for cell in cells)
+    told = _respond(context, message, replace(response, asked=tuple(cell.name for cell in cells)))
+    return Outcome(sends + told.sends, told.answer, effect)
+
+
+def _run(context: CellContext, known: Mapping[str, Handler], message: Message) -> tuple[Response, Effect | None]:
+    try:
+        value = _allowed(context, known, message)(context, message, message.kwargs)
+    except (Postpone, *DATABASE_ERRORS):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is, the caller is told, and this cell works on
+        return _failed(message, error), None
+    effect = value if isinstance(value, Effect) else None
+    return Response(message.routing_path, None if effect is not None else value), effect
+
+
+def _allowed(context: CellContext, known: Mapping[str, Handler], message: Message) -> Handler:
+    handler = known.get(message.method)
+    if handler is None:
+        raise CellServiceAPIMethodNotFound(f"Cell {context.name} has no method {message.method!r}.")
+    if message.direction == UP and not message.is_mine and message.method not in context.handlers.upward:
+        raise CellServiceAPIMethodNotFound(f"Method {message.method!r} cannot be called by a child cell.")
+    return handler
+
+
+def _failed(message: Message, error: Exception) -> Response:
+    response = Response(message.routing_path, failure=encode(error, message.routing_path))
+    log.info(
+        "a message of a cell failed",
+        method=message.method,
+        routing_path=message.routing_path,
+        reason=(response.failure or {}).get("message"),
+    )
+    return response
+
+
+def _respond(context: CellContext, message: Message, response: Response) -> Outcome:
+    if not message.need_response or message.type == RESPONSE:
+        return Outcome()
+    answer = response_to(message, response)
+    try:
+        answer.to_json()
+    except BadMessage as error:
+        answer = response_to(message, replace(_failed(message, error), asked=response.asked))
+    return _response(context, answer)
+
+
+def _response(context: CellContext, message: Message) -> Outcome:
+    try:
+        neighbour = routing.next_hop(context, message)
+        if neighbour is not None:
+            return Outcome(sends=((neighbour, message),))
+        return Outcome(answer=(message.response_uuid or "", read_response(message)))
+    except CellError as error:
+        log.warning("a response is dropped", cell=context.name, target=message.target_cell, reason=str(error))
+        return Outcome()

@@ -1,0 +1,273 @@
+"""Receiving: messages are checked, stored, confirmed, and then processed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+import structlog
+from sqlalchemy import Connection
+
+from climate import strict_json
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.errors import BadMessage, CellError, Postpone
+from climate.compute.cells.messaging import messages, outbox, routing, signing
+from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers, Outcome, arrive, process, refuse
+from climate.compute.cells.messaging.messages import READ_AT_MOST, Message
+from climate.compute.cells.messaging.pipeline import Pipeline, Task
+from climate.compute.cells.messaging.signing import CONFIRMATION, Letter
+from climate.compute.cells.messaging.transport import CellTransport, Envelope
+from climate.compute.cells.neighbours import Links
+from climate.compute.cells.state.link_cache import Here, read
+from climate.compute.context import Compute
+from climate.compute.store.cells import cells, handover
+from climate.compute.store.cells import messages as cell_messages
+from climate.compute.store.cells.handover import Kept, Key, Outgoing
+from climate.compute.store.cells.messages import Arrived, Sent
+from climate.compute.store.db_errors import DATABASE_ERRORS
+
+log = structlog.get_logger(__name__)
+
+LEASE = 120.0
+"""Seconds after which a message is processed again whose process has died."""
+
+BATCH = 10
+"""Messages that are taken from the inbox at once."""
+
+MOST_ATTEMPTS = 30
+"""Attempts at which the database may refuse a message before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """A message that was read, and what comes of it at once."""
+
+    arrived: Arrived
+    message: Message
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class _Post:
+    """The letters of one batch: those to store, and those to confirm."""
+
+    context: CellContext
+    links: Links
+    pipeline: Pipeline | None
+    arrivals: dict[Key, _Arrival] = field(default_factory=dict)
+    confirmed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    deleted: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    taken: Counter[str] = field(default_factory=Counter)
+    """By type, the messages that this process goes on with."""
+
+    def add(self, sender: str, letter: Letter, message: Message) -> None:
+        """Add a message that is in order, once."""
+        if (sender, letter.delivery) in self.arrivals:
+            return
+        outcome, runs = arrive(self.context, message)
+        arrived = Arrived(sender, letter.delivery, letter.kind, letter.body, waits=0.0 if runs else None)
+        if runs and self.pipeline is not None and self.taken[letter.kind] < self.pipeline.room(letter.kind):
+            self.taken[letter.kind] += 1
+            arrived = replace(arrived, attempts=1, waits=LEASE)
+        self.arrivals[sender, letter.delivery] = _Arrival(arrived, message, outcome)
+
+
+def receive(
+    compute: Compute, transport: CellTransport, envelopes: Sequence[object], pipeline: Pipeline | None = None
+) -> int:
+    """Store the messages in these envelopes and confirm them to their senders; the number of new ones.
+
+    What is for other cells is sent on in the same transaction.  An envelope that
+    is forged, foreign, too old or malformed is logged and dropped; one that was
+    here before is confirmed again.
+    """
+    here = pipeline.here() if pipeline is not None else None
+    with _writing(compute, pipeline) as conn:
+        links, now = here or read(compute, conn)
+        handlers = pipeline.handlers if pipeline is not None else Handlers()
+        post = _Post(_context(compute, handlers, links), links, pipeline)
+        for envelope in envelopes:
+            _open(compute, post, envelope, now)
+        for sender, deliveries in post.deleted.items():
+            cell_messages.confirm(conn, sender, deliveries)
+        _answer(conn, [one.outcome for one in post.arrivals.values()], now)
+        kept = _store(conn, post, now)
+        new = list(_new(post.arrivals, kept.new))
+        if pipeline is None:
+            cells.seen(conn, list(post.confirmed), now)
+    if pipeline is not None:
+        _send(Here(links, now), kept.mine, pipeline)
+        _hand_on(post, new, pipeline)
+        return len(new)
+    for sender, deliveries in post.confirmed.items():
+        if (cell := links.opened(sender)) is not None:
+            outbox.confirm(compute, transport, cell, deliveries, now)
+    return len(new)
+
+
+def work(compute: Compute, handlers: Handlers, kind: str, pipeline: Pipeline | None = None) -> int:
+    """Process messages of a type that are due; their number."""
+    here = pipeline.here() if pipeline is not None else None
+    with _writing(compute, pipeline) as conn:
+        now = here.now if here is not None else compute.now(conn)
+        taken = cell_messages.take_arrived(conn, kind, now, LEASE, BATCH)
+        links = (here or read(compute, conn)).links if taken else None
+    for arrived in taken:
+        message = messages.from_json(arrived.body)
+        if arrived.sender:
+            message = message.arrived(compute.cells.name, compute.cells.max_hop_count)
+        if links is not None:
+            finish(compute, handlers, Task(arrived, message, links), pipeline)
+    return len(taken)
+
+
+def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline | None = None) -> None:
+    """Process a message that was taken."""
+    arrived, message = task.arrived, task.message
+    passed_on = bool(arrived.sender) and not message.need_response
+    context = replace(_context(compute, handlers, task.links), attempt=arrived.attempts, passed_on=passed_on)
+    try:
+        _complete(compute, task, process(context, message), pipeline)
+    except Postpone as wait:
+        with compute.engine.begin() as conn:
+            cell_messages.postpone(conn, arrived, wait.seconds, compute.now(conn))
+        return
+    except DATABASE_ERRORS as error:
+        log.warning("a message waits for the database", method=message.method, error=type(error).__name__)
+        if arrived.attempts < MOST_ATTEMPTS:
+            with compute.engine.begin() as conn:
+                cell_messages.postpone(conn, arrived, min(30.0, float(arrived.attempts)), compute.now(conn))
+            return
+        _complete(compute, task, refuse(context, message, error), pipeline)
+
+
+def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline | None) -> None:
+    """Store what comes of a message together with what its method writes, mark it as done, and send."""
+    arrived = task.arrived
+    here = pipeline.here() if pipeline is not None else None
+    with _writing(compute, pipeline, outcome.effect) as conn:
+        now = here.now if here is not None else compute.now(conn)
+        written = outcome.effect.write(conn, now) if outcome.effect is not None else ()
+        _answer(conn, [outcome], now)
+        all_sends = replace(outcome, sends=(*outcome.sends, *written))
+        outgoing = _outgoing(task.links, (arrived.sender, arrived.delivery), all_sends, pipeline)
+        kept = handover.store(conn, (), outgoing, now, arrived)
+    _send(Here(task.links, now), kept.mine, pipeline)
+
+
+def _writing(
+    compute: Compute, pipeline: Pipeline | None, effect: Effect | None = None
+) -> AbstractContextManager[Connection]:
+    """A transaction; with a pipeline, which confirms later, statements without an effect are committed one by one."""
+    if pipeline is None or (effect is not None and effect.synced):
+        return compute.engine.begin()
+    return (pipeline.quick if effect is None else pipeline.lazy).engine.begin()
+
+
+def _context(compute: Compute, handlers: Handlers, links: Links) -> CellContext:
+    name, most, around = compute.cells.name, compute.cells.max_hop_count, links.around
+    return CellContext(compute, name, handlers, around.parents, around.children, most)
+
+
+def _new(arrivals: Mapping[Key, _Arrival], stored: Container[Key]) -> Iterator[_Arrival]:
+    """Yield those that were not here before."""
+    for key, one in arrivals.items():
+        if key in stored:
+            yield one
+        else:
+            log.info("a message of a cell came twice", cell=key[0], delivery=key[1])
+
+
+def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline) -> None:
+    for one in new:
+        if one.arrived.attempts:
+            pipeline.process(Task(one.arrived, one.message, post.links))
+    for sender, deliveries in post.confirmed.items():
+        if (cell := post.links.opened(sender)) is not None:
+            pipeline.confirm(cell, deliveries)
+
+
+def _send(here: Here, sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | None) -> None:
+    for name, listed in sent.items():
+        cell = here.links.opened(name)
+        if cell is not None and pipeline is not None:
+            pipeline.send(cell, listed, here.now)
+
+
+def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
+    try:
+        sender = post.links.opened(signing.sender_of(envelope))
+        if sender is None:
+            raise BadMessage("Its sender is not a neighbour")
+        letter = signing.opened(sender.broker.secret, compute.cells.name, envelope, now)
+    except BadMessage as refusal:
+        log.warning("a message is refused", reason=str(refusal), **_named(envelope))
+        return
+    if letter.kind == CONFIRMATION:
+        post.deleted[sender.name] += _deliveries(letter)
+        return
+    post.confirmed[sender.name].append(letter.delivery)
+    try:
+        message = messages.from_json(letter.body).arrived(compute.cells.name, compute.cells.max_hop_count)
+        if message.type != letter.kind:
+            raise BadMessage(f"A message {message.type} came as {letter.kind}")
+        routing.check_arrival(message, sender)
+    except CellError as refusal:
+        log.warning("a message is refused", reason=str(refusal), **_named(envelope))
+        return
+    post.add(sender.name, letter, message)
+
+
+def _named(envelope: Envelope) -> dict[str, str]:
+    """The sender and receiver that an envelope names, for the log."""
+    given = envelope if isinstance(envelope, dict) else {}
+    # Whoever reaches the broker writes these: what no log can hold is escaped.
+    return {key: ascii(str(given.get(key))[:80])[1:-1] for key in ("sender", "receiver", "delivery")}
+
+
+def _deliveries(letter: Letter) -> list[str]:
+    try:
+        found = strict_json.parse(letter.body)
+        return [signing.delivery(item) for item in found] if isinstance(found, list) else []
+    except (ValueError, BadMessage):
+        return []
+
+
+def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
+    outgoing: list[Outgoing] = []
+    for key, one in post.arrivals.items():
+        outgoing += _outgoing(post.links, key, one.outcome, post.pipeline)
+    arrived = [one.arrived for one in post.arrivals.values()]
+    return handover.store(conn, arrived, outgoing, now) if arrived else Kept()
+
+
+def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:
+    """The messages that come of one; a pipeline sends those itself whose neighbour could be reached last time."""
+    found: list[Outgoing] = []
+    for cell, message in outcome.sends:
+        try:
+            text = message.to_json(READ_AT_MOST)
+        except BadMessage as refusal:
+            log.warning("a message is not handed on", cell=cell.name, method=message.method, reason=str(refusal))
+            continue
+        direct = pipeline is not None and links.rows[cell.name].cell.failures == 0
+        found.append(Outgoing(cell.name, message.type, text, _delivery(message, cell), because, direct))
+    return found
+
+
+def _answer(conn: Connection, outcomes: Sequence[Outcome], now: datetime) -> None:
+    """Store responses to messages of this cell; the first one counts, so that this may be repeated."""
+    for outcome in outcomes:
+        if outcome.answer is None:
+            continue
+        uuid, response = outcome.answer
+        if not cell_messages.answer(conn, uuid, response.cell_name, response.body(), now):
+            log.info("a response is dropped: nobody waits for it", cell=response.cell_name)
+
+
+def _delivery(message: Message, to: Cell) -> str:
+    """The id of a message on its way to a neighbour: the same one if it has to be sent on again after a crash."""
+    return str(uuid5(UUID(message.uuid), f"{message.routing_path} {to.name}"))

@@ -1,0 +1,345 @@
+"""Operations on servers at the top cell: checked here, then cast to or called in the cell that has the server."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.cells import neighbours
+from climate.compute.cells.errors import InstanceUnknownCell
+from climate.compute.cells.messaging import send as messaging
+from climate.compute.cells.messaging.messages import DOWN
+from climate.compute.cells.servers import allowed_methods, sync
+from climate.compute.cells.servers.methods import DELETE_EVERYWHERE, HARD, RUN, order_of
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound
+from climate.compute.models.flavor import Flavor
+from climate.compute.models.server import (
+    DELETE,
+    EVACUATE,
+    LIVE_MIGRATE,
+    MIGRATE,
+    REBUILD,
+    RESIZE,
+    REWIRE,
+    SHELVE,
+    SNAPSHOT,
+    UNSHELVE,
+    VERIFY_RESIZE,
+    VM_STATES,
+    WISHES,
+    Room,
+    Server,
+    may,
+)
+from climate.compute.servers import actions
+from climate.compute.servers.interfaces import Port, Who
+from climate.compute.servers.metadata import ADMIN, OWNER, Changed
+from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.servers.resize import check_quota, size
+from climate.compute.store.cells import servers
+from climate.compute.store.projects import images, quotas
+from climate.compute.store.servers import tasks
+from climate.connections import reading
+
+Check = Callable[[Server], None]
+
+
+def _no_check(server: Server) -> None:
+    """Let the command pass in any state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A method of the Compute API, to be run in the cell of a server."""
+
+    method: str
+    action: str | None = None
+    """In the list of actions; None: it is not listed."""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    task: str | None = None
+    """Shown until the cell has carried it out."""
+    check: Check = _no_check
+    """Raises when the state of the server does not allow it."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the server that the top cell keeps."""
+    heeds_lock: bool = True
+
+
+def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
+    """Return the server; NotFound when no cell has it, or it is another project's.  None: any project's."""
+    with reading(compute.engine) as conn:
+        return _own(servers.get(conn, server_id), server_id, project_id)
+
+
+def cast(compute: Compute, who: Who, command: Command) -> None:
+    """Have the cell of a server run a method; its outcome is seen when the cell reports the server.
+
+    Raises NotFound, Conflict, Busy, and InstanceUnknownCell while no cell has reported the server.
+    """
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        _check(server, who, command)
+        send(compute, conn, server, who, command)
+
+
+def call(compute: Compute, who: Who, command: Command) -> Any:
+    """Run a method in the cell of a server; its value.
+
+    Raises as `cast`, what the method raises there, and CellTimeout.
+    """
+    server = get(compute, who.server_id, who.project_id)
+    _check(server, who, command)
+    order = order_of(server.id, command.method, command.args, who.by)
+    return messaging.call(compute, _cell(server), RUN, order)
+
+
+def locked(conn: Connection, who: Who) -> Server:
+    """Return the server with its row locked; NotFound as `get`."""
+    return _own(servers.get(conn, who.server_id, lock=True), who.server_id, who.project_id)
+
+
+def send(compute: Compute, conn: Connection, server: Server, who: Who, command: Command) -> None:
+    """Send a command to the cell of a server whose row is locked."""
+    cell, now = _cell(server), compute.now(conn)
+    if command.changes:
+        servers.change(conn, server.id, command.changes, now)
+    number = servers.command(conn, server.id, command.task, now)
+    if command.action is not None:
+        tasks.note(conn, server.id, command.action, who.by, now)
+    order = order_of(server.id, command.method, command.args, who.by, number)
+    if command.changes:
+        order["noted"] = sync.noted(server, command.changes)
+    messaging.cast(compute, conn, cell, RUN, order)
+
+
+def ask(compute: Compute, who: Who, task: str) -> None:
+    """Have a task done with a server, as `asking.ask` does where the server is."""
+    if task == DELETE:
+        delete(compute, who)
+        return
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        actions.check_lock(server, who.project_id)
+        may(server, task)
+        if server.task != task:
+            send(compute, conn, server, who, Command(allowed_methods.METHOD_OF[task], WISHES[task].action, task=task))
+
+
+def delete(compute: Compute, who: Who, delete_type: str = HARD) -> None:
+    """Delete a server; one whose cell is not known, or was removed, is deleted here and in whatever cell has it."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        actions.check_lock(server, who.project_id)
+        if server.service_host is not None and neighbours.leads_to(conn, server.service_host):
+            send(compute, conn, server, who, Command("delete", WISHES[DELETE].action, task=DELETE))
+            return
+        servers.abandon(conn, server.id, compute.now(conn))
+        everywhere = {"instance_uuid": server.id, "delete_type": delete_type, "by": dict(who.by)}
+        messaging.broadcast(compute, conn, DOWN, DELETE_EVERYWHERE, everywhere)
+
+
+def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Server:
+    """Give a server other words; a cell that is not known yet is not told."""
+    with compute.engine.begin() as conn:
+        locked(conn, who)
+        servers.change(conn, who.server_id, words, compute.now(conn))
+        server = locked(conn, who)
+        # All of them, so that an earlier command that comes later changes nothing.
+        all_words = {
+            "name": server.name,
+            "description": server.description,
+            "access_ipv4": server.access[0],
+            "access_ipv6": server.access[1],
+        }
+        if server.service_host is not None:
+            send(compute, conn, server, who, Command("update", args={"words": all_words}))
+    return get(compute, who.server_id, who.project_id)
+
+
+def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
+    """Change the metadata of a server; a cell that is not known yet is not told."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        actions.check_lock(server, who.project_id)
+        metadata = dict(changed(server.metadata))
+        servers.change(conn, server.id, {"metadata": metadata}, compute.now(conn))
+        if server.service_host is not None:
+            send(compute, conn, server, who, Command("update_instance_metadata", args={"metadata": metadata}))
+    return metadata
+
+
+def lock(compute: Compute, who: Who, reason: str | None) -> None:
+    """Let nobody but administrators change a server any more."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        own = server.project_id == who.by["project_id"]
+        if server.locked_by is not None and own:
+            return
+        changes = {"locked_by": OWNER if own else ADMIN, "locked_reason": reason}
+        send(compute, conn, server, who, Command("lock", "lock", {"reason": reason}, changes=changes))
+
+
+def unlock(compute: Compute, who: Who) -> None:
+    """Let everybody change a server again who otherwise may; Forbidden when an administrator locked it."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        if server.locked_by == ADMIN and who.project_id is not None:
+            raise Forbidden(f"Instance {server.id} was locked by an administrator, and only one unlocks it.")
+        changes = {"locked_by": None, "locked_reason": None}
+        send(compute, conn, server, who, Command("unlock", "unlock", changes=changes))
+
+
+def reset(compute: Compute, who: Who, status: str) -> None:
+    """Have the cell of a server say what its state is."""
+    command = Command("reset_state", "os-resetState", {"status": status}, heeds_lock=False)
+    cast(compute, who, command)
+
+
+def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
+    """Have a server given another flavor, which its cell finds by its name."""
+    with compute.engine.begin() as conn:
+        seen = _own(servers.get(conn, who.server_id), who.server_id, who.project_id)
+        limits = quotas.lock_limits(conn, seen.project_id)
+        server = locked(conn, who)
+        actions.check_lock(server, who.project_id)
+        actions.idle(server, RESIZE)
+        if flavor.name == server.flavor.name:
+            raise BadRequest(f"Instance {server.id} has the flavor {flavor.name} already.")
+        more, held = size(flavor), server.held
+        lacking = Room(max(0, more.vcpus - held.vcpus), max(0, more.ram_mb - held.ram_mb))
+        check_quota(limits, servers.used(conn, server.project_id), lacking)
+        args = {"flavor_id": flavor.id, "flavor_name": flavor.name}
+        send(compute, conn, server, who, Command("resize", WISHES[RESIZE].action, args, task=RESIZE))
+
+
+def confirm(compute: Compute, who: Who) -> None:
+    """Keep the new size of a server."""
+
+    def check(server: Server) -> None:
+        if server.status != VERIFY_RESIZE or server.busy:
+            state = f"task_state {server.task}" if server.busy else f"vm_state {VM_STATES[server.status]}"
+            raise Conflict(f"Cannot 'confirmResize' instance {server.id} while it is in {state}")
+
+    cast(compute, who, Command("confirm_resize", "confirmResize", check=check))
+
+
+def migrate(compute: Compute, who: Who, host: str | None) -> None:
+    """Have a server moved to another host of its cell."""
+    command = Command("migrate", WISHES[MIGRATE].action, {"host": host}, task=MIGRATE, check=_idle(MIGRATE))
+    cast(compute, who, command)
+
+
+def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
+    """Have a running server moved to another host of its cell."""
+    args = {"host": host, "block": block}
+    command = Command("live_migrate", WISHES[LIVE_MIGRATE].action, args, task=LIVE_MIGRATE, check=_idle(LIVE_MIGRATE))
+    cast(compute, who, command)
+
+
+def evacuate(compute: Compute, who: Who, host: str | None) -> None:
+    """Have a server whose host is down made anew on another host of its cell."""
+    command = Command("evacuate", WISHES[EVACUATE].action, {"host": host}, task=EVACUATE, check=_idle(EVACUATE))
+    cast(compute, who, command)
+
+
+def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
+    """Have a server made anew from an image, which its cell finds by its name."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        actions.check_lock(server, who.project_id)
+        actions.idle(server, REBUILD)
+        image = images.get(conn, wanted.image_id)
+        args = {
+            "image_id": wanted.image_id,
+            "image_name": image.name if image else "",
+            "name": wanted.name,
+            "metadata": None if wanted.metadata is None else dict(wanted.metadata),
+            "description": wanted.description,
+        }
+        kept = {key: args[key] for key in ("image_id", "name", "metadata", "description") if args[key] is not None}
+        command = Command("rebuild", WISHES[REBUILD].action, args, task=REBUILD, changes=kept)
+        send(compute, conn, server, who, command)
+
+
+def shelve(compute: Compute, who: Who) -> None:
+    """Have a server put into an image of its cell."""
+    cast(compute, who, Command("shelve", WISHES[SHELVE].action, task=SHELVE, check=_idle(SHELVE)))
+
+
+def unshelve(compute: Compute, who: Who, zone: str | None) -> None:
+    """Have a shelved server brought back in its cell."""
+    command = Command("unshelve", WISHES[UNSHELVE].action, {"zone": zone}, task=UNSHELVE, check=_idle(UNSHELVE))
+    cast(compute, who, command)
+
+
+def create_image(compute: Compute, who: Who, name: str, metadata: Mapping[str, str]) -> str:
+    """Make an image of a server in its cell; its id there."""
+    args = {"name": name, "metadata": dict(metadata)}
+    command = Command("snapshot", args=args, check=_idle(SNAPSHOT), heeds_lock=False)
+    return str(call(compute, who, command))
+
+
+def console(compute: Compute, who: Who, lines: int | None) -> str:
+    """Return what a server printed, as its cell has it; `lines`: the last ones, None: all."""
+    return str(call(compute, who, Command("get_console_output", args={"lines": lines}, heeds_lock=False)))
+
+
+def interfaces(compute: Compute, who: Who) -> list[Port]:
+    """Return the interfaces of a server, as its cell has them."""
+    found = call(compute, who, Command("get_interfaces", heeds_lock=False))
+    return [_port(one) for one in found]
+
+
+def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:
+    """Give a server an address of a network of its cell; the interface that has it."""
+    command = Command("attach_interface", args={"network_id": network_id, "address": address}, check=_idle(REWIRE))
+    return _port(call(compute, who, command))
+
+
+def detach(compute: Compute, who: Who, port_id: str) -> None:
+    """Take an interface from a server, with all of its addresses."""
+    call(compute, who, Command("detach_interface", args={"port_id": port_id}, check=_idle(REWIRE)))
+
+
+def remove_address(compute: Compute, who: Who, address: str) -> None:
+    """Take one address from a server."""
+    call(compute, who, Command("remove_fixed_ip", args={"address": address}, check=_idle(REWIRE)))
+
+
+def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
+    """Let a floating address of the project in the server's cell stand for one of the server's."""
+    args = {"address": address, "fixed_address": fixed_address}
+    call(compute, who, Command("associate_floating_ip", args=args, heeds_lock=False))
+
+
+def disassociate(compute: Compute, who: Who, address: str) -> None:
+    """Let a floating address stand for a server no more."""
+    call(compute, who, Command("disassociate_floating_ip", args={"address": address}, heeds_lock=False))
+
+
+def _port(given: Mapping[str, Any]) -> Port:
+    return Port(**{**given, "addresses": tuple(given["addresses"])})
+
+
+def _idle(task: str) -> Check:
+    return lambda server: actions.idle(server, task)
+
+
+def _check(server: Server, who: Who, command: Command) -> None:
+    if command.heeds_lock:
+        actions.check_lock(server, who.project_id)
+    command.check(server)
+
+
+def _cell(server: Server) -> str:
+    if server.service_host is None:
+        raise InstanceUnknownCell(f"Cell is not known for instance {server.id}: no cell has reported it yet.")
+    return server.service_host
+
+
+def _own(server: Server | None, server_id: str, project_id: str | None) -> Server:
+    if server is None or (project_id is not None and server.project_id != project_id):
+        raise NotFound(f"Instance {server_id} could not be found.")
+    return server

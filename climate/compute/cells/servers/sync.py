@@ -1,0 +1,201 @@
+"""Keeping the top cell current: a child reports changes of its servers, the top cell stores the last report of each.
+
+Triggers note each change in the transaction that makes it.  The `cells` process
+takes the notes away and hands the reports to the outbox in one transaction, so
+that none is lost.  Many changes of one server between two rounds are one report.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.cells.builds import top_cell
+from climate.compute.cells.servers import report as server_report
+from climate.compute.cells.servers.report import Report
+from climate.compute.context import Compute
+from climate.compute.models.server import Server
+from climate.compute.store.cells import changes as cell_changes
+from climate.compute.store.cells import servers
+from climate.compute.store.cells.changes import Version
+
+log = structlog.get_logger(__name__)
+
+UPDATE, DESTROY, FAULT = "instance_update_at_top", "instance_destroy_at_top", "instance_fault_create_at_top"
+"""Methods of the top cell."""
+
+NOTED = ("name", "description", "metadata", "image_id", "locked_by", "locked_reason")
+"""Fields of the top cell that a command may change."""
+
+BATCH = 1000
+"""Changes that one round takes."""
+
+REPORTS = 100
+"""Reports in one message at most."""
+
+LARGEST_PART = 900_000
+"""Characters of the reports in one message at most."""
+
+Tell = Callable[[Connection, str, Mapping[str, Any]], None]
+"""Sends (method, arguments) to all cells above, when the transaction commits."""
+
+Order = Callable[[Connection, str, str], None]
+"""Tells (path of a cell, id of a server) to delete that server, when the transaction commits."""
+
+
+def follow(compute: Compute, *, wanted: bool) -> None:
+    """Have changes of servers noted in this cell, or not.
+
+    Creating the triggers waits for transactions that write servers; all servers are noted then.
+    """
+    with compute.engine.begin() as conn:
+        if cell_changes.is_tracked(conn) == wanted:
+            return
+        if wanted:
+            cell_changes.track(conn)
+        else:
+            cell_changes.untrack(conn)
+    log.info("changes of servers are reported to the top cell" if wanted else "changes of servers are not reported")
+
+
+def report_changes(compute: Compute, tell: Tell, most: int = BATCH) -> int:
+    """Report servers whose changes were noted; how many."""
+    with compute.engine.begin() as conn:
+        changed, versions = cell_changes.take(conn, most)
+        _report(compute, conn, tell, changed, versions)
+    return len(changed)
+
+
+def report(compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, datetime]) -> None:
+    """Report these servers (id -> time of its change) as they are now, each with a new version.
+
+    Those that are not here are reported as gone.
+    """
+    if ids:
+        _report(compute, conn, tell, ids, cell_changes.next_versions(conn, list(ids)))
+
+
+def _report(
+    compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, datetime], versions: Mapping[str, Version]
+) -> None:
+    if not ids:
+        return
+    there = cell_changes.read(conn, list(ids))
+    zone = compute.rules.options.default_zone
+    reports = [
+        server_report.written(server, zone, {**versions[server.id], "changed_at": ids[server.id]}) for server in there
+    ]
+    for part in _parts(reports):
+        tell(conn, UPDATE, {"instances": part})
+    gone = sorted(set(ids) - {server.id for server in there})
+    if gone:
+        cell_changes.gone(conn, gone, compute.now(conn))
+        tell(conn, DESTROY, {"instances": gone})
+
+
+def _parts(reports: Sequence[Report]) -> Iterator[list[Report]]:
+    """Yield the reports in parts that fit into a message; of one that fits into none, without its metadata."""
+    part: list[Report] = []
+    room = LARGEST_PART
+    for one in reports:
+        size = len(json.dumps(one))
+        if size > LARGEST_PART:
+            log.warning("a server is reported without its metadata: it is too large", server=one["id"], size=size)
+            one, size = {**one, "metadata": {}}, 0
+        if part and (size > room or len(part) == REPORTS):
+            yield part
+            part, room = [], LARGEST_PART
+        part.append(one)
+        room -= size
+    if part:
+        yield part
+
+
+def update_at_top(compute: Compute, cell: str, given: object, order: Order) -> set[str]:
+    """Store the reports of a cell as `store` does; the ids of servers that this changed."""
+    if not (reports := usable(cell, given)):
+        return set()
+    with compute.engine.begin() as conn:
+        return store(conn, cell, reports, order, compute.now(conn))
+
+
+def usable(cell: str, given: object) -> list[Report]:
+    """Return the reports of a cell that can be used; the others are logged."""
+    reports, refused = server_report.read(given)
+    for reason in refused:
+        log.warning("a report of a cell is refused", cell=cell, reason=reason[:200])
+    return reports
+
+
+def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, now: datetime) -> set[str]:
+    """Store usable reports of a cell; the ids of servers that this changed.
+
+    Reports of servers that another cell has are logged and left out.  A cell
+    that has a server that was deleted here before any cell had reported it is
+    told to delete it.
+    """
+    stored = servers.report(conn, cell, reports, now)
+    _look_after(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)
+    return stored
+
+
+def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) -> None:
+    """See to reported servers that were not stored; old reports are nothing to see to."""
+    if not left:
+        return
+    unclaimed = []
+    for row in servers.not_stored(conn, cell, left):
+        if row["unclaimed"]:
+            unclaimed.append(row["id"])
+        elif not row["deleted"]:
+            log.warning("a cell reports the server of another cell", cell=cell, server=row["id"], of=row["cell"])
+    for server_id in unclaimed:
+        order(conn, cell, server_id)
+    servers.claimed(conn, unclaimed)
+
+
+def noted(server: Server, changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return field -> its value before and after, of the changes that the top cell notes for a command."""
+    return {key: {"from": getattr(server, key), "to": value} for key, value in changes.items()}
+
+
+def take_back(compute: Compute, cell: str, server_id: str, given: object) -> bool:
+    """Give the fields of `noted` their values from before the command; whether any was changed.
+
+    A field that was changed again since stays.  Only the cell of the server may have it done.
+    """
+    with compute.engine.begin() as conn:
+        server = servers.get(conn, server_id, lock=True)
+        if server is None or not isinstance(given, dict):
+            return False
+        if server.service_host != cell:
+            log.warning("a cell refuses a command of another one", cell=cell, server=server_id, of=server.service_host)
+            return False
+        before = {key: told["from"] for key, told in given.items() if _is_to_be_taken_back(server, key, told)}
+        if before:
+            servers.change(conn, server_id, before, compute.now(conn))
+            log.info("a refused command was taken back", server=server_id, fields=sorted(before))
+        return bool(before)
+
+
+def _is_to_be_taken_back(server: Server, key: str, told: object) -> bool:
+    if key not in NOTED or not isinstance(told, dict) or not {"from", "to"} <= set(told):
+        return False
+    return bool(getattr(server, key) == told["to"] and server_report.CHECKS[key](told["from"]))
+
+
+def destroy_at_top(compute: Compute, cell: str, given: object) -> set[str]:
+    """Leave tombstones of servers that a cell reports as gone; the ids of those that this changed."""
+    ids = server_report.read_ids(given)
+    with compute.engine.begin() as conn:
+        return servers.destroy(conn, cell, ids, compute.now(conn)) if ids else set()
+
+
+def fault_at_top(compute: Compute, given: object, message: object) -> set[str]:
+    """Put servers that no cell has reported into ERROR; the ids of those that this changed."""
+    ids = server_report.read_ids(given)
+    with compute.engine.begin() as conn:
+        return top_cell.failed(compute, conn, ids, str(message)[: server_report.LONGEST_TEXT])

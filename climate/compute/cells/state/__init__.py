@@ -1,0 +1,1 @@
+"""State of cells: capabilities, capacities and inventory."""

@@ -1,0 +1,183 @@
+"""State of this cell and of those below it: capabilities, capacities and offers, kept in the database.
+
+Each cell reports to its parents at intervals, and at once after a report of a
+child, so that the top cell knows of all cells.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.cells import neighbours
+from climate.compute.cells.cell import Cell
+from climate.compute.cells.errors import CellNotFound, CellRoutingInconsistency
+from climate.compute.cells.messaging import paths, send
+from climate.compute.cells.messaging.dispatch import CellContext, Handlers
+from climate.compute.cells.messaging.messages import DOWN, UP, Message
+from climate.compute.cells.state import capacities
+from climate.compute.cells.state import report as state_report
+from climate.compute.context import Compute
+from climate.compute.store.cells import cells, resources
+from climate.connections import reading
+
+log = structlog.get_logger(__name__)
+
+UPDATE = "update_state"
+"""Reports a child to its parent."""
+ANNOUNCE = "announce_state"
+"""Asks a child to report at once."""
+
+REPORT_SECONDS = 10.0
+"""Between two reports to the parents."""
+
+KINDS = ("flavors", "images", "reservations")
+"""Kinds of objects whose names a cell reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A cell and all cells below it, as one."""
+
+    capabilities: Mapping[str, tuple[str, ...]]
+    capacities: Mapping[str, Any]
+    offers: Mapping[str, tuple[str, ...]]
+
+
+NOTHING = Total({}, {}, {})
+"""A cell of which nothing is known."""
+
+
+def is_mute(compute: Compute, cell: Cell, now: datetime) -> bool:
+    """Return whether a neighbour has not reported for longer than the mute interval."""
+    return cell.last_seen is None or now - cell.last_seen > timedelta(seconds=compute.cells.mute_seconds)
+
+
+def own(compute: Compute, conn: Connection) -> Total:
+    """Return the state of this cell alone."""
+    nodes = resources.free(conn)
+    room = capacities.own(nodes, resources.sizes(conn) if nodes else (), compute.cells.reserve_percent)
+    offers = resources.offers(conn) if room else {kind: [] for kind in KINDS}
+    return Total(compute.cells.capabilities, room, {kind: tuple(names) for kind, names in offers.items()})
+
+
+def total(compute: Compute, conn: Connection) -> Total:
+    """Return the state of this cell and all below it; mute children have no part in the capabilities and offers."""
+    now, mine = compute.now(conn), own(compute, conn)
+    children = neighbours.around(conn).children.values()
+    heard = [cell for cell in children if not is_mute(compute, cell, now)]
+    return Total(
+        _union([mine.capabilities, *(cell.capabilities for cell in heard)]),
+        capacities.total([mine.capacities, *(cell.capacities for cell in children)]),
+        {
+            kind: names
+            for kind, names in _union([mine.offers, *(cell.offers for cell in heard)]).items()
+            # A kind of which one cell does not tell its names is not known of all of them.
+            if all(kind in offers for offers in [mine.offers, *(cell.offers for cell in heard)])
+        },
+    )
+
+
+def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, Any]:
+    """Return the capacities of a neighbour and all below it, or with None of this cell and all below it.
+
+    Raises CellNotFound.
+    """
+    if name is not None and name != compute.cells.name:
+        return neighbours.get(compute, name).capacities
+    with reading(compute.engine) as conn:
+        return total(compute, conn).capacities
+
+
+def report(compute: Compute) -> None:
+    """Report this cell and all below it to each parent; nothing without parents.
+
+    A report that cannot be sent before the next one is dropped.
+    """
+    with compute.engine.begin() as conn:
+        around = neighbours.around(conn)
+        if not around.parents:
+            return
+        now, state = compute.now(conn), total(compute, conn)
+        told = {
+            "cell_name": compute.cells.name,
+            "reported_at": now.isoformat(),
+            "capabilities": {key: list(values) for key, values in state.capabilities.items()},
+            "capacities": state.capacities,
+            "offers": {kind: list(names) for kind, names in state.offers.items()},
+            "children": [described(compute, cell, now) for cell in around.children.values()],
+        }
+        for parent in around.parents:
+            send.post(compute, conn, (parent, UP), (UPDATE, told), 2 * REPORT_SECONDS)
+
+
+def ask_children(compute: Compute) -> None:
+    """Have each child report at once."""
+    with compute.engine.begin() as conn:
+        for child in neighbours.around(conn).children:
+            send.post(compute, conn, (child, DOWN), (ANNOUNCE, {}), 2 * REPORT_SECONDS)
+
+
+def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
+    """Return a child as it is shown in the tree of cells, with those below it."""
+    age = None if cell.last_seen is None else round((now - cell.last_seen).total_seconds(), 1)
+    return {
+        "name": cell.name,
+        "state": "mute" if is_mute(compute, cell, now) else "up",
+        "age": age,
+        "capabilities": {key: list(values) for key, values in cell.capabilities.items()},
+        "capacities": dict(cell.capacities),
+        "children": _aged(compute, cell.children, age or 0.0),
+    }
+
+
+def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    """Return the cells of a report that is `seconds` old, as of now: their ages have grown since."""
+    found = []
+    for child in children:
+        told = child.get("age")
+        age = round(told + seconds, 1) if isinstance(told, int | float) else None
+        heard = age is not None and age <= compute.cells.mute_seconds
+        state = child.get("state") if heard else "mute"
+        below = _aged(compute, child.get("children") or (), seconds)
+        found.append({**child, "age": age, "state": state, "children": below})
+    return found
+
+
+def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
+    """Store what a child says of itself, and report upwards; what it says of another cell is refused."""
+    name, compute = _child(message), context.compute
+    if kwargs.get("cell_name") != name:
+        raise CellNotFound(f"Cell {name} may only report itself, not {str(kwargs.get('cell_name'))[:80]!r}.")
+    found, reported_at = state_report.read(kwargs), state_report.time(kwargs.get("reported_at"))
+    if context.name in state_report.names(found["children"]):
+        raise CellRoutingInconsistency(f"The cells form a cycle: {context.name} is below its child {name}.")
+    with compute.engine.begin() as conn:
+        changed = cells.told(conn, name, found, reported_at, compute.now(conn))
+    if changed:
+        report(compute)
+
+
+def _announce(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
+    report(context.compute)
+
+
+def _child(message: Message) -> str:
+    """The child that made a message; CellRoutingInconsistency for a cell further below."""
+    if paths.hops(message.routing_path) != 1:
+        raise CellRoutingInconsistency(f"Only a child may report itself, not {message.routing_path}.")
+    return paths.split(message.routing_path)[0]
+
+
+def _union(parts: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for part in parts:
+        for key, values in part.items():
+            found.setdefault(key, set()).update(values)
+    return {key: tuple(sorted(values)) for key, values in found.items()}
+
+
+HANDLERS = Handlers(targeted={UPDATE: _update, ANNOUNCE: _announce}, upward=frozenset({UPDATE}))

@@ -1,0 +1,117 @@
+"""The log lines that make decisions visible (cloud.md C.9).  They cost nothing while nobody reads them."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.hosts.table import Hosts
+
+log = logging.getLogger("climate.compute.scheduler")
+
+Stage = tuple[str, int, int, Sequence[tuple[str, str]]]
+"""(name of a filter, how many hosts it met, how many it left, the first of these while debugging)"""
+
+SHOWN = 100
+"""Hosts in one line."""
+
+
+def debugging() -> bool:
+    return log.isEnabledFor(logging.DEBUG)
+
+
+def host(hosts: Hosts, place: int) -> str:
+    """A host as the log shows it.  Sizes: MB."""
+    names = f"({hosts.service_hosts[place]}, {hosts.names[place]})"
+    free = f"ram:{_whole(hosts.free_ram_mb[place])} disk:{_whole(hosts.free_disk_mb[place])}"
+    return f"{names} {free} io_ops:{_whole(hosts.io_ops[place])} instances:{_whole(hosts.servers[place])}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def weighed(hosts: Hosts, place: int, weight: float) -> str:
+    return f"WeighedHost [host: {host(hosts, place)}, weight: {weight}]"
+
+
+def _some(texts: Sequence[str], count: int) -> str:
+    more = [f"and {count - len(texts)} more"] if count > len(texts) else []
+    return f"[{', '.join([*texts, *more])}]"
+
+
+def starting(count: int) -> None:
+    log.debug("Starting with %d host(s)", count)
+
+
+def took_out(hosts: Hosts, place: int, why: str) -> None:
+    if debugging():
+        log.debug("%s %s", host(hosts, place), why)
+
+
+def left(hosts: Hosts, among: NDArray[Any]) -> list[tuple[str, str]]:
+    """The first (host, node) pairs of those in these rows, or under this mask, while debugging."""
+    if not debugging():
+        return []
+    return list(zip(hosts.service_hosts[among][:SHOWN], hosts.names[among][:SHOWN], strict=True))
+
+
+def returned(name: str, count: int) -> None:
+    if count:
+        log.debug("Filter %s returned %d host(s)", name, count)
+    else:
+        log.info("Filter %s returned 0 hosts", name)
+
+
+def all_removed(spec: Spec, number: int, stages: Sequence[Stage]) -> None:
+    """Which filter took out how many, when none is left for server `number` of a build; debugging: and what it left."""
+    _removed(log.info, spec, number, [f"{name}: (start: {start}, end: {end})" for name, start, end, _ in stages])
+    if debugging():
+        _removed(log.debug, spec, number, [(name, list(left) or None) for name, _, _, left in stages])
+
+
+def _removed(say: Callable[..., None], spec: Spec, number: int, results: Sequence[Any]) -> None:
+    server = spec.server_ids[number] if number < len(spec.server_ids) else ""
+    say(
+        "Filtering removed all hosts for the request with reservation ID '%s' and instance ID '%s'. Filter results: %s",
+        spec.build_id,
+        server,
+        results,
+    )
+
+
+def too_few(found: int, count: int) -> None:
+    log.debug("There are %d hosts available but %d instances requested to build.", found, count)
+
+
+def filtered(hosts: Hosts, first: Sequence[int], count: int) -> None:
+    """The first hosts of the `count` that passed."""
+    if debugging():
+        log.debug("Filtered %s", _some([host(hosts, place) for place in first], count))
+
+
+def weighed_all(hosts: Hosts, best: Sequence[tuple[int, float]], count: int) -> None:
+    """The best hosts, best first, of `count`."""
+    if debugging():
+        log.debug("Weighed %s", _some([weighed(hosts, place, weight) for place, weight in best], count))
+
+
+def selected(hosts: Hosts, place: int, weight: float) -> None:
+    if debugging():
+        log.debug("Selected host: %s", weighed(hosts, place, weight))
+
+
+def ignoring(names: Sequence[str]) -> None:
+    if names:
+        log.info("Host filter ignoring hosts: %s", ", ".join(names))
+
+
+def forcing(kind: str, names: Sequence[str], found: Iterable[str]) -> None:
+    """`kind`: hosts or nodes."""
+    available = ", ".join(dict.fromkeys(found))
+    if names and available:
+        log.info("Host filter forcing available %s to %s", kind, available)
+    elif names:
+        log.info("No hosts matched due to not matching 'force_%s' value of '%s'", kind, ", ".join(names))

@@ -1,0 +1,71 @@
+"""A selection: one run of a scheduler, told of at its start and its end.
+
+A fault of an installed part refuses the request and nothing else.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from climate.compute.errors import ComputeError, NoValidHost
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.decisions import record
+from climate.compute.scheduler.hosts.table import Hosts
+from climate.compute.scheduler.placement_plan import Plan, Schedule
+from climate.compute.scheduler.scheduler_parts import Rules
+
+log = logging.getLogger(__name__)
+
+START, END = "scheduler.select_destinations.start", "scheduler.select_destinations.end"
+
+Tell = Callable[[str, Mapping[str, Any]], None]
+"""(START or END, {"request_spec": …}); at the end also `hosts`, one {host, nodename, limits} per server, or `error`."""
+
+
+def silent(kind: str, body: Mapping[str, Any]) -> None:
+    """Tell nobody."""
+
+
+def run(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], tell: Tell = silent) -> Plan:
+    """Return the plan of the scheduler for so many servers by these rules.  Consumes `hosts`.
+
+    Raises what the scheduler raises, and NoValidHost when a filter, weigher or
+    cost function fails: the parts of other packages are no reason to answer 500.
+    """
+    if tell is silent:
+        return _guarded(schedule, hosts, spec, asked)
+    told = {"request_spec": request_spec(spec, asked[0])}
+    tell(START, told)
+    try:
+        plan = _guarded(schedule, hosts, spec, asked)
+    except ComputeError as reason:
+        tell(END, {**told, "error": str(reason)})
+        raise
+    chosen = [{"host": pick.service_host, "nodename": pick.node, "limits": dict(pick.limits)} for pick in plan.picks]
+    tell(END, {**told, "hosts": chosen})
+    return plan
+
+
+def request_spec(spec: Spec, count: int) -> dict[str, Any]:
+    """Return what a request asks for in plain values.  Sizes: MB."""
+    return {
+        **record.asked(spec, count),
+        "num_instances": count,
+        "project_id": spec.project_id,
+        "user_id": spec.user_id,
+        "reservation_id": spec.build_id,
+        "instance_uuids": list(spec.server_ids[:count]),
+        "image_id": spec.image_id,
+        "scheduler_hints": dict(spec.hints),
+    }
+
+
+def _guarded(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules]) -> Plan:
+    try:
+        return schedule(hosts, spec, *asked)
+    except ComputeError:
+        raise
+    except Exception as reason:
+        log.exception("scheduling failed")
+        told = f"No valid host was found. A part of the scheduler failed: {type(reason).__name__}."
+        raise NoValidHost(told) from reason

@@ -1,0 +1,132 @@
+"""How a decision was reached, taken down cheaply while it is made and put into plain values at the end.
+
+The shape, all of it JSON:
+
+    asked       what was asked for: servers, vcpus, ram_mb, disk_mb, and where given flavor, zone, reservations,
+                group (its policy), destination, force_hosts, force_nodes, ignore_hosts, tried
+    hosts       how many nodes there were
+    considered  how many of them were left by destination, force_hosts, force_nodes and ignore_hosts
+    filters     for the first server, each filter in order: name, start and end (how many nodes it met and left),
+                removed: up to LISTED of those that it took out, each with host, node and why
+    weighers    name and multiplier of each, in the order of the lists raw and normalised below
+    weighed     up to LISTED candidates for the first server, best first: host, node, raw, normalised, weight;
+                a single candidate is not weighed: its lists are empty and its weight is 0
+    picks       for each server: host, node, raw, normalised, weight, and from the second on, where nodes have fallen
+                out since the one before it, filters: name, start, end and removed as above
+    more_picks  how many servers were placed beyond the DETAILED ones that `picks` has; as many nodes are named as
+                fallen out in all
+    refused     the filter that left no node, `hosts` when there was none to begin with, `weighers` when a candidate
+                could not be weighed; not there when all is well
+
+`host` is a service host, `node` one of its nodes.  Sizes: MB.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.hosts.table import Hosts, Mask
+from climate.compute.scheduler.placement_plan import Trail
+from climate.compute.scheduler.scheduler_parts import Filter, Options, Rules
+
+LISTED = 100
+"""Nodes that are named in one list."""
+
+DETAILED = 1000
+"""Servers of a build whose nodes are named; and nodes that fell out while it was placed."""
+
+Weighed = tuple[list[float], list[float], float]
+"""Of one node: what each weigher found, the same brought to 0…1, and the weight that they make."""
+
+
+def asked(spec: Spec, count: int) -> dict[str, Any]:
+    """What a request wants, where it wants anything."""
+    wanted = {
+        "flavor": spec.flavor.name if spec.flavor else None,
+        "zone": spec.zone,
+        "reservations": list(spec.pools),
+        "group": spec.group.policy if spec.group else None,
+        "destination": spec.destination,
+        "force_hosts": list(spec.force_hosts),
+        "force_nodes": list(spec.force_nodes),
+        "ignore_hosts": list(spec.ignore_hosts),
+        "tried": list(spec.tried),
+    }
+    sizes = {"servers": count, "vcpus": spec.vcpus, "ram_mb": spec.ram_mb, "disk_mb": spec.disk_mb}
+    return sizes | {name: value for name, value in wanted.items() if value}
+
+
+def stage(rule: Filter, start: int, end: int, removed: Sequence[dict[str, str]]) -> dict[str, Any]:
+    """What a filter did."""
+    return {"name": rule.name, "start": start, "end": end, "removed": list(removed)}
+
+
+def removed(hosts: Hosts, spec: Spec, options: Options, rule: Filter, gone: Mask) -> list[dict[str, str]]:
+    """The first nodes that a filter took out, and why.  To be asked before anything more is counted on them."""
+    places = np.flatnonzero(gone)[:LISTED].tolist()
+    return [named(hosts, place) | {"why": _why(hosts, spec, options, rule, place)} for place in places]
+
+
+def _why(hosts: Hosts, spec: Spec, options: Options, rule: Filter, place: int) -> str:
+    return rule.why(hosts, spec, options, place) if rule.why else f"was not accepted by {rule.name}."
+
+
+def named(hosts: Hosts, place: int) -> dict[str, str]:
+    return {"host": str(hosts.service_hosts[place]), "node": str(hosts.names[place])}
+
+
+@dataclass(slots=True)
+class Record:
+    """What is taken down of one build."""
+
+    hosts: Hosts
+    asked: dict[str, Any]
+    weighers: tuple[dict[str, Any], ...]
+    considered: int = 0
+    filters: list[dict[str, Any]] = field(default_factory=list)
+    weighed: list[tuple[int, Weighed]] = field(default_factory=list)
+    picks: list[tuple[int, Weighed]] = field(default_factory=list)
+    later: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    """By the number of the server, what filters took out before it."""
+    listed: int = 0
+    """Nodes named there."""
+    refused: str | None = None
+
+    def fell(self, told: dict[str, Any]) -> None:
+        """A filter took out nodes that stayed for the server before."""
+        told["removed"] = told["removed"][: DETAILED - self.listed]
+        self.listed += len(told["removed"])
+        if told["removed"]:
+            self.later.setdefault(len(self.picks), []).append(told)
+
+    def trail(self) -> Trail:
+        """All of it in plain values."""
+        told: dict[str, Any] = {
+            "asked": self.asked,
+            "hosts": len(self.hosts),
+            "considered": self.considered,
+            "filters": self.filters,
+            "weighers": list(self.weighers),
+            "weighed": [self._entry(place, weighed) for place, weighed in self.weighed],
+            "picks": [self._pick(number) for number in range(min(len(self.picks), DETAILED))],
+        }
+        if len(self.picks) > DETAILED:
+            told["more_picks"] = len(self.picks) - DETAILED
+        return told if self.refused is None else told | {"refused": self.refused}
+
+    def _pick(self, number: int) -> dict[str, Any]:
+        entry = self._entry(*self.picks[number])
+        return entry | {"filters": self.later[number]} if number in self.later else entry
+
+    def _entry(self, place: int, weighed: Weighed) -> dict[str, Any]:
+        raw, normalised, weight = weighed
+        return named(self.hosts, place) | {"raw": raw, "normalised": normalised, "weight": weight}
+
+
+def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Record:
+    """An empty record of a request."""
+    weighers = [{"name": rule.name, "multiplier": rule.multiplier(rules.options)} for rule in rules.weighers]
+    return Record(hosts, asked(spec, count), tuple(weighers))

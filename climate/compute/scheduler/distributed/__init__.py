@@ -1,0 +1,1 @@
+"""The distributed scheduler: host filters, cost functions, least cost."""

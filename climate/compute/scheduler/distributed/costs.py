@@ -1,0 +1,66 @@
+"""Named cost functions: lower is better, and a node's cost is the weighted sum (cloud.md B.11).
+
+Every installed entry point of the group `climate.scheduler_costs` can be named
+by the settings; ours are found in no other way than a stranger's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from climate.compute.errors import SchedulerCostFunctionNotFound
+from climate.compute.models.request import Spec
+from climate.compute.scheduler import parts
+from climate.compute.scheduler.hosts.table import Hosts, Numbers
+from climate.compute.scheduler.scheduler_parts import Cost, Sees
+
+GROUP = "climate.scheduler_costs"
+
+
+def noop_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
+    """The same for every node."""
+    return np.ones(len(hosts))
+
+
+def compute_fill_first_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
+    """Memory that is not promised, in MB: the fullest node that still has room is the cheapest."""
+    return hosts.free_ram_mb
+
+
+def compute_same_user_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
+    """Servers of the user who asks: a node without any is the cheapest, so that a failure hits few of them."""
+    return np.zeros(len(hosts)) if spec.occupants is None else spec.occupants.count(hosts.ids, user_id=spec.user_id)
+
+
+SAME_USER = Cost("compute_same_user_cost_fn", compute_same_user_cost_fn, sees=Sees.OWN)
+NOOP = Cost("noop_cost_fn", noop_cost_fn)
+
+
+def normalised(costs: Numbers) -> Numbers:
+    """`costs` divided by the greatest of them when that is above zero, else as they are."""
+    greatest = costs.max(initial=0.0)
+    return costs / greatest if greatest > 0 else costs
+
+
+def total(costs: Sequence[Cost], columns: Sequence[Numbers]) -> Numbers:
+    """What each node costs: the sum of its normalised costs, each times its weight."""
+    parts = [cost.weight * column for cost, column in zip(costs, columns, strict=True)]
+    return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+
+
+def load(chosen: Sequence[tuple[str, float]]) -> tuple[Cost, ...]:
+    """The (name, weight) chosen, as costs.
+
+    SchedulerCostFunctionNotFound names all that are not installed, and those that are.
+    """
+    found = parts.named(GROUP, "Cost functions", [name for name, _ in chosen], SchedulerCostFunctionNotFound)
+    wrong = [name for name, part in found.items() if not isinstance(part, Cost) and not callable(part)]
+    if wrong:
+        raise SchedulerCostFunctionNotFound(f"Cost functions {', '.join(wrong)} are installed, but are no functions")
+    return tuple(_cost(name, found[name], weight) for name, weight in chosen)
+
+
+def _cost(name: str, part: Any, weight: float) -> Cost:
+    return replace(part, name=name, weight=weight) if isinstance(part, Cost) else Cost(name, part, weight)

@@ -1,0 +1,165 @@
+"""What a host must be like, as JSON: `["and", [">=", "$free_ram_mb", 1024], ["in", "$hypervisor_type", "qemu"]]`.
+
+Parsed before anything is scheduled, and asked of all hosts at once (cloud.md
+B.10, with the later forms): `or` is true when any argument is truthy, `and`
+when all are, `not` is a list of negations, and a final list passes when any of
+its elements is true.  A variable that a host does not have, and an empty text,
+are left out of the arguments.
+"""
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from climate.compute.errors import BadRequest
+from climate.compute.scheduler.hosts.table import Mask
+
+MAX_DEPTH = 16
+MAX_TERMS = 100
+"""Each costs about as many microseconds as there are hosts, while nobody else is served: so many are half a second
+at 10,000 hosts."""
+
+Path = tuple[str, ...]
+"""`$service.disabled` is ("service", "disabled")."""
+
+Look = Callable[[Path], Any]
+"""What a host has at a path; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator and its arguments."""
+
+    op: str
+    arguments: tuple["Variable | Literal | Call", ...]
+
+
+Term = Variable | Literal | Call
+
+
+def _each(holds: Callable[[Any, Any], Any]) -> Callable[[Sequence[Any]], bool]:
+    """The first argument against each of the others; values that have no order do not fit."""
+
+    def compare(values: Sequence[Any]) -> bool:
+        try:
+            return len(values) > 1 and all(holds(values[0], value) for value in values[1:])
+        except TypeError:
+            return False
+
+    return compare
+
+
+OPERATORS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "=": _each(operator.eq),
+    "<": _each(operator.lt),
+    ">": _each(operator.gt),
+    "<=": _each(operator.le),
+    ">=": _each(operator.ge),
+    "in": lambda values: len(values) > 1 and values[0] in values[1:],
+    "not": lambda values: [not value for value in values],
+    "or": any,
+    "and": all,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query; None: everything passes."""
+
+    term: Call | None
+
+    def passes(self, look: Look) -> bool:
+        """Whether one host passes."""
+        return bool(self.where(lambda path: [look(path)], 1)[0])
+
+    def where(self, column: Callable[[Path], Sequence[Any]], length: int) -> Mask:
+        """Which of `length` hosts pass; `column` has what each of them has at a path, and is asked once for each."""
+        if self.term is None:
+            return np.ones(length, dtype=np.bool_)
+        results = _values(self.term, cache(column), length)
+        verdicts = (any(result) if isinstance(result, list) else bool(result) for result in results)
+        return np.fromiter(verdicts, np.bool_, length)
+
+
+def parse(query: object) -> Query:
+    """A query from its JSON text, or from the lists that such text stands for; nothing asks for nothing.
+
+    Raises BadRequest, which says what cannot be understood.
+    """
+    tree = _read(query) if isinstance(query, str) else query
+    if tree in (None, "", [], {}):
+        return Query(None)
+    if not isinstance(tree, list):
+        raise BadRequest(f'A query is a list like [">=", "$free_ram_mb", 1024], not {_shown(tree)}')
+    term = _call(tree, 1)
+    if sum(1 for _ in _terms(term)) > MAX_TERMS:
+        raise BadRequest(f"The query has more than {MAX_TERMS} terms.")
+    return Query(term)
+
+
+def _read(text: str) -> Any:
+    if not text.strip():
+        return None
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise BadRequest(f"The query is not JSON: {text[:200]}") from None
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+def _call(tree: Sequence[Any], depth: int) -> Call:
+    op, *arguments = tree
+    if not isinstance(op, str) or op not in OPERATORS:
+        raise BadRequest(f"The query has the unknown operator {_shown(op)}; known are {' '.join(OPERATORS)}")
+    if depth > MAX_DEPTH:
+        raise BadRequest(f"The query is nested deeper than {MAX_DEPTH}.")
+    return Call(op, tuple(_term(argument, depth + 1) for argument in arguments))
+
+
+def _term(tree: Any, depth: int) -> Term:
+    if isinstance(tree, list):
+        return _call(tree, depth) if tree else Literal(True)
+    if isinstance(tree, str) and tree.startswith("$"):
+        return Variable(tuple(tree[1:].split(".")))
+    return Literal(None if tree == "" else tree)
+
+
+def _terms(term: Term) -> Iterator[Term]:
+    yield term
+    for argument in term.arguments if isinstance(term, Call) else ():
+        yield from _terms(argument)
+
+
+def _values(term: Term, column: Callable[[Path], Sequence[Any]], length: int) -> Iterable[Any]:
+    """What a term is for each host."""
+    if isinstance(term, Literal):
+        return repeat(term.value, length)
+    if isinstance(term, Variable):
+        return column(term.path)
+    operate, arguments = OPERATORS[term.op], [_values(argument, column, length) for argument in term.arguments]
+    if not arguments:
+        return repeat(operate([]), length)
+    return [operate([value for value in values if value is not None]) for values in zip(*arguments, strict=True)]
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, default=str)[:200]

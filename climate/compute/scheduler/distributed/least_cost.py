@@ -1,0 +1,52 @@
+"""The distributed scheduler's choice in one deployment: filter, cost, take the cheapest, count it (cloud.md B.4)."""
+
+import logging
+from dataclasses import replace
+
+from climate.compute.errors import NoValidHost
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.decisions import log as decision_log
+from climate.compute.scheduler.distributed.cost_run import Priced, begun
+from climate.compute.scheduler.distributed.costs import NOOP
+from climate.compute.scheduler.filtering.scheduler import refusal
+from climate.compute.scheduler.hosts.table import Hosts
+from climate.compute.scheduler.placement_plan import Plan
+from climate.compute.scheduler.scheduler_parts import Rules
+
+log = logging.getLogger(__name__)
+
+REASON = "No valid host was found. No hosts were available."
+
+
+def least_cost(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """The cheapest node for each server, by the costs of the settings; NoValidHost when one finds none."""
+    build = begun(hosts, spec, count, rules)
+    plan = _plan(build, count)
+    if len(plan.picks) < count:
+        reason = refusal(spec, count, build.record, REASON)
+        raise NoValidHost(reason, trail=plan.trail, found=len(plan.picks))
+    return plan
+
+
+def host_filter(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """The first node that the host filter leaves, for each server: all of them cost 1."""
+    return least_cost(hosts, spec, count, replace(rules, costs=(NOOP,)))
+
+
+def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """A build plan, cheapest first: a node for each of `count` servers, or for as many as there is room for.
+
+    What is chosen is counted before the next one is.  Consumes `hosts`.
+    Raises BadRequest for a host filter that is not in the list.
+    """
+    return _plan(begun(hosts, spec, count, rules), count)
+
+
+def _plan(build: Priced, count: int) -> Plan:
+    while len(build.picks) < count and build.mask.any():
+        build.pick()
+    if len(build.picks) < count:
+        log.warning("Filter returned no hosts after processing %d of %d instances", len(build.picks), count)
+        decision_log.all_removed(build.spec, len(build.picks), build.stages)
+    build.sort()
+    return Plan(tuple(build.picks), {**build.record.trail(), "scheduler": "least_cost"})

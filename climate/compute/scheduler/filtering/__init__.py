@@ -1,0 +1,1 @@
+"""The filter scheduler: filter, weigh, choose, consume."""

@@ -1,0 +1,187 @@
+"""A build being placed: which nodes are still in question, and which of them is the best (cloud.md C.3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.decisions import log
+from climate.compute.scheduler.decisions import record as decision_record
+from climate.compute.scheduler.decisions.record import LISTED, Record, Weighed
+from climate.compute.scheduler.filtering.weight_cache import Places, Weights, best, weights
+from climate.compute.scheduler.filters.affinity import APART, TOGETHER
+from climate.compute.scheduler.filters.location import forced, in_question
+from climate.compute.scheduler.filters.reservation import RESERVATION
+from climate.compute.scheduler.hosts.table import Hosts, Mask
+from climate.compute.scheduler.placement_plan import Pick
+from climate.compute.scheduler.scheduler_parts import Again, Filter, Rules, limits
+
+NOT_WEIGHED: Weighed = ([], [], 0.0)
+
+
+@dataclass(slots=True)
+class Search:
+    """The nodes that have passed all filters so far, and what is known of them.
+
+    Between two servers of a build only the node that was taken changes, and the
+    group's.  So of the filters only those are asked again that say so, and most
+    of them about that one node; weights are kept, and brought to 0…1 anew.
+    """
+
+    NO_HOSTS: ClassVar[str] = "hosts"
+
+    hosts: Hosts
+    spec: Spec
+    rules: Rules
+    record: Record
+    among: Places = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    weights: Weights | None = None
+    """None before the first weighing."""
+    taken: Hosts | None = None
+    """The node of the server before, as a table of its own that shows what is counted on it."""
+    at: int | None = None
+    """Where that one is in `among`; None: it has fallen out."""
+    stages: list[log.Stage] = field(default_factory=list)
+    """What the filters did for the present server."""
+
+    def pick(self, number: int) -> Pick | None:
+        """The node for server `number`, counted; None, with the filter noted, when none is left.
+
+        Raises ComputeHostMetricNotFound.
+        """
+        left = self._sift() if self.taken is None else self._sift_again(self.taken)
+        if not left:
+            log.all_removed(self.spec, number, self.stages)
+            return None
+        self.at, weighed = self._choose()
+        place = int(self.among[self.at])
+        log.selected(self.hosts, place, weighed[2])
+        self.record.picks.append((place, weighed))
+        self.taken = self.hosts.row(place)
+        return self._take(place, self.taken, weighed[2])
+
+    @property
+    def _filters(self) -> tuple[Filter, ...]:
+        if not self.spec.forced:
+            return self.rules.filters
+        # Nova checks the policy of a group on the node itself, also of a server that was forced there.
+        return (RESERVATION, *(rule for rule in (APART, TOGETHER) if self.spec.group is not None))
+
+    def _sift(self) -> bool:
+        """Ask all filters about all nodes; whether any is left."""
+        mask = self._considered()
+        start = self.record.considered = int(np.count_nonzero(mask))
+        self._start(start)
+        self.record.refused = None if start else self.NO_HOSTS
+        for rule in self._filters if start else ():
+            before, mask = mask, mask & rule.keep(self.hosts, self.spec, self.rules.options)
+            end = int(np.count_nonzero(mask))
+            gone = self._gone(rule, before & ~mask) if end < start else []
+            self.record.filters.append(decision_record.stage(rule, start, end, gone))
+            self._tell_of(rule, start, end, mask)
+            start = end
+            if not end:
+                self.record.refused = rule.name
+                break
+        self.among = np.flatnonzero(mask)
+        return start > 0
+
+    def _start(self, count: int) -> None:
+        self.stages = []
+        log.starting(count)
+
+    def _tell_of(self, rule: Filter, start: int, end: int, among: Places | Mask) -> None:
+        """Log what a filter did."""
+        self.stages.append((rule.name, start, end, log.left(self.hosts, among)))
+        log.returned(rule.name, end)
+
+    def _considered(self) -> Mask:
+        """The nodes that the request does not rule out by name."""
+        log.ignoring(self.spec.ignore_hosts)
+        mask = in_question(self.hosts, self.spec)
+        if not self.spec.forced:
+            return mask
+        mask &= forced(self.hosts, self.spec)
+        log.forcing("hosts", self.spec.force_hosts, self.hosts.service_hosts[mask][:LISTED])
+        log.forcing("nodes", self.spec.force_nodes, self.hosts.names[mask][:LISTED])
+        return mask
+
+    def _gone(self, rule: Filter, gone: Mask) -> list[dict[str, str]]:
+        removed = decision_record.removed(self.hosts, self.spec, self.rules.options, rule, gone)
+        if log.debugging():
+            for place, entry in zip(np.flatnonzero(gone).tolist(), removed, strict=False):
+                log.took_out(self.hosts, place, entry["why"])
+        return removed
+
+    def _sift_again(self, taken: Hosts) -> bool:
+        """Ask the filters whose answers may have changed; whether any node is left."""
+        self._start(len(self.among))
+        for rule in self._filters:
+            if not rule.changes(self.spec):
+                continue
+            start, stays = len(self.among), self._stays(rule, taken)
+            if stays is not None:
+                self._drop(rule, stays)
+            self._tell_of(rule, start, len(self.among), self.among)
+            if not len(self.among):
+                self.record.refused = rule.name
+                return False
+        if self.weights is not None:
+            self.weights.renew(self.at, taken, self.hosts, self.among, self.spec)
+        return True
+
+    def _stays(self, rule: Filter, taken: Hosts) -> Mask | None:
+        """Which of the nodes still pass; None: all of them."""
+        options = self.rules.options
+        if rule.again is Again.ALL:
+            stays = rule.keep(self.hosts, self.spec, options)[self.among]
+            return None if stays.all() else stays
+        if self.at is None or rule.keep(taken, self.spec, options)[0]:
+            return None
+        stays = np.ones(len(self.among), dtype=np.bool_)
+        stays[self.at] = False
+        return stays
+
+    def _drop(self, rule: Filter, stays: Mask) -> None:
+        gone = np.zeros(len(self.hosts), dtype=np.bool_)
+        gone[self.among[~stays]] = True
+        start, self.among = len(self.among), self.among[stays]
+        self.record.fell(decision_record.stage(rule, start, len(self.among), self._gone(rule, gone)))
+        if self.weights is not None:
+            self.weights.keep(stays)
+        if self.at is not None:
+            self.at = int(np.count_nonzero(stays[: self.at])) if stays[self.at] else None
+
+    def _choose(self) -> tuple[int, Weighed]:
+        """Where in `among` the chosen node is, and its weight: one of the best few, by chance when they are several."""
+        log.filtered(self.hosts, self.among[: log.SHOWN].tolist(), len(self.among))
+        if len(self.among) == 1:
+            self._tell([0], [NOT_WEIGHED])
+            return 0, NOT_WEIGHED
+        if self.weights is None:
+            self.weights = weights(self.hosts, self.among, self.spec, self.rules)
+        totals = self.weights.totals(len(self.among))
+        few = best(totals, min(self.rules.options.host_subset_size, len(totals)))
+        if not self.record.picks or log.debugging():
+            order = best(totals, min(LISTED, len(totals)))
+            self._tell(order, [self.weights.of(at, float(totals[at])) for at in order])
+        at = few[self.rules.chance(len(few))] if len(few) > 1 else few[0]
+        return at, self.weights.of(at, float(totals[at]))
+
+    def _tell(self, order: Sequence[int], weighed: list[Weighed]) -> None:
+        """Take down the best nodes, best first: for the first server, and in the log for each."""
+        listed = list(zip(self.among[order].tolist(), weighed, strict=True))
+        if not self.record.picks:
+            self.record.weighed = listed
+        log.weighed_all(self.hosts, [(place, entry[2]) for place, entry in listed], len(self.among))
+
+    def _take(self, place: int, row: Hosts, weight: float) -> Pick:
+        """Count a server on the node: in the table, in its group and among its owner's."""
+        hosts, node_id = self.hosts, int(self.hosts.ids[place])
+        kept = limits(self._filters, row, self.spec, self.rules.options)
+        pick = Pick(node_id, str(hosts.names[place]), str(hosts.service_hosts[place]), kept, weight)
+        hosts.consume(place, self.spec)
+        self.spec = self.spec.joined_by(node_id)
+        return pick

@@ -1,0 +1,65 @@
+"""The filter scheduler: filter, weigh, pick, consume; one server after the other (cloud.md C.3)."""
+
+from climate.compute.errors import ComputeHostMetricNotFound, NoValidHost
+from climate.compute.models.request import Spec
+from climate.compute.scheduler.decisions import log
+from climate.compute.scheduler.decisions.record import Record, begun
+from climate.compute.scheduler.filtering.run import Search
+from climate.compute.scheduler.hosts.table import Hosts
+from climate.compute.scheduler.placement_plan import Plan, Scheduler
+from climate.compute.scheduler.scheduler_parts import Rules
+
+REASON = "No valid host was found. There are not enough hosts available."
+
+
+def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
+    """A node for each of `count` servers, each chosen after the one before it was counted.
+
+    The answers are those of filtering and weighing all nodes anew for every
+    server; only what can have changed is asked for again.  Consumes `hosts`.
+    Raises NoValidHost, with the trail and without names of nodes in its text,
+    when a server finds none; BadRequest for hints and image properties that a
+    filter does not understand.
+    """
+    rules = rules.applied(spec)
+    for rule in rules.filters:
+        if rule.check:
+            rule.check(hosts, spec)
+    record = begun(hosts, spec, count, rules)
+    search = Search(hosts, spec, rules, record)
+    picks = []
+    for number in range(count):
+        try:
+            pick = search.pick(number)
+        except ComputeHostMetricNotFound as reason:
+            record.refused = "weighers"
+            raise ComputeHostMetricNotFound(str(reason), trail=record.trail(), found=number) from None
+        if pick is None:
+            log.too_few(number, count)
+            raise NoValidHost(refusal(spec, count, record), trail=record.trail(), found=number)
+        picks.append(pick)
+    return Plan(tuple(picks), record.trail())
+
+
+def refusal(spec: Spec, count: int, record: Record, reason: str = REASON) -> str:
+    """What was asked for and why it cannot be had; whoever asked may read it."""
+    size = f"{spec.vcpus} vCPUs, {spec.ram_mb} MB of memory, {spec.disk_mb} MB of disk"
+    flavor = f" of flavor {spec.flavor.name}" if spec.flavor else ""
+    zone = f" in availability zone {spec.zone}" if spec.zone else ""
+    lent = f" in reservation {', '.join(spec.pools)}" if spec.pools else ""
+    told = f"{spec.slots.told} " if spec.slots else ""
+    found = f", {len(record.picks)} of them could be placed" if record.picks else ""
+    return (
+        f"{reason} Asked for: {count} server{'s' if count > 1 else ''}{flavor} ({size}){zone}{lent}{found}. "
+        f"{told}{_cause(record)}"
+    )
+
+
+def _cause(record: Record) -> str:
+    if record.refused == Search.NO_HOSTS:
+        return "There are no hosts." if not len(record.hosts) else "No host is left by the names that were given."
+    return f"None is left by the filter '{record.refused}'."
+
+
+FILTER = Scheduler(select, filters=True)
+"""The filter scheduler as it is installed."""

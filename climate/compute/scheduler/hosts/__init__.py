@@ -1,0 +1,1 @@
+"""Nodes as the scheduler sees them: columns, snapshot, attributes."""

@@ -1,0 +1,283 @@
+"""All nodes at one moment, as they are kept between requests: built from rows, and brought on by the rows that changed.
+
+A moment never changes; the next one shares with it what has stayed the same.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climate.compute.scheduler.hosts.table import (
+    COLUMNS,
+    Coded,
+    Codes,
+    Grouping,
+    Hosts,
+    Label,
+    Mask,
+    Numbers,
+    Pool,
+    Profile,
+    Texts,
+)
+from climate.compute.store.nodes.scheduler_snapshot import Reading
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+SLACK = 64
+"""Values that a coded column may gather beside twice those it began with, before everything is read anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book(Generic[T]):
+    """The values of a coded column, and the key under which each is known."""
+
+    codes: Mapping[Hashable, int] = field(default_factory=dict)
+    values: tuple[T, ...] = ()
+
+    def knowing(self, keys: Sequence[K], make: Callable[[K], T]) -> "Book[T]":
+        """The book with a value for each of the keys."""
+        unknown = [key for key in dict.fromkeys(keys) if key not in self.codes]
+        if not unknown:
+            return self
+        codes = dict(self.codes) | {key: len(self.codes) + place for place, key in enumerate(unknown)}
+        return Book(codes, (*self.values, *(make(key) for key in unknown)))
+
+    def column(self, keys: Sequence[Hashable]) -> Coded[T]:
+        return Coded(np.array([self.codes[key] for key in keys], dtype=np.int32), self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """The books of the three coded columns."""
+
+    pools: Book[Pool | None] = field(default_factory=Book)
+    groupings: Book[Grouping] = field(default_factory=Book)
+    profiles: Book[Profile] = field(default_factory=Book)
+
+    def __len__(self) -> int:
+        return len(self.pools.values) + len(self.groupings.values) + len(self.profiles.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The compute services, one after the other."""
+
+    places: Mapping[str, int]
+    enabled: Mask
+    forced_down: Mask
+    beat_at: Numbers
+    """As Unix time."""
+
+    def up(self, now: datetime, down_seconds: float) -> Mask:
+        """Which were heard of lately and are not said to be down."""
+        return np.asarray((self.beat_at > now.timestamp() - down_seconds) & ~self.forced_down, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What one snapshot of the database showed."""
+
+    seen: str
+    """That snapshot, as pg_snapshot writes it."""
+    origin: str
+    """Where its rows came from: what comes from elsewhere cannot be added to them."""
+    hosts: Hosts
+    """Without `up`, `disabled` and `io_ops`, which are of the request."""
+    ready: Mask
+    """The driver reports it, and it is not in maintenance."""
+    service: Codes
+    """The place of its service."""
+    services: Services
+    labels: Mapping[int, tuple[Label, ...]]
+    """Node -> the ordinary aggregates it is in."""
+    books: Books
+    room: int
+    """Values that the books may hold together."""
+
+    def table(self, busy: str, now: datetime, down_seconds: float) -> Hosts:
+        """The nodes for one request, to consume; `busy`: their ids, once for each server that keeps a disk busy."""
+        nodes = np.fromstring(busy, dtype=np.int64, sep=" ")
+        io_ops = np.bincount(np.searchsorted(self.hosts.ids, nodes), minlength=len(self.hosts)).astype(np.float64)
+        up = self.services.up(now, down_seconds)[self.service] & self.ready
+        return replace(self.hosts.copy(), up=up, disabled=~self.services.enabled[self.service], io_ops=io_ops)
+
+
+def whole(reading: Reading) -> Moment:
+    """The moment that a reading of everything shows."""
+    services = _services(reading)
+    labels = _labels(reading)
+    nodes = _with_service(reading.nodes, services)
+    hosts, books = _hosts(nodes, Books(), labels, logging.WARNING)
+    return Moment(
+        seen=reading.seen,
+        origin=reading.origin,
+        hosts=hosts,
+        ready=np.array(nodes["ready"], dtype=np.bool_),
+        service=_service(nodes, services),
+        services=services,
+        labels=labels,
+        books=books,
+        room=2 * len(books) + SLACK,
+    )
+
+
+def moved_on(moment: Moment, reading: Reading) -> Moment | None:
+    """The moment brought on by what has changed since; None when that needs a reading of everything."""
+    if reading.restructured or reading.origin != moment.origin or _xmin(reading.seen) < _xmin(moment.seen):
+        return None
+    services = _later_services(moment.services, reading)
+    if services is None:
+        return None
+    if not reading.nodes["id"]:
+        return replace(moment, seen=reading.seen, services=services)
+    hosts, books = _hosts(reading.nodes, moment.books, moment.labels, logging.DEBUG)
+    places = np.searchsorted(moment.hosts.ids, hosts.ids)
+    known = bool(places.max() < len(moment.hosts)) and np.array_equal(moment.hosts.ids[places], hosts.ids)
+    if not known or len(books) > moment.room:
+        return None
+    return replace(
+        moment,
+        seen=reading.seen,
+        hosts=Hosts(*[_patched(getattr(moment.hosts, name), places, getattr(hosts, name)) for name in COLUMNS]),
+        ready=_patched(moment.ready, places, np.array(reading.nodes["ready"], dtype=np.bool_)),
+        services=services,
+        books=books,
+    )
+
+
+def _xmin(seen: str) -> int:
+    """The oldest transaction that was under way."""
+    return int(seen.split(":", 1)[0])
+
+
+def _patched(column: Any, places: NDArray[np.intp], fresh: Any) -> Any:
+    if isinstance(column, Coded):
+        return Coded(_patched(column.codes, places, fresh.codes), fresh.values)
+    if np.array_equal(column[places], fresh):
+        return column
+    copy = column.copy()
+    copy[places] = fresh
+    return copy
+
+
+def _services(reading: Reading) -> Services:
+    hosts, enabled, forced_down, beats = zip(*reading.services, strict=True) if reading.services else ((), (), (), ())
+    return Services(
+        {host: place for place, host in enumerate(hosts)},
+        np.array(enabled, dtype=np.bool_),
+        np.array(forced_down, dtype=np.bool_),
+        np.array(beats, dtype=np.float64),
+    )
+
+
+def _later_services(services: Services, reading: Reading) -> Services | None:
+    """The services with what has changed; None when there is a new one among them."""
+    if not reading.services:
+        return services
+    later = _services(reading)
+    if any(host not in services.places for host in later.places):
+        return None
+    places = np.array([services.places[host] for host in later.places])
+    return Services(
+        services.places,
+        _patched(services.enabled, places, later.enabled),
+        _patched(services.forced_down, places, later.forced_down),
+        _patched(services.beat_at, places, later.beat_at),
+    )
+
+
+def _with_service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Mapping[str, Sequence[Any]]:
+    """The nodes whose service there is (cloud.md C.2)."""
+    kept = [host in services.places for host in nodes["service_host"]]
+    if all(kept):
+        return nodes
+    for host in sorted({host for host in nodes["service_host"] if host not in services.places}):
+        log.warning("No compute service record found for host %s", host)
+    return {name: [value for value, keep in zip(column, kept, strict=True) if keep] for name, column in nodes.items()}
+
+
+def _service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Codes:
+    return np.array([services.places[host] for host in nodes["service_host"]], dtype=np.int32)
+
+
+def _labels(reading: Reading) -> Mapping[int, tuple[Label, ...]]:
+    known = {number: Label(number, name, metadata) for number, name, metadata in reading.labels}
+    labels: dict[int, tuple[Label, ...]] = {}
+    for node, number in reading.members:
+        if number in known:
+            labels[node] = (*labels.get(node, ()), known[number])
+    return labels
+
+
+def _hosts(
+    nodes: Mapping[str, Sequence[Any]], books: Books, labels: Mapping[int, tuple[Label, ...]], level: int
+) -> tuple[Hosts, Books]:
+    """The columns of these nodes, and the books that know their values."""
+    pools = list(zip(nodes["pool"], nodes["owner"], nodes["closed"], strict=True))
+    places = [(zone, labels.get(node, ())) for zone, node in zip(nodes["zone"], nodes["id"], strict=True)]
+    books = Books(
+        books.pools.knowing(pools, lambda key: Pool(*key) if key[0] is not None else None),
+        books.groupings.knowing(places, lambda key: Grouping(*key)),
+        books.profiles.knowing(nodes["profile"], _profile),
+    )
+    disk_mb = _numbers(nodes["local_gb"]) * 1024
+    free_mb = disk_mb - _numbers(nodes["used_disk_mb"]) - _numbers(nodes["reserved_disk_mb"])
+    hosts = Hosts(
+        ids=np.array(nodes["id"], dtype=np.int64),
+        names=_objects(nodes["name"]),
+        service_hosts=_objects(nodes["service_host"]),
+        host_ips=_objects(nodes["host_ip"]),
+        vcpus=_numbers(nodes["vcpus"]),
+        ram_mb=_numbers(nodes["memory_mb"]),
+        disk_mb=disk_mb,
+        used_vcpus=_numbers(nodes["used_vcpus"]),
+        used_ram_mb=_numbers(nodes["used_ram_mb"]) + _numbers(nodes["reserved_ram_mb"]),
+        used_disk_mb=disk_mb - _least(nodes, free_mb, level),
+        servers=_numbers(nodes["used_servers"]),
+        io_ops=np.zeros(len(disk_mb)),
+        ram_ratio=_numbers(nodes["ram_ratio"]),
+        cpu_ratio=_numbers(nodes["cpu_ratio"]),
+        disk_ratio=_numbers(nodes["disk_ratio"]),
+        present=np.array(nodes["present"], dtype=np.bool_),
+        up=np.zeros(len(disk_mb), dtype=np.bool_),
+        disabled=np.zeros(len(disk_mb), dtype=np.bool_),
+        pool=books.pools.column(pools),
+        grouping=books.groupings.column(places),
+        profile=books.profiles.column(nodes["profile"]),
+        metrics=_objects(nodes["metrics"]),
+    )
+    return hosts, books
+
+
+def _least(nodes: Mapping[str, Sequence[Any]], free_mb: Numbers, level: int) -> Numbers:
+    """MB of disk that are free, by what is promised and by what the driver says: the smaller (cloud.md C.2)."""
+    told = np.array([np.inf if least is None else least * 1024.0 for least in nodes["disk_least_gb"]])
+    for place in np.flatnonzero(np.isfinite(told) & (told > free_mb)).tolist():
+        texts = (nodes["name"][place], nodes["disk_least_gb"][place], free_mb[place] / 1024)
+        log.log(level, "Host %s has more disk space than database expected (%sgb > %sgb)", *texts)
+    return cast(Numbers, np.minimum(told, free_mb))
+
+
+def _profile(text: str) -> Profile:
+    kind, version, cpu_info, supported, stats = json.loads(text)
+    return Profile(kind, version, cpu_info, tuple((arch, hv, mode) for arch, hv, mode in supported), stats)
+
+
+def _numbers(values: Sequence[Any]) -> Numbers:
+    return np.array(values, dtype=np.float64)
+
+
+def _objects(values: Sequence[Any]) -> Texts:
+    column = np.empty(len(values), dtype=np.object_)
+    column[:] = values
+    return column

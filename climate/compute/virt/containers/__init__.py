@@ -1,0 +1,1 @@
+"""Servers as containers of bubblewrap."""

@@ -1,0 +1,181 @@
+"""One compute service over many nodes: the nodes of a file, each with the driver it names."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from climate.compute.clusters.cluster_spec import CLUSTER, MemberSpec
+from climate.compute.errors import VirtError
+from climate.compute.models.node import NodeSpec
+from climate.compute.virt import Guest, State, VirtDriver, Wiring
+from climate.compute.virt.guest_kinds import Kind, completed
+from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
+from climate.compute.virt.live_migrator import LiveMigrator
+
+log = structlog.get_logger("climate.compute.virt")
+
+
+@dataclass(frozen=True)
+class ClusterDriver:
+    """Hands each verb to the member that works on the guest's node; the nodes are read anew each time."""
+
+    read_nodes: Callable[[], Sequence[NodeSpec]]
+    members: Mapping[str, VirtDriver]
+    told: dict[str, str] = field(default_factory=dict)
+    """Node -> why it was left out when that was last logged."""
+    indexed: list[tuple[Sequence[NodeSpec], Mapping[str, NodeSpec]]] = field(default_factory=list, compare=False)
+    """The nodes as they were read last, by name: a service of many is asked about each of them."""
+
+    completed: list[tuple[Sequence[NodeSpec], object, Sequence[NodeSpec]]] = field(default_factory=list, compare=False)
+    """What `nodes` returned last, with all that it was made of: the entries as they were read, and what drivers say."""
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        """The nodes whose drivers can work here; of each other one a warning says why, once."""
+        entries = self.read_nodes()
+        specs = [spec for spec in entries if spec.joins is None]
+        reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
+        kinds = {driver: self.members[driver].kinds() for driver, reason in reasons.items() if reason is None}
+        if CLUSTER in reasons or not isinstance(entries, tuple):  # a cluster has the sizes that its members have now
+            return self._nodes(specs, reasons)
+        last = self.completed[0] if self.completed else None
+        if last is None or last[0] is not entries or last[1] != (reasons, kinds):
+            last = (entries, (reasons, kinds), self._nodes(specs, reasons))
+            self.completed[:] = [last]
+        return last[2]
+
+    def _nodes(self, specs: Sequence[NodeSpec], reasons: Mapping[str, str | None]) -> Sequence[NodeSpec]:
+        refused = {spec.name: reasons[spec.driver] or self._refusal(spec) for spec in specs}
+        left_out = {name: reason for name, reason in refused.items() if reason is not None}
+        for name, reason in left_out.items():
+            if self.told.get(name) != reason:
+                log.warning("a node is left out", node=name, reason=reason)
+        self.told.clear()
+        self.told.update(left_out)
+        summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
+        there = [spec for spec in specs if spec.name not in left_out]
+        return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
+
+    def offers(self) -> list[tuple[str, MemberSpec]]:
+        """Return what this service offers to clusters of others, (cluster, member); those that work, and stand alone.
+
+        A guest whose interfaces are real is connected on one machine, and cannot be another one's.
+        """
+        joining = [spec for spec in self.read_nodes() if spec.joins is not None]
+        reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in joining}}
+        return [
+            (spec.joins, MemberSpec(spec.name, spec.driver, spec.vcpus, spec.memory_mb, spec.local_gb))
+            for spec in joining
+            if spec.joins is not None and reasons[spec.driver] is None and self.wiring(spec.name) is Wiring.NONE
+        ]
+
+    def member_of(self, guest: Guest) -> str | None:
+        """Return the member of a cluster that a server is on, for administrators; None when its node is no cluster."""
+        summing = self.members.get(CLUSTER)
+        return summing.member_of(guest) if isinstance(summing, HypervisorClusterDriver) else None
+
+    def restarts(self) -> Mapping[str, bool]:
+        """Return the servers that clusters restarted and that were not reported yet: id -> their disk was kept."""
+        summing = self.members.get(CLUSTER)
+        return summing.restarts() if isinstance(summing, HypervisorClusterDriver) else {}
+
+    def reported(self, server_ids: Iterable[str]) -> None:
+        """Record that the restarts of these servers were reported."""
+        summing = self.members.get(CLUSTER)
+        if isinstance(summing, HypervisorClusterDriver):
+            summing.reported(server_ids)
+
+    def trouble(self) -> str | None:
+        return None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(dict.fromkeys(kind for member in self.members.values() for kind in member.kinds()))
+
+    def wiring(self, node: str) -> Wiring:
+        spec = self._spec(node)
+        return Wiring.NONE if spec is None else self.members[spec.driver].wiring(node)
+
+    def host_netns(self, node: str) -> str | None:
+        spec = self._spec(node)
+        return None if spec is None else spec.netns
+
+    def remembers(self, node: str) -> bool:
+        spec = self._spec(node)
+        return spec is not None and self.members[spec.driver].remembers(node)
+
+    def prepare(self, guest: Guest) -> None:
+        self._member(guest).prepare(guest)
+
+    def run(self, guest: Guest) -> None:
+        self._member(guest).run(guest)
+
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
+        self._member(guest).stop(guest, kindly=kindly)
+
+    def pause(self, guest: Guest) -> None:
+        self._member(guest).pause(guest)
+
+    def unpause(self, guest: Guest) -> None:
+        self._member(guest).unpause(guest)
+
+    def suspend(self, guest: Guest) -> None:
+        self._member(guest).suspend(guest)
+
+    def resume(self, guest: Guest) -> None:
+        self._member(guest).resume(guest)
+
+    def rewire(self, guest: Guest) -> None:
+        self._member(guest).rewire(guest)
+
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        self._member(guest).snapshot(guest, target)
+
+    def delete(self, server_id: str) -> None:
+        # The node may be gone from the file: whoever has anything of the guest clears it away.  Clusters come
+        # first: where folders are shared, the folder of a guest must not go before its process on another machine.
+        for member in reversed(list(self.members.values())):
+            member.delete(server_id)
+
+    def states(self) -> Mapping[str, State]:
+        return {server_id: state for member in self.members.values() for server_id, state in member.states().items()}
+
+    def live(self, node: str) -> LiveMigrator | None:
+        spec = self._spec(node)
+        return None if spec is None else self.members[spec.driver].live(node)
+
+    def tidy(self) -> None:
+        for member in self.members.values():
+            member.tidy()
+
+    def console(self, guest: Guest, lines: int | None) -> str:
+        return self._member(guest).console(guest, lines)
+
+    def _member(self, guest: Guest) -> VirtDriver:
+        spec = self._spec(guest.node)
+        if spec is None:
+            raise VirtError(f"The resource {guest.node} does not exist")
+        return self.members[spec.driver]
+
+    def _spec(self, node: str) -> NodeSpec | None:
+        specs = self.read_nodes()
+        if not self.indexed or self.indexed[0][0] is not specs or not isinstance(specs, tuple):
+            self._index(specs)
+        return self.indexed[0][1].get(node)
+
+    def _index(self, specs: Sequence[NodeSpec]) -> None:
+        known = [spec for spec in specs if spec.driver in self.members]
+        self.indexed[:] = [(specs, {spec.name: spec for spec in reversed(known)})]
+
+    def _refusal(self, spec: NodeSpec) -> str | None:
+        """Why the members of a cluster can be none; None: they can, or there are none."""
+        kinds = sorted(set(self.members) - {CLUSTER})
+        named = {one.driver for one in spec.cluster.members if one.service is None} if spec.cluster else set()
+        unknown = sorted(named - set(kinds))
+        return f"there is no driver {unknown[0]!r} for its members, only {', '.join(kinds)}" if unknown else None
+
+    def _reason(self, driver: str) -> str | None:
+        member = self.members.get(driver)
+        if member is None:
+            return f"there is no driver {driver!r}, only {', '.join(sorted(self.members))}"
+        return member.trouble()

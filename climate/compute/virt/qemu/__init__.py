@@ -1,0 +1,1 @@
+"""Servers as virtual machines of QEMU."""

@@ -1,0 +1,34 @@
+"""A copy of a running virtual machine's disk, as it is at one moment."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from climate.compute.errors import VirtError
+from climate.compute.virt.qemu.command_line import DISK_NODE
+from climate.compute.virt.qemu.qmp import Monitor
+
+_COPY = "climate-copy"
+
+
+def run(monitor: Monitor, target: Path) -> None:
+    """Copy the disk into `target`, an empty one of the same size; VirtError when that fails."""
+    _clear(monitor)
+    file = {"driver": "file", "filename": str(target)}
+    monitor.ask("blockdev-add", node_name=_COPY, driver="qcow2", file=file)
+    try:
+        monitor.ask("blockdev-backup", job_id=_COPY, device=DISK_NODE, target=_COPY, sync="full")
+        ended = monitor.event(lambda data: data["device"] == _COPY, "BLOCK_JOB_COMPLETED")
+    finally:
+        with suppress(VirtError, OSError):
+            monitor.ask("blockdev-del", node_name=_COPY)
+    if ended.get("error"):
+        raise VirtError(f"the disk cannot be copied: {ended['error']}")
+
+
+def _clear(monitor: Monitor) -> None:
+    """End a copy that nobody waits for any more: whoever began it has died."""
+    if any(job["device"] == _COPY for job in monitor.ask("query-block-jobs")):
+        monitor.ask("block-job-cancel", device=_COPY, force=True)
+        monitor.event(lambda data: data["device"] == _COPY, "BLOCK_JOB_CANCELLED")
+    if any(node["node-name"] == _COPY for node in monitor.ask("query-named-block-nodes", flat=True)):
+        monitor.ask("blockdev-del", node_name=_COPY)

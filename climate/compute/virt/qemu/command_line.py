@@ -1,0 +1,114 @@
+"""The command line of a virtual machine, and which accelerator it gets."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from climate.compute.errors import VirtError
+from climate.compute.virt import Guest, config_drive
+from climate.compute.virt.guest_folders import CONSOLE
+from climate.compute.virt.guest_volumes import Attached
+from climate.compute.virt.qemu import network_devices
+
+AUTO, KVM, TCG = "auto", "kvm", "tcg"
+PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
+PACKAGES = {PROGRAM: "qemu-system-x86", DISK_PROGRAM: "qemu-utils"}
+
+DISK, DISK_NODE = "disk.qcow2", "disk"
+CONFIG_NODE = "config"
+
+_PROMISES_KVM = frozenset({"vmx", "svm"})
+_SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a QEMU is started with; `monitor`, `memory` and `taps` are numbers of files it inherits."""
+
+    program: str
+    accel: str
+    home: Path
+    monitor: int
+    memory: int | None = None
+    """What the guest goes on from; None: it boots."""
+    taps: Mapping[str, int] = field(default_factory=dict)
+    """MAC -> number of the file of the tap device."""
+    incoming: bool = False
+    """Whether it waits to be told from where its memory comes."""
+    board: str = "pc"
+    """QEMU's name of the board; the one with a version in it for a guest that comes from another QEMU."""
+
+
+def command(machine: Machine, guest: Guest) -> list[str]:
+    """The command line: a machine that waits at its first instruction."""
+    disk = {"driver": "file", "filename": str(machine.home / DISK)}
+    block = {"driver": "qcow2", "node-name": DISK_NODE, "discard": "unmap", "file": disk}
+    console = _in_option(machine.home / CONSOLE)
+    return [
+        machine.program,
+        *("-nodefaults", "-no-user-config", "-display", "none", "-sandbox", _SANDBOX),
+        *("-machine", machine.board, "-accel", "tcg,tb-size=64" if machine.accel == TCG else machine.accel),
+        *("-uuid", guest.id, "-smp", str(guest.vcpus), "-m", f"{guest.ram_mb}M", "-S"),
+        *("-chardev", f"socket,id=monitor,fd={machine.monitor},server=on,wait=off"),
+        *("-mon", "chardev=monitor,mode=control"),
+        *("-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console"),
+        *("-blockdev", json.dumps(block), "-device", f"virtio-blk-pci,drive={DISK_NODE},bootindex=1"),
+        *(word for place, one in enumerate(guest.interfaces) for word in _interface(place, one.mac, machine.taps)),
+        *(word for one in guest.volumes for word in _volume(one)),
+        *(_config_drive(machine.home) if (machine.home / config_drive.DISK).exists() else ()),
+        *(_injected(machine.home) if (machine.home / network_devices.FILE).exists() else ()),
+        *(() if machine.memory is None else ("-incoming", f"fd:{machine.memory}")),
+        *(("-incoming", "defer") if machine.incoming else ()),
+    ]
+
+
+def program_path(program: str) -> str:
+    """Where a program is; VirtError when it is not installed."""
+    found = shutil.which(program)
+    if found is None:
+        raise VirtError(f"{program} is not installed (Debian: {PACKAGES[program]})")
+    return found
+
+
+def accelerator(wanted: str, device: Path = Path("/dev/kvm"), cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """What `auto` means here: a KVM device alone does not prove that ordinary kernels run on it."""
+    if wanted != AUTO:
+        return wanted
+    try:
+        os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
+        words = cpuinfo.read_text(encoding="ascii", errors="replace").split()
+    except OSError:
+        return TCG
+    return KVM if _PROMISES_KVM.intersection(words) else TCG
+
+
+def _interface(place: int, mac: str, taps: Mapping[str, int]) -> tuple[str, ...]:
+    """A network interface with its cable in a tap, or else in a hub of its own."""
+    netdev = f"tap,id=net{place},fd={taps[mac]},vhost=off" if mac in taps else f"hubport,id=net{place},hubid={place}"
+    return (
+        *("-netdev", netdev),
+        *("-device", f"virtio-net-pci,netdev=net{place},mac={mac},romfile="),
+    )
+
+
+def _volume(one: Attached) -> tuple[str, ...]:
+    return "-blockdev", json.dumps(one.block()), "-device", json.dumps(one.device_options())
+
+
+def _config_drive(home: Path) -> tuple[str, ...]:
+    """A CD, so that the names of disks are those of the server's own disk and its volumes."""
+    disk = {"driver": "file", "filename": str(home / config_drive.DISK)}
+    block = {"driver": "raw", "node-name": CONFIG_NODE, "read-only": True, "file": disk}
+    return "-blockdev", json.dumps(block), "-device", f"ide-cd,drive={CONFIG_NODE}"
+
+
+def _injected(home: Path) -> tuple[str, str]:
+    """The file that tells a guest of its addresses, where it looks for it: /sys/firmware/qemu_fw_cfg/by_name."""
+    return "-fw_cfg", f"name={network_devices.INJECTED},file={_in_option(home / network_devices.FILE)}"
+
+
+def _in_option(path: Path) -> str:
+    return str(path).replace(",", ",,")

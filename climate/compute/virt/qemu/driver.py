@@ -1,0 +1,327 @@
+"""Servers as virtual machines: a QEMU for each, spoken to over its monitor.
+
+A folder per server: `pid` (number and start time), `prepared` (there until its first
+start), `disk.qcow2`, `console.log`, `qmp` (the monitor's socket), `qemu.log` (its
+complaints), `config.iso` where it has a config drive, and `memory` while it is
+suspended.  A QEMU outlives whoever started it.
+"""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from climate.compute.errors import VirtError
+from climate.compute.linux import processes
+from climate.compute.models.node import NodeSpec
+from climate.compute.virt import Guest, State, Wiring, config_drive, guest_volumes
+from climate.compute.virt.guest_folders import CONSOLE, Homes, as_virt_error, image_of, marks
+from climate.compute.virt.guest_kinds import Kind, of_machines
+from climate.compute.virt.live_migrator import LiveMigrator
+from climate.compute.virt.qemu import backup, disks, network_devices, qmp
+from climate.compute.virt.qemu.command_line import (
+    AUTO,
+    DISK,
+    DISK_PROGRAM,
+    KVM,
+    PACKAGES,
+    PROGRAM,
+    Machine,
+    accelerator,
+    command,
+    program_path,
+)
+from climate.compute.virt.qemu.live_migration import QemuMigrator
+from climate.compute.virt.qemu.migration_ports import Listening
+
+LOG, MEMORY = "qemu.log", "memory"
+QUIT_SECONDS = 5.0
+"""Longest time for a QEMU that was told to end."""
+
+_STEP_SECONDS = 0.01
+
+_STATES = {
+    "prelaunch": State.DEAD,  # whoever started it died before its first instruction
+    "running": State.RUNNING,
+    "paused": State.PAUSED,
+    "io-error": State.PAUSED,
+    "inmigrate": State.SUSPENDED,
+    "shutdown": State.DEAD,
+    "guest-panicked": State.DEAD,
+    "internal-error": State.DEAD,
+}
+"""QEMU's word -> state; it runs in all others, but for those around a migration."""
+
+_MIGRATING = frozenset({"finish-migrate", "postmigrate"})
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """What a compute service is told of its virtual machines.
+
+    `listening`: where running guests of other machines are taken; None: they are refused.
+    """
+
+    accel: str = AUTO
+    listening: Listening | None = None
+
+
+@dataclass(frozen=True)
+class QemuDriver:
+    """Guests live in folders under `folder`.
+
+    One that is asked to stop has `stop_seconds` to do so; a QEMU must be up within
+    `start_seconds`, and a copy of disk or memory made within `work_seconds`.
+    """
+
+    folder: Path
+    accel: str = AUTO
+    stop_seconds: float = 10.0
+    start_seconds: float = 30.0
+    work_seconds: float = 280.0
+    """Less than a task of a worker may take: one that is killed is begun anew, and never ends."""
+    look_seconds: float = 2.0
+    """A QEMU that says nothing for so long is at work for somebody else."""
+    wired: bool = False
+    """Whether guests hold tap devices; otherwise their interfaces lead nowhere."""
+    listening: Listening | None = None
+    """Where running guests of other machines are taken; None: they are refused."""
+
+    @property
+    def homes(self) -> Homes:
+        return Homes(self.folder)
+
+    @property
+    def _migrator(self) -> QemuMigrator:
+        return QemuMigrator(self.homes, self.accel, self.start_seconds, self.listening)
+
+    def nodes(self) -> Sequence[NodeSpec]:
+        return ()
+
+    def trouble(self) -> str | None:
+        missing = [name for name in PACKAGES if shutil.which(name) is None]
+        return f"{missing[0]} is not installed (Debian: {PACKAGES[missing[0]]})" if missing else None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return of_machines("qemu", KVM) if accelerator(self.accel) == KVM else of_machines("qemu")
+
+    def wiring(self, node: str) -> Wiring:
+        return Wiring.TAP if self.wired else Wiring.NONE
+
+    def host_netns(self, node: str) -> str | None:
+        return None
+
+    def remembers(self, node: str) -> bool:
+        return True
+
+    @as_virt_error
+    def prepare(self, guest: Guest) -> None:
+        if self._state(guest.id) is State.PREPARED:
+            return
+        # Tried once: what QEMU refuses is told now, and not when the guest is awaited.
+        self._start(guest)
+        self.homes.end(guest.id)
+        self.homes.prepared(guest.id)
+
+    @as_virt_error
+    def run(self, guest: Guest) -> None:
+        state = self._state(guest.id)
+        if state is State.RUNNING:
+            return
+        if state is State.SUSPENDED:
+            self.resume(guest)
+            return
+        if state in (State.DEAD, State.PREPARED):
+            self._start(guest)
+        self._go_on(guest.id)
+
+    @as_virt_error
+    def stop(self, guest: Guest, *, kindly: bool = True) -> None:
+        pid = self.homes.pid(guest.id)
+        if pid is not None:
+            with suppress(VirtError):
+                self._ask_to_stop(guest.id, pid, self.stop_seconds if kindly else 0)
+            processes.send(pid, signal.SIGTERM)
+            processes.wait_gone(pid, QUIT_SECONDS)
+            self.homes.end(guest.id)
+        (self.homes.of(guest.id) / MEMORY).unlink(missing_ok=True)
+
+    @as_virt_error
+    def pause(self, guest: Guest) -> None:
+        if self._among(guest, State.RUNNING, State.PAUSED) is State.RUNNING:
+            with self._monitor(guest.id) as monitor:
+                monitor.ask("stop")
+
+    @as_virt_error
+    def unpause(self, guest: Guest) -> None:
+        if self._among(guest, State.RUNNING, State.PAUSED) is State.PAUSED:
+            self._go_on(guest.id)
+
+    @as_virt_error
+    def suspend(self, guest: Guest) -> None:
+        state = self._among(guest, State.RUNNING, State.PAUSED, State.SUSPENDED)
+        home = self.homes.of(guest.id)
+        if state is not State.SUSPENDED:
+            with qmp.connect(home, self.work_seconds) as monitor:
+                _keep_memory(monitor, home)
+        self.homes.end(guest.id)
+
+    @as_virt_error
+    def resume(self, guest: Guest) -> None:
+        state = self._among(guest, State.RUNNING, State.PAUSED, State.SUSPENDED)
+        if state is State.RUNNING:
+            return
+        if state is State.SUSPENDED:
+            memory = os.open(self.homes.of(guest.id) / MEMORY, os.O_RDONLY)
+            try:
+                self._start(guest, memory)
+            finally:
+                os.close(memory)
+        self._go_on(guest.id)
+
+    @as_virt_error
+    def rewire(self, guest: Guest) -> None:
+        """Plug volumes in and out.
+
+        Its machine has the interfaces that it was started with, and its own DHCP clients.
+        """
+        if self.homes.pid(guest.id) is not None:
+            with self._monitor(guest.id) as monitor:
+                guest_volumes.plug(monitor, guest.volumes)
+
+    @as_virt_error
+    def snapshot(self, guest: Guest, target: Path) -> None:
+        home = self.homes.of(guest.id)
+        if not (home / DISK).exists():
+            raise VirtError(f"there is nothing of server {guest.id}")
+        if self._state(guest.id) in (State.SUSPENDED, State.DEAD):
+            self.homes.end(guest.id)
+        draft = target.with_name(f"{target.name}.new")
+        try:
+            if self.homes.pid(guest.id) is None:
+                disks.copy(program_path(DISK_PROGRAM), home / DISK, draft, self.work_seconds)
+            else:
+                disks.create(program_path(DISK_PROGRAM), draft, disks.size_of(home / DISK))
+                with qmp.connect(home, self.work_seconds) as monitor:
+                    backup.run(monitor, draft)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @as_virt_error
+    def delete(self, server_id: str) -> None:
+        self._migrator.drop(server_id)
+        self.homes.remove(server_id)
+
+    @as_virt_error
+    def states(self) -> Mapping[str, State]:
+        processes.reap_ended()
+        return {server_id: self._state(server_id) for server_id in self.homes.ids()}
+
+    def live(self, node: str) -> LiveMigrator | None:
+        return self._migrator
+
+    @as_virt_error
+    def tidy(self) -> None:
+        self.homes.trim(CONSOLE, LOG)
+
+    @as_virt_error
+    def console(self, guest: Guest, lines: int | None) -> str:
+        return self.homes.console(guest.id, lines)
+
+    def _monitor(self, server_id: str) -> AbstractContextManager[qmp.Monitor]:
+        return qmp.connect(self.homes.of(server_id), self.start_seconds)
+
+    def _state(self, server_id: str) -> State:
+        home = self.homes.of(server_id)
+        if self.homes.pid(server_id) is None:
+            return State.SUSPENDED if (home / MEMORY).exists() else self.homes.at_rest(server_id, DISK)
+        try:
+            with qmp.connect(home, self.look_seconds) as monitor:
+                status = monitor.status()
+        except (VirtError, OSError):
+            # It is at work for somebody else, or has just ended.
+            return State.RUNNING if self.homes.pid(server_id) else State.DEAD
+        if status in _MIGRATING:
+            return State.SUSPENDED if (home / MEMORY).exists() else State.PAUSED
+        return _STATES.get(status, State.RUNNING)
+
+    def _among(self, guest: Guest, *states: State) -> State:
+        state = self._state(guest.id)
+        if state not in states:
+            raise VirtError(f"server {guest.id} is not running, it is {state.value}")
+        return state
+
+    def _start(self, guest: Guest, memory: int | None = None) -> None:
+        """Start a QEMU whose guest waits at its first instruction, or where its memory was kept."""
+        home = self.homes.make(guest.id)
+        if (home / DISK).exists():
+            disks.grow(program_path(DISK_PROGRAM), home / DISK, guest.disk_gb)
+        else:
+            disks.make(program_path(DISK_PROGRAM), image_of(guest), home / DISK, guest.disk_gb, self.work_seconds)
+        network_devices.write_file(home, guest)
+        if memory is None:  # a guest that goes on holds parts of its drive in memory, as it was
+            config_drive.write_disk(home, guest)
+        self._spawn(guest, home, memory)
+        try:
+            with qmp.connect(home, self.start_seconds if memory is None else self.work_seconds) as monitor:
+                while monitor.status() == "inmigrate":
+                    time.sleep(_STEP_SECONDS)
+        except VirtError as error:
+            self.homes.end(guest.id)
+            raise VirtError(f"{error}{self.homes.last_words(guest.id, LOG)}") from error
+
+    def _spawn(self, guest: Guest, home: Path, memory: int | None) -> None:
+        environment = {"PATH": "/usr/bin:/bin", **marks(home)}
+        with (
+            qmp.listen(home) as monitor,
+            self.homes.open_log(guest.id, LOG) as log,
+            FileIO(os.devnull) as nothing,
+            network_devices.opened(guest) as taps,
+        ):
+            machine = Machine(program_path(PROGRAM), accelerator(self.accel), home, monitor.fileno(), memory, taps)
+            passed = [monitor.fileno(), *taps.values(), *(() if memory is None else (memory,))]
+            number = processes.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
+        self.homes.started(guest.id, number)
+
+    def _go_on(self, server_id: str) -> None:
+        # Memory that was kept belongs to the disk as it was then: never to one that has been written to since.
+        (self.homes.of(server_id) / MEMORY).unlink(missing_ok=True)
+        with self._monitor(server_id) as monitor:
+            monitor.ask("cont")
+            status = monitor.status()
+        if status != "running":
+            raise VirtError(
+                f"server {server_id} does not run: QEMU says {status}{self.homes.last_words(server_id, LOG)}"
+            )
+
+    def _ask_to_stop(self, server_id: str, pid: processes.Pid, seconds: float) -> None:
+        if seconds and self._state(server_id) is State.RUNNING:
+            with self._monitor(server_id) as monitor:
+                monitor.ask("system_powerdown")
+            processes.wait_gone(pid, seconds)
+
+
+def _keep_memory(monitor: qmp.Monitor, home: Path) -> None:
+    """Put the memory of a guest into its folder, in one step; the guest stands still from then on."""
+    if monitor.status() in _MIGRATING:
+        monitor.ask("cont")
+    monitor.ask("stop")
+    draft = home / f"{MEMORY}.new"
+    target = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        monitor.ask("getfd", [target], fdname=MEMORY)
+    finally:
+        os.close(target)
+    monitor.ask("migrate-set-parameters", max_bandwidth=1 << 40)
+    monitor.ask("migrate", uri=f"fd:{MEMORY}")
+    while (progress := monitor.ask("query-migrate"))["status"] != "completed":
+        if progress["status"] in ("failed", "cancelled"):
+            raise VirtError(f"memory cannot be kept: {progress.get('error-desc', progress['status'])}")
+        time.sleep(_STEP_SECONDS)
+    draft.replace(home / MEMORY)

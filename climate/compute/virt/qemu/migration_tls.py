@@ -1,0 +1,78 @@
+"""Encryption between two QEMUs: TLS 1.3 under a key that is made for one migration and known to its two ends.
+
+The key never stands on a command line or in a log.  A QEMU reads it from a file that only its user may read.
+"""
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from climate.compute.errors import VirtError
+from climate.compute.virt.qemu.qmp import Monitor
+
+SERVER, CLIENT = "server", "client"
+
+_NAME, _FOLDER, _FILE = "climate-tls", "tls", "keys.psk"
+_USER = "qemu"
+"""Source: QEMU's tls-creds-psk presents this name where none is set."""
+_KEY_BYTES = 32
+_PRIORITY = "NORMAL:-VERS-ALL:+VERS-TLS1.3"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The key of one migration, in hexadecimal digits, and the token by which a QEMU tells it from others."""
+
+    token: str
+    key: str = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The id of the object in a QEMU."""
+        return f"{_NAME}-{self.token}"
+
+
+def new_key() -> str:
+    """Return a new key, in hexadecimal digits."""
+    return token_hex(_KEY_BYTES)
+
+
+def give(monitor: Monitor, folder: Path, own: Credentials, end: str) -> None:
+    """Have a QEMU know the key, as SERVER or CLIENT, and use it for its memory; nothing when it knows it already.
+
+    A server reads the file at each handshake: it lies in `folder` until `forget`.
+    """
+    if own.name not in _known(monitor):
+        forget(monitor, folder)
+        place = folder / _FOLDER
+        _write(place, own.key)
+        words: dict[str, Any] = {"qom_type": "tls-creds-psk", "id": own.name, "dir": str(place)}
+        monitor.ask("object-add", **words, endpoint=end, priority=_PRIORITY)
+        if end == CLIENT:
+            shutil.rmtree(place)
+    # A name is asked for, and means nothing where both know the key.
+    monitor.ask("migrate-set-parameters", tls_creds=own.name, tls_hostname=_USER)
+
+
+def forget(monitor: Monitor, folder: Path) -> None:
+    """Have a QEMU forget all keys and send its memory in clear text; leave no file.  Nothing when there is none."""
+    shutil.rmtree(folder / _FOLDER, ignore_errors=True)
+    monitor.ask("migrate-set-parameters", tls_creds="", tls_hostname="")
+    for name in _known(monitor):
+        with suppress(VirtError):  # a connection that is just ending may still use it: the next migration tries again
+            monitor.ask("object-del", id=name)
+
+
+def _known(monitor: Monitor) -> list[str]:
+    found = (str(one["name"]) for one in monitor.ask("qom-list", path="/objects"))
+    return [name for name in found if name.startswith(_NAME)]
+
+
+def _write(place: Path, key: str) -> None:
+    place.mkdir(mode=0o700)
+    with os.fdopen(os.open(place / _FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(f"{_USER}:{key}\n")

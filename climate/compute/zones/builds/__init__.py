@@ -1,0 +1,1 @@
+"""Builds over zones: plans, offers, encrypted blobs, provisioning."""

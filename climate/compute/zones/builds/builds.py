@@ -1,0 +1,194 @@
+"""Builds over zones: a request for servers is written down, planned over the whole tree, and carried out.
+
+A build is the work of one worker at a time.  What a child is asked for is
+written down before it is asked.  So whoever goes on after a worker that died
+repeats the orders whose answers are not known, and a child that has carried out
+one of them finds the server of the first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from climate.compute.context import Compute
+from climate.compute.errors import Conflict, NotFound
+from climate.compute.models.request import BootRequest, spec_of
+from climate.compute.placement import request_data
+from climate.compute.projects import quota_check
+from climate.compute.reservations import capacity
+from climate.compute.servers import create as boot
+from climate.compute.store.zones import builds as rows
+from climate.compute.store.zones import child_zones, notifications, offers, servers
+from climate.compute.store.zones.builds import LOST, PLACED, SENT, Build, Item
+from climate.compute.zones.builds import request_spec
+from climate.compute.zones.models import NO_PARTS, Parts
+from climate.connections import reading
+
+AGAIN_SECONDS = 5.0
+"""A build that nobody is at is rung for again after so long."""
+
+CLAIM_SECONDS = 120.0
+
+KEPT = timedelta(days=7)
+"""Builds that are done are kept for so long."""
+
+MOST_LISTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BuildState:
+    """A build and its servers, as its owner may see them."""
+
+    build: Build
+    items: tuple[Item, ...]
+
+    @property
+    def placed(self) -> tuple[Item, ...]:
+        """The servers that there are, by their numbers."""
+        return tuple(item for item in self.items if item.state == PLACED)
+
+    @property
+    def unknown(self) -> int:
+        """Servers that a zone may have made that does not answer."""
+        return sum(item.state in (SENT, LOST) for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class InChild:
+    """A server that this zone placed in a child."""
+
+    zone_id: int
+    reservation_id: str
+    launch_index: int | None
+    """Its number in its build; None: it was forwarded for a parent."""
+
+
+def claim_seconds(compute: Compute) -> float:
+    """A worker that has not been heard of for so long has lost its build.  It waits for children twice in a row."""
+    return CLAIM_SECONDS + 2 * compute.zones.timeout_seconds
+
+
+def create(
+    compute: Compute,
+    request: BootRequest,
+    reservation_id: str | None = None,
+    *,
+    worker: str | None = None,
+    parts: Parts = NO_PARTS,
+) -> Build:
+    """Write a request for `count` servers down, or for as many as the quota allows down to `least`.
+
+    `parts`: where the reservations that it names lie in child zones.
+
+    `worker`: whoever asks carries the build out himself, all of `least` or nothing.
+    None: some worker does, and places fewer than `least` if there is no room for more.
+
+    Raises QuotaExceeded, BadRequest, and Conflict for a reservation id that the project has used.
+    """
+    build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id(compute)
+    spec, kept = spec_of(request), request if worker else replace(request, least=1)
+    with compute.engine.begin() as conn:
+        count = quota_check.allowed(conn, request.project_id, request.flavor, request.count, request.least)
+        request_data.check_image(conn, request.image_id, request.flavor)
+        capacity.check_hints(conn, spec)
+        image = request_spec.image_name(conn, request.image_id)
+        recorded = {
+            "boot": request_spec.recorded_request(kept),
+            "image": image,
+            "parts": {str(zone_id): list(reservations) for zone_id, reservations in parts.items()},
+        }
+        added = rows.add(conn, {"id": build_id, **_columns(request, reservation_id, count), "request": recorded})
+        if worker is not None:
+            rows.claim(conn, build_id, worker, compute.now(conn), claim_seconds(compute))
+        if not added:
+            raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
+        made = _known(rows.get(conn, build_id), reservation_id)
+        notifications.tell(conn, notifications.BUILDS)
+    if worker is None:
+        compute.cast("")
+    return made
+
+
+def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str, Any]:
+    """The columns of a build of `count` servers, none of which is placed yet."""
+    return {
+        "reservation_id": reservation_id,
+        "project_id": request.project_id,
+        "user_id": request.user_id,
+        "requested": count,
+        "pending": count,
+        "vcpus": request.flavor.vcpus,
+        "ram_mb": request.flavor.ram_mb,
+    }
+
+
+def get(compute: Compute, reservation_id: str, project_id: str | None = None) -> BuildState:
+    """The build with that reservation id; NotFound when there is none, or it is another project's."""
+    with reading(compute.engine) as conn:
+        found = _known(rows.of_reservation(conn, reservation_id, project_id), reservation_id)
+        return BuildState(found, tuple(rows.of(conn, found.id)))
+
+
+def listed(compute: Compute, project_id: str | None = None) -> list[BuildState]:
+    """The latest builds of a project, or of all projects; without their servers."""
+    with reading(compute.engine) as conn:
+        return [BuildState(found, ()) for found in rows.listed(conn, project_id, MOST_LISTED)]
+
+
+def zone_names(compute: Compute) -> Mapping[int, str]:
+    """Child zones by their ids, as users know them."""
+    with reading(compute.engine) as conn:
+        return {zone.id: zone.name or f"zone {zone.id}" for zone in child_zones.listed(conn)}
+
+
+def in_child(compute: Compute, server_id: str) -> InChild | None:
+    """The child that this zone placed a server in; None when it placed none."""
+    with reading(compute.engine) as conn:
+        placed = servers.get(conn, server_id)
+        if placed is None:
+            return None
+        return InChild(placed.zone_id, placed.build_id, rows.number_of(conn, server_id))
+
+
+def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:
+    """The servers that this zone made of a build of a parent, for its account here, and whose they are there."""
+    with reading(compute.engine) as conn:
+        return offers.of_build(conn, project_id, build_id)
+
+
+def to_ring(compute: Compute, again: float = AGAIN_SECONDS) -> list[str]:
+    """Ids of builds that are due and that nobody is at."""
+    with compute.engine.begin() as conn:
+        return rows.to_ring(conn, compute.now(conn), again)
+
+
+def are_open(compute: Compute) -> bool:
+    """Return whether there are builds that have not ended."""
+    with reading(compute.engine) as conn:
+        return rows.are_open(conn)
+
+
+def sweep(compute: Compute) -> None:
+    """Forget builds that ended long ago, and offers that are over."""
+    with compute.engine.begin() as conn:
+        now = compute.now(conn)
+        rows.forget(conn, now - KEPT)
+        offers.sweep(conn, now)
+
+
+def parts_of(build: Build) -> Parts:
+    """Return the parts of the build's reservations in child zones."""
+    return {int(zone_id): tuple(there) for zone_id, there in build.request.get("parts", {}).items()}
+
+
+def number_name(build: Build, request: BootRequest, number: int) -> str:
+    """The name of a server of a build: numbered where there are several."""
+    return request.name if build.requested == 1 else f"{request.name}-{number + 1}"
+
+
+def _known(build: Build | None, reservation_id: str) -> Build:
+    if build is None:
+        raise NotFound(f"Build {reservation_id[:80]} could not be found.")
+    return build

@@ -1,0 +1,185 @@
+"""Placing servers on offers: those of this zone for a parent, and those of child zones for this zone.
+
+An offer is good for one server.  Which one is written down with it, so that an
+order that comes twice finds the server of the first, and an offer that is used
+for another server is refused.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError, Conflict, NoValidHost, ZoneUnavailable
+from climate.compute.models.request import BootRequest
+from climate.compute.models.server import Server
+from climate.compute.projects import quota_check
+from climate.compute.servers import create
+from climate.compute.servers.create import Offered
+from climate.compute.store.zones import child_zones, offers, servers
+from climate.compute.zones import routing
+from climate.compute.zones.builds import plan, request_spec
+from climate.compute.zones.builds.blobs import InvalidBlob, Opened
+from climate.compute.zones.builds.orders import Built, Order, Outcome, Refused, not_sent, outcome, request_for
+from climate.compute.zones.builds.plan import ChildItem, LocalItem
+from climate.compute.zones.client import ChildError, ChildRequest
+from climate.compute.zones.models import ChildZone, Parts, ZoneChain
+from climate.connections import reading
+
+log = structlog.get_logger(__name__)
+
+Make = Callable[[Offered], Server]
+"""Makes the one server of an offer here, and gives it back.  Raises what `boot.place` raises."""
+
+
+class _Used(Exception):
+    """The offer, or the server's number in its build, was used in this moment by another request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The server of an order."""
+
+    server_id: str
+    zone_id: int | None
+    """The child that it was forwarded to; None: it is in this zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way on from this zone to its children."""
+
+    chain: ZoneChain
+    parts: Parts = field(default_factory=dict)
+    """Parts of the request's reservations in child zones."""
+
+
+def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: Make) -> str:
+    """The id of the server of an order: made on the node that was offered, or by the child that the offer is of.
+
+    A repeated order finds its server.  Raises InvalidBlob, NoValidHost when the
+    place is gone, ZoneUnavailable when a child does not answer, and what booting raises.
+    """
+    with reading(compute.engine) as conn:
+        now = compute.now(conn)
+        if not order.build_id:
+            item_id = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now).item_id
+            order = replace(order, build_id=f"{order.reservation_id}.{item_id}")
+        found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
+    if found is not None and found.server_id is not None:
+        return found.server_id
+    # An order that was forwarded in time is repeated until the child has answered.
+    opened = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now, late=found is not None)
+    if found is not None and found.item_id != opened.item_id:
+        raise Conflict(f"Server {order.launch_index} of build {order.build_id} is being made on another offer")
+    item = plan.read(opened.item)
+    if isinstance(item, ChildItem):
+        return _forwarded(compute, request, replace(order, blob=item.child_blob), (item, opened, way))
+    return _made(compute, request, order, (item, opened, make))
+
+
+def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[LocalItem, Opened, Make]) -> str:
+    """The id of the server, made on the node that was offered."""
+    item, opened, make = what
+
+    def write(conn: Connection, made: Sequence[Server]) -> None:
+        if not offers.use(conn, _row(request, order, opened) | {"server_id": made[0].id}):
+            raise _Used
+
+    place = f"{item.hostname}:{item.nodename}"
+    offered = Offered(order.reservation_id, (order.launch_index,), (order.name,), place, write)
+    try:
+        return make(offered).id
+    except _Used:
+        return _of_first(compute, request, order)
+    except NoValidHost as full:
+        log.info("an offer could not be kept", build_id=order.build_id, reason=str(full))
+        raise NoValidHost(create.OFFER_GONE, trail=full.trail) from None
+
+
+def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
+    """The server that a request in the same moment has made for the same order; else InvalidBlob."""
+    with reading(compute.engine) as conn:
+        found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
+    if found is None or found.server_id is None:
+        raise InvalidBlob("it was used for another server")
+    return found.server_id
+
+
+def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, Opened, Way]) -> str:
+    """The id of the server, made by the child that the offer is of."""
+    item, opened, way = what
+    with compute.engine.begin() as conn:
+        zone = child_zones.get(conn, item.child_zone)
+        if zone is None:
+            raise InvalidBlob("the child zone is not registered any more")
+        offers.lock(conn, request.project_id, order.build_id, order.launch_index)
+        repeated = offers.find(conn, request.project_id, order.build_id, order.launch_index) is not None
+        if not repeated:
+            quota_check.allowed(conn, request.project_id, request.flavor, 1, 1)
+            if not offers.use(conn, _row(request, order, opened)):
+                raise InvalidBlob("it was used for another server")
+        image = request_spec.image_name(conn, request.image_id)
+    theirs = request_spec.in_child(request, way.parts, zone.id)
+    (told,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
+    if isinstance(told, Built):
+        with compute.engine.begin() as conn:
+            offers.settle(conn, opened.item_id, told.server_id)
+            servers.add(conn, owned(request, order, Placed(told.server_id, zone.id)))
+        return told.server_id
+    if isinstance(told, Refused):
+        with compute.engine.begin() as conn:
+            offers.give_back(conn, opened.item_id)
+        raise NoValidHost(f"{create.OFFER_GONE} {told.reason}")
+    raise ZoneUnavailable("The child zone that made the offer does not answer; repeat the request.")
+
+
+def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]], *, repeated: bool) -> list[Outcome]:
+    """Send orders to children, all at once, and return their outcomes; the passwords of the children are sealed.
+
+    `repeated`: the orders may have been sent before, so that children may have built what they do not hear of now.
+    """
+    opened: dict[int, ChildZone] = {}
+    try:
+        for zone, _ in requests:
+            opened.setdefault(zone.id, replace(zone, password=compute.zones.unseal(zone.password)))
+    except ComputeError as sealed_for_good:
+        return [not_sent(str(sealed_for_good), repeated=repeated) for _ in requests]
+    if compute.zones.client is None:
+        return [not_sent("This zone does not talk to others", repeated=repeated) for _ in requests]
+    answers = routing.ask(compute, [(opened[zone.id], request) for zone, request in requests])
+    for (zone, _), answer in zip(requests, answers, strict=True):
+        if isinstance(answer, ChildError):
+            log.warning("a child zone did not take an order", zone=zone.id, reason=str(answer))
+    return [outcome(answer, repeated=repeated) for answer in answers]
+
+
+def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, Any]:
+    """The row that says that a server in a child is this project's."""
+    return {
+        "server_id": placed.server_id,
+        "zone_id": placed.zone_id,
+        "project_id": request.project_id,
+        "user_id": request.user_id,
+        "build_id": order.reservation_id,
+        "name": order.name,
+        "vcpus": request.flavor.vcpus,
+        "ram_mb": request.flavor.ram_mb,
+    }
+
+
+def _row(request: BootRequest, order: Order, opened: Opened) -> dict[str, Any]:
+    return {
+        "item_id": opened.item_id,
+        "project_id": request.project_id,
+        "build_id": order.build_id,
+        "launch_index": order.launch_index,
+        "owner_project": order.project_id,
+        "owner_user": order.user_id,
+        "vcpus": request.flavor.vcpus,
+        "ram_mb": request.flavor.ram_mb,
+        "expires_at": opened.expires_at,
+    }

@@ -1,0 +1,109 @@
+"""Build plans: offers of nodes and of child zones for the servers of a request, best first.
+
+Lower weights are better.  The weights of a child are brought to the scale of
+its parent by the offset and the scale that the parent has registered for it.
+"""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from climate.compute.zones.builds.blobs import LONGEST, InvalidBlob
+from climate.compute.zones.models import ChildZone
+
+LARGEST = sys.float_info.max
+"""Weight that a child may offer: NaN, infinities and whole numbers beyond it are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalItem:
+    """An offer of a node of this zone for one server."""
+
+    weight: float
+    hostname: str
+    """The compute service."""
+    nodename: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildItem:
+    """An offer of a child zone for one server; its blob is for that child alone."""
+
+    weight: float
+    raw_weight: float
+    """The weight as the child gave it."""
+    child_zone: int
+    """Id of the row of the child in this zone."""
+    child_blob: str = field(repr=False)
+
+
+PlanItem = LocalItem | ChildItem
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One entry of a child's answer."""
+
+    weight: float
+    blob: str = field(repr=False)
+
+
+class BadOffers(ValueError):
+    """The answer of a child is not a list of weights and blobs."""
+
+
+def offers(body: object, most: int) -> list[Offer]:
+    """The first `most` offers in the answer of a child; BadOffers says what is wrong with it."""
+    entries = body.get("weights") if isinstance(body, dict) else None
+    if not isinstance(entries, list):
+        raise BadOffers("has no list 'weights'")
+    return [_offer(entry) for entry in entries[:most]]
+
+
+def _offer(entry: object) -> Offer:
+    weight = entry.get("weight") if isinstance(entry, dict) else None
+    blob = entry.get("blob") if isinstance(entry, dict) else None
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not -LARGEST <= weight <= LARGEST:
+        raise BadOffers("has a weight that is not a number")
+    if not isinstance(blob, str) or not 0 < len(blob) <= LONGEST:
+        raise BadOffers("has a blob that is not a text of a usable length")
+    return Offer(float(weight), blob)
+
+
+def scaled(zone: ChildZone, offered: Sequence[Offer]) -> list[ChildItem]:
+    """The offers of a child on the scale of this zone: `weight_offset + weight_scale * weight`.
+
+    BadOffers for a weight that is beyond all numbers on this scale.
+    """
+    items = [
+        ChildItem(zone.weight_offset + zone.weight_scale * offer.weight, offer.weight, zone.id, offer.blob)
+        for offer in offered
+    ]
+    if not all(math.isfinite(item.weight) for item in items):
+        raise BadOffers("has a weight that is too large for weight_scale")
+    return items
+
+
+def merged(local: Sequence[LocalItem], children: Sequence[Sequence[ChildItem]]) -> tuple[PlanItem, ...]:
+    """One plan, lowest weight first; of equals the local ones first, then the children in their order."""
+    return tuple(sorted(chain(local, *children), key=lambda item: item.weight))
+
+
+def written(item: PlanItem) -> dict[str, Any]:
+    """The item as it is sealed in a blob."""
+    if isinstance(item, LocalItem):
+        return {"weight": item.weight, "hostname": item.hostname, "nodename": item.nodename}
+    return {"weight": item.weight, "child_zone": item.child_zone, "child_blob": item.child_blob}
+
+
+def read(content: Mapping[str, Any]) -> PlanItem:
+    """The item that was sealed in a blob; InvalidBlob for one that names neither a node nor a child."""
+    weight = content.get("weight", 0.0)
+    if isinstance(content.get("child_zone"), int) and isinstance(content.get("child_blob"), str):
+        return ChildItem(weight, weight, content["child_zone"], content["child_blob"])
+    if isinstance(content.get("hostname"), str) and isinstance(content.get("nodename"), str):
+        return LocalItem(weight, content["hostname"], content["nodename"])
+    raise InvalidBlob("it names neither a node nor a child zone")

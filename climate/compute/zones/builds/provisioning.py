@@ -1,0 +1,313 @@
+"""Carrying out a build: orders to children and boots in this zone go out together, down the plan."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import structlog
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, Conflict
+from climate.compute.models.request import BootRequest
+from climate.compute.models.server import Server
+from climate.compute.placement import decisions
+from climate.compute.placement.decisions import Decision
+from climate.compute.servers import create
+from climate.compute.servers.create import Offered
+from climate.compute.store.zones import builds as rows
+from climate.compute.store.zones import child_zones, servers
+from climate.compute.store.zones.builds import SENT, Build, Item
+from climate.compute.zones.builds import placement, request_spec, selection
+from climate.compute.zones.builds.builds import claim_seconds, number_name, parts_of
+from climate.compute.zones.builds.orders import Built, Order, Outcome, Refused, Unknown, request_for
+from climate.compute.zones.builds.placement import Placed
+from climate.compute.zones.builds.plan import ChildItem, LocalItem, PlanItem
+from climate.compute.zones.builds.selection import Selection, Wanted
+from climate.compute.zones.models import ChildZone, Parts
+from climate.connections import reading
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 8
+"""Orders that one child has at a time."""
+
+FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
+"""Seconds until children that did not answer are asked again."""
+
+MOST_REASONS = 10
+
+PLANNED = 100
+"""Items of a plan that its decision names."""
+
+T = TypeVar("T")
+
+Assigned = tuple[int, PlanItem]
+"""The number of a server in its build, and the item of the plan that it is placed on."""
+
+
+class _Lost(Exception):
+    """Another worker has the build."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """A build in the hands of one worker."""
+
+    compute: Compute
+    build: Build
+    worker: str
+    request: BootRequest
+    image: str | None
+    parts: Parts = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    """The reasons for which servers were not placed, for their owner."""
+
+    def check(self, conn: Connection) -> None:
+        """Keep the build; raises _Lost.  Its row stays locked until the transaction ends."""
+        if not rows.renew(conn, self.build.id, self.worker, self.compute.now(conn), claim_seconds(self.compute)):
+            raise _Lost
+
+    def order(self, number: int, blob: str) -> Order:
+        """The order for one server."""
+        name, build = number_name(self.build, self.request, number), self.build
+        return Order(name, blob, build.reservation_id, build.id, number, build.project_id, build.user_id)
+
+    def failed(self, reason: str) -> None:
+        """Remember a reason, once."""
+        if reason not in self.reasons and len(self.reasons) < MOST_REASONS:
+            self.reasons.append(reason)
+
+
+def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
+    """Do what is to be done for a build, unless somebody is at it or it is done; `worker` has claimed it already."""
+    mine = worker or str(uuid4())
+    with compute.engine.begin() as conn:
+        if worker is None and not rows.claim(conn, build_id, mine, compute.now(conn), claim_seconds(compute)):
+            return
+        build = rows.get(conn, build_id)
+    if build is None:
+        return
+    request = request_spec.reread_request(build.request["boot"])
+    work = _Work(compute, build, mine, request, build.request["image"], parts_of(build))
+    try:
+        _repeat(work)
+        _place_open(work)
+        _conclude(work)
+    except _Lost:
+        log.info("a build was taken over", build_id=build_id)
+
+
+def _repeat(work: _Work) -> None:
+    """Send orders again whose answers are not known."""
+    with reading(work.compute.engine) as conn:
+        sent = [item for item in rows.of(conn, work.build.id) if item.state == SENT]
+        zones = {zone.id: zone for zone in child_zones.listed(conn)}
+    lost = [item.launch_index for item in sent if item.zone_id not in zones]
+    if lost:
+        with work.compute.engine.begin() as conn:
+            work.check(conn)
+            rows.lose(conn, work.build.id, lost)
+    left = [(item, zones[item.zone_id]) for item in sent if item.zone_id in zones]
+    silent: set[int] = set()
+    while left:
+        batch, left = _at_once(left, lambda entry: entry[1].id)
+        batch = [(item, zone) for item, zone in batch if zone.id not in silent]
+        orders = [(item.launch_index, zone, item.blob or "") for item, zone in batch]
+        outcomes = _send(work, orders, repeated=True)
+        silent |= {zone.id for item, zone in batch if isinstance(outcomes[item.launch_index], Unknown)}
+
+
+def _place_open(work: _Work) -> None:
+    """Place the servers for which no zone has been chosen, and that were not given up."""
+    with reading(work.compute.engine) as conn:
+        known = {item.launch_index for item in rows.of(conn, work.build.id)}
+    given_up = set(work.build.report.get("given_up", ()))
+    open_ones = [number for number in range(work.build.requested) if number not in known | given_up]
+    if not open_ones:
+        return
+    if request_spec.stays(work.request, work.parts):
+        _boot_here(work, open_ones, None)
+        return
+    wanted = replace(work.request, count=len(open_ones), least=1)
+    chosen = selection.select(work.compute, Wanted(wanted, work.image, parts=work.parts))
+    _decide(work, chosen)
+    for reason in chosen.reasons:
+        work.failed(reason)
+    plan = chosen.plan
+    if work.request.hints.get("reserved"):  # the lease is made with the server, by the zone that has it
+        plan = tuple(item for item in plan if isinstance(item, ChildItem))
+    if len(plan) >= work.request.least - len(known):
+        _go_down(work, open_ones, plan)
+
+
+def _go_down(work: _Work, numbers: Sequence[int], plan: Sequence[PlanItem]) -> None:
+    """Give each server an item of the plan, and those that could not be placed there one of the rest."""
+    queue: list[Assigned] = list(zip(numbers, plan, strict=False))
+    rest = list(plan[len(numbers) :])
+    while queue:
+        batch, queue = _at_once(queue, lambda entry: _zone_of(entry[1]))
+        outcomes = _together(work, batch)
+        silent = {_zone_of(item) for number, item in batch if isinstance(outcomes[number], Unknown)}
+        again = [number for number, _ in batch if isinstance(outcomes[number], Refused)]
+        again += [number for number, item in queue if _zone_of(item) in silent]
+        queue = [(number, item) for number, item in queue if _zone_of(item) not in silent]
+        rest = [item for item in rest if _zone_of(item) not in silent]
+        queue += zip(again, rest, strict=False)
+        rest = rest[len(again) :]
+
+
+def _zone_of(item: PlanItem) -> int | None:
+    return item.child_zone if isinstance(item, ChildItem) else None
+
+
+def _at_once(queue: Sequence[T], zone_of: Callable[[T], int | None]) -> tuple[list[T], list[T]]:
+    """Return the entries that go out now and those that wait: a child gets AT_ONCE orders at a time, this zone all."""
+    taken: Counter[int] = Counter()
+    batch: list[T] = []
+    rest: list[T] = []
+    for entry in queue:
+        zone = zone_of(entry)
+        if zone is not None:
+            taken[zone] += 1
+        (batch if zone is None or taken[zone] <= AT_ONCE else rest).append(entry)
+    return batch, rest
+
+
+def _together(work: _Work, batch: Sequence[Assigned]) -> dict[int, Outcome]:
+    """Children and this zone make their servers at the same time."""
+    with reading(work.compute.engine) as conn:
+        zones = {zone.id: zone for zone in child_zones.listed(conn)}
+    orders = [
+        (number, zones[item.child_zone], item.child_blob)
+        for number, item in batch
+        if isinstance(item, ChildItem) and item.child_zone in zones
+    ]
+    gone = [number for number, item in batch if isinstance(item, ChildItem) and item.child_zone not in zones]
+    outcomes: dict[int, Outcome] = {number: Refused("the zone was removed") for number in gone}
+    by_node: dict[str, list[int]] = {}
+    for number, item in batch:
+        if isinstance(item, LocalItem):
+            by_node.setdefault(f"{item.hostname}:{item.nodename}", []).append(number)
+    _assign(work, orders)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        sending = pool.submit(_send, work, orders)
+        for place, numbers in by_node.items():
+            outcomes |= _boot_here(work, numbers, place)
+        return outcomes | sending.result()
+
+
+Sent = tuple[int, ChildZone, str]
+"""The number of a server, the child that is to make it, and its blob for that child."""
+
+
+def _assign(work: _Work, orders: Sequence[Sent]) -> None:
+    """Write down what children are about to be asked for."""
+    by_zone: dict[int, dict[int, str]] = {}
+    for number, zone, blob in orders:
+        by_zone.setdefault(zone.id, {})[number] = blob
+    with work.compute.engine.begin() as conn:
+        work.check(conn)
+        for zone_id, blobs in by_zone.items():
+            rows.assign(conn, work.build.id, zone_id, blobs)
+
+
+def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dict[int, Outcome]:
+    """Send orders that are written down, and write down their outcomes; `repeated`: they may have been sent before."""
+    if not orders:
+        return {}
+    made = {number: work.order(number, blob) for number, _, blob in orders}
+    requests = [
+        (zone, request_for(made[number], request_spec.in_child(work.request, work.parts, zone.id), work.image))
+        for number, zone, _ in orders
+    ]
+    told = placement.send_all(work.compute, requests, repeated=repeated)
+    outcomes = {number: outcome for (number, _, _), outcome in zip(orders, told, strict=True)}
+    zones = {number: zone for number, zone, _ in orders}
+    built = {number: outcome.server_id for number, outcome in outcomes.items() if isinstance(outcome, Built)}
+    refused = {number: outcome.reason for number, outcome in outcomes.items() if isinstance(outcome, Refused)}
+    with work.compute.engine.begin() as conn:
+        work.check(conn)
+        rows.placed(conn, work.build.id, {number: (zones[number].id, server) for number, server in built.items()})
+        rows.unassign(conn, work.build.id, list(refused))
+        for number, server_id in built.items():
+            owned = placement.owned(work.request, made[number], Placed(server_id, zones[number].id))
+            servers.add(conn, owned)
+    for number, reason in refused.items():
+        work.failed(f"{zones[number].name or f'zone {zones[number].id}'}: {reason}")
+    return outcomes
+
+
+def _boot_here(work: _Work, numbers: Sequence[int], place: str | None) -> dict[int, Outcome]:
+    """Boot servers on a node of this zone, or on any of them; as many as there is room for."""
+    names = tuple(number_name(work.build, work.request, number) for number in numbers)
+
+    def write(conn: Connection, made: Sequence[Server]) -> None:
+        work.check(conn)
+        rows.placed(conn, work.build.id, {server.launch_index: (None, server.id) for server in made})
+
+    offered = Offered(work.build.reservation_id, tuple(numbers), names, place, write, counted=True)
+    try:
+        made = create.place(work.compute, work.request, offered)
+    except (BadRequest, Conflict) as refused:
+        work.failed(f"this zone: {refused}")
+        return {number: Refused(str(refused)) for number in numbers}
+    built: dict[int, Outcome] = {server.launch_index: Built(server.id) for server in made}
+    return {number: built.get(number) or Refused("no room is left") for number in numbers}
+
+
+def _decide(work: _Work, chosen: Selection) -> None:
+    """Write down the answers of all zones, for the explanation of the servers."""
+    trail: dict[str, Any] = {key: value for key, value in chosen.trail.items() if key not in ("picks", "more_picks")}
+    trail |= {"zones": selection.plain(chosen.reports), "plan": [_told(item) for item in chosen.plan[:PLANNED]]}
+    with work.compute.engine.begin() as conn:
+        work.check(conn)
+        now = work.compute.now(conn)
+        decisions.keep(conn, Decision(work.build.reservation_id, None, now, decisions.ZONES, trail))
+        rows.report(conn, work.build.id, {**work.build.report, "zones": trail["zones"]})
+
+
+def _told(item: PlanItem) -> Mapping[str, Any]:
+    if isinstance(item, ChildItem):
+        return {"weight": item.weight, "raw_weight": item.raw_weight, "zone_id": item.child_zone}
+    return {"weight": item.weight, "host": item.hostname, "node": item.nodename}
+
+
+def _conclude(work: _Work) -> None:
+    """End the build, or let it wait for children that have not answered."""
+    build = work.build
+    why = "; ".join(work.reasons) or str(build.report.get("why", ""))
+    with work.compute.engine.begin() as conn:
+        work.check(conn)
+        items, now = rows.of(conn, build.id), work.compute.now(conn)
+        given_up = sorted(set(range(build.requested)) - {item.launch_index for item in items})
+        fault = _fault(build.requested, items, why)
+        unknown = [item for item in items if item.state == SENT]
+        latest = rows.get(conn, build.id) or build
+        waits = int(build.report.get("waits", 0))
+        rows.report(conn, build.id, {**latest.report, "given_up": given_up, "waits": waits + 1, "why": why})
+        if unknown:
+            pause = min(FIRST_WAIT * 2 ** min(waits, 10), LONGEST_WAIT)
+            rows.rest(conn, build.id, now + timedelta(seconds=pause), fault, len(unknown))
+        else:
+            rows.finish(conn, build.id, now, fault)
+
+
+def _fault(wanted: int, items: Iterable[Item], why: str) -> str | None:
+    """The text that tells the owner how many servers were placed, and why not all of them."""
+    states = [item.state for item in items]
+    placed = states.count(rows.PLACED)
+    if placed == wanted:
+        return None
+    unknown = states.count(SENT) + states.count(rows.LOST)
+    text = f"{placed} of {wanted} servers were placed."
+    if unknown:
+        text += f" {unknown} may be in a zone that does not answer."
+    if placed + unknown < wanted:
+        reason = why.rstrip(".") or "no zone has room"
+        text += f" No valid host was found for {wanted - placed - unknown}: {reason}."
+    return text

@@ -1,0 +1,234 @@
+"""Selection: a build plan for a request over this zone and everything below it, of which nothing is written down."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from climate.compute.context import Compute
+from climate.compute.errors import BadRequest, ComputeError
+from climate.compute.models.request import BootRequest, spec_of, zoned
+from climate.compute.placement import request_data
+from climate.compute.reservations import capacity
+from climate.compute.scheduler.estimates import estimate
+from climate.compute.scheduler.multi import BOOT
+from climate.compute.scheduler.placement_plan import Trail
+from climate.compute.store.zones import child_zones
+from climate.compute.zones import routing
+from climate.compute.zones.builds import request_spec
+from climate.compute.zones.builds.orders import message
+from climate.compute.zones.builds.plan import BadOffers, ChildItem, LocalItem, PlanItem, merged, offers, scaled, written
+from climate.compute.zones.builds.request_spec import RequestSpec
+from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
+from climate.compute.zones.models import FROM_USER, NO_PARTS, ChildZone, Parts, ZoneChain
+
+LISTED = 20
+"""Weights of a child that its report names."""
+
+NOT_ASKED = "is not asked: it has not answered lately"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A request for a plan: `request.count` servers, for which children look by the name of the image."""
+
+    request: BootRequest
+    image: str | None = None
+    chain: ZoneChain = FROM_USER
+    parts: Parts = field(default_factory=dict)
+    """Parts of its reservations in child zones: only these zones are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneReport:
+    """The answer of one zone: of a child, or of this zone where `zone_id` is None."""
+
+    zone_id: int | None = None
+    name: str | None = None
+    reason: str | None = None
+    """The reason for which it offers nothing, for administrators."""
+    told: str | None = None
+    """The same for users: without addresses."""
+    offset: float = 0.0
+    scale: float = 1.0
+    offered: int = 0
+    weights: tuple[tuple[float, float], ...] = ()
+    """(as the child gave it, on the scale of this zone), of the first offers."""
+
+    @property
+    def label(self) -> str:
+        """The zone as users know it."""
+        return "this zone" if self.zone_id is None else self.name or f"zone {self.zone_id}"
+
+    def plain(self) -> dict[str, Any]:
+        """The report in plain values."""
+        return {
+            "zone_id": self.zone_id,
+            "name": self.name,
+            "reason": self.reason,
+            "weight_offset": self.offset,
+            "weight_scale": self.scale,
+            "offered": self.offered,
+            "weights": [list(pair) for pair in self.weights],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A plan, and what each zone had to say."""
+
+    plan: tuple[PlanItem, ...]
+    reports: tuple[ZoneReport, ...] = ()
+    trail: Trail = field(default_factory=dict)
+    """Trail of the scheduler of this zone."""
+
+    @property
+    def reasons(self) -> list[str]:
+        """The reasons of the zones that offer nothing, for users."""
+        return [f"{report.label}: {report.told or report.reason}" for report in self.reports if report.reason]
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The children that are asked, their passwords open, and reports of those that are not."""
+
+    asked: tuple[ChildZone, ...] = ()
+    others: tuple[ZoneReport, ...] = ()
+
+
+def select(compute: Compute, wanted: Wanted) -> Selection:
+    """The plan for a request: nodes of this zone and offers of its children, best first.
+
+    Each zone offers at most as many places as servers are asked for.  A child
+    that does not answer costs its deadline, and not the plan.
+    """
+    reason = request_spec.stays(wanted.request, wanted.parts)
+    with _read_only(compute) as conn:
+        children = Children() if reason else chosen(compute, conn, wanted.parts)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        asking = pool.submit(_ask, compute, children.asked, wanted)
+        local, own, trail = _local(compute, wanted.request)
+        answered = asking.result()
+    plan = merged(local, [items for items, _ in answered])
+    reports = (own, *(report for _, report in answered), *children.others)
+    return Selection(plan, reports, trail)
+
+
+def room(compute: Compute, request: BootRequest) -> int:
+    """Return the number of servers of a request that would fit in this deployment alone."""
+    return len(_local(compute, request)[0])
+
+
+def for_parent(
+    compute: Compute,
+    spec: RequestSpec,
+    who: Mapping[str, Any],
+    chain: ZoneChain = FROM_USER,
+    parts: Parts = NO_PARTS,
+) -> list[dict[str, Any]]:
+    """The answer to a parent's spec: weights to read, and blobs for this zone alone; as many as servers at most.
+
+    `parts`: where the reservations that it names lie in child zones.
+
+    Raises NoBlobKey, and BadRequest for a flavor or an image that this zone lacks.
+    """
+    compute.zones.blobs.check()
+    with _read_only(compute) as conn:
+        request = request_spec.request_of(conn, spec, who)
+    return sealed(compute, select(compute, Wanted(request, spec.image, chain, parts)).plan[: spec.count])
+
+
+def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
+    """The plan as a parent gets it: weights to read, and blobs for this zone alone.  Raises NoBlobKey."""
+    with _read_only(compute) as conn:
+        now = compute.now(conn)
+    blobs = compute.zones.blobs.seal(compute.zones.own_id(), [written(item) for item in plan], now)
+    return [{"weight": item.weight, "blob": blob} for item, blob in zip(plan, blobs, strict=True)]
+
+
+def chosen(compute: Compute, conn: Connection, parts: Parts = NO_PARTS) -> Children:
+    """The children to ask now; where there are `parts`, those alone that have some."""
+    now, asked, others = compute.now(conn), [], []
+    for zone in child_zones.listed(conn):
+        if parts and zone.id not in parts:
+            continue
+        try:
+            reason = None if zone.is_asked(now) else NOT_ASKED
+            opened = zone if reason else replace(zone, password=compute.zones.unseal(zone.password))
+        except ComputeError as sealed_for_good:
+            reason, opened = str(sealed_for_good), zone
+        if reason:
+            others.append(replace(_report(zone), reason=reason, told=NOT_ASKED))
+        else:
+            asked.append(opened)
+    return Children(tuple(asked), tuple(others))
+
+
+def _read_only(compute: Compute) -> Connection:
+    """A connection that the database lets write nothing."""
+    return compute.engine.connect().execution_options(postgresql_readonly=True)
+
+
+def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], ZoneReport, Trail]:
+    """Return the offers of this zone itself, its report, and the trail of its scheduler."""
+    compute = compute.scheduling(BOOT)
+    trust = compute.attested(request.flavor)
+    try:
+        with _read_only(compute) as conn:
+            spec = spec_of(zoned(request, compute.rules.options.schedule_zone))
+            request_data.check_image(conn, request.image_id, request.flavor)
+            capacity.check_hints(conn, spec)
+            request_data.check_place(conn, spec, compute.rules.options.default_zone)
+            hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
+            completed = request_data.completed(conn, compute.rules, spec)
+            spec = replace(completed, trust=trust, slots=capacity.slots(conn, hosts, spec))
+        plan = estimate(compute.schedule, hosts, spec, request.count, compute.rules, compute.tell)
+    except BadRequest as refused:
+        return [], ZoneReport(reason=str(refused)), {}
+    items = [LocalItem(pick.weight, pick.service_host, pick.node) for pick in plan.picks]
+    reason = None if items else "no host is left for it"
+    return items, ZoneReport(reason=reason, offered=len(items)), plan.trail
+
+
+def _ask(compute: Compute, children: Sequence[ChildZone], wanted: Wanted) -> list[tuple[list[ChildItem], ZoneReport]]:
+    """The offers of children, in their order."""
+    if compute.zones.client is None or not children:
+        return []
+    asked = [
+        (zone, ChildRequest("POST", "/zones/select", _spec_for(zone, wanted), chain=wanted.chain)) for zone in children
+    ]
+    answers = routing.ask(compute, asked)
+    return [_offered(zone, answer, wanted) for zone, answer in zip(children, answers, strict=True)]
+
+
+def _spec_for(zone: ChildZone, wanted: Wanted) -> dict[str, Any]:
+    request = request_spec.in_child(wanted.request, wanted.parts, zone.id)
+    return request_spec.written(request, wanted.image, request.count)
+
+
+def _offered(zone: ChildZone, answer: ChildAnswer | ChildError, wanted: Wanted) -> tuple[list[ChildItem], ZoneReport]:
+    reason, told = None, None
+    items: list[ChildItem] = []
+    if isinstance(answer, ChildError):
+        reason, told = str(answer), "does not answer"
+    elif not answer.is_good:
+        reason = message(answer)
+    else:
+        try:
+            items = scaled(zone, offers(answer.body, wanted.request.count))
+            reason = None if items else "has no room for it"
+        except BadOffers as wrong:
+            reason = f"its answer {wrong}"
+    weights = tuple((item.raw_weight, item.weight) for item in items[:LISTED])
+    return items, replace(_report(zone), reason=reason, told=told, offered=len(items), weights=weights)
+
+
+def _report(zone: ChildZone) -> ZoneReport:
+    return ZoneReport(zone.id, zone.name, offset=zone.weight_offset, scale=zone.weight_scale)
+
+
+def plain(reports: Sequence[ZoneReport]) -> list[Mapping[str, Any]]:
+    """Reports as a decision keeps them."""
+    return [report.plain() for report in reports]

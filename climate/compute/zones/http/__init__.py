@@ -1,0 +1,1 @@
+"""HTTP to child zones: sign-in, tokens, deadlines."""

@@ -1,0 +1,215 @@
+"""HTTP on blocking sockets, in the thread that asks: every wait ends at the deadline of that thread.
+
+An event loop and the switches between threads cost one talk more processor time
+than the talk itself.  Time-outs for each read would not end an answer that drips:
+the waits here know the deadline.
+"""
+
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from threading import Lock
+
+from climate.compute.zones.http.exchange import KEPT_SECONDS, MOST_KEPT
+from climate.compute.zones.http.messages import BrokenOff, HttpAnswer, HttpRequest, Origin, Unreachable
+from climate.compute.zones.http.reading import read_answer
+
+PIECE = 64 * 1024
+"""Bytes that are read at once."""
+
+
+class Deadline(threading.local):
+    """The moment at which the talk of a thread ends."""
+
+    def __init__(self) -> None:
+        self._at = 0.0
+
+    def set(self, seconds: float) -> None:
+        """End the waits of the calling thread in so many seconds."""
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left; TimeoutError when there are none."""
+        seconds = self._at - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server as it is called: its name in the request, and the host and port of its connection."""
+
+    origin: Origin
+    host: str
+    port: int
+
+
+@dataclass(eq=False, slots=True)
+class KeptConnection:
+    """A connection to a server.  One thread uses it at a time."""
+
+    server: Server
+    socket: socket.socket
+    idle_since: float = 0.0
+    """Time of the steady clock at which its last answer had been read."""
+
+    def has_expired(self) -> bool:
+        """Return whether it was idle for too long, or the server has ended it: a request on it would be lost."""
+        if time.monotonic() - self.idle_since > KEPT_SECONDS:
+            return True
+        readable = select.poll()
+        readable.register(self.socket, select.POLLIN)
+        return bool(readable.poll(0))  # nothing was asked: what has come is the end
+
+    def exchange(self, request: HttpRequest, deadline: Deadline) -> tuple[HttpAnswer, bool]:
+        """Send one request and read its answer; True: the connection can be used again.
+
+        A server may answer before it has read the whole request, and not read on.
+        """
+        head = written(request)
+        failed: OSError | None = None
+        try:
+            self._send(head + request.content, deadline)
+        except OSError as error:
+            deadline.left()
+            failed = error
+        try:
+            read = read_answer(lambda: self._receive(deadline), request.method)
+        except OSError as error:
+            deadline.left()  # the time-out of a wait is that of the talk, unless the system has ended it
+            raise BrokenOff from failed or error
+        return read.answer, read.is_reusable and failed is None
+
+    def _send(self, data: bytes, deadline: Deadline) -> None:
+        left = memoryview(data)
+        while left:
+            self.socket.settimeout(deadline.left())
+            left = left[self.socket.send(left) :]
+
+    def _receive(self, deadline: Deadline) -> bytes:
+        self.socket.settimeout(deadline.left())
+        return self.socket.recv(PIECE)
+
+
+class BlockingPool:
+    """Connections that threads share.  `executor` looks up names, since a look-up cannot be ended."""
+
+    def __init__(self, tls: ssl.SSLContext, executor: Executor) -> None:
+        self.deadline = Deadline()
+        self._tls, self._executor = tls, executor
+        self._lock = Lock()
+        self._idle: list[KeptConnection] = []
+        """Connections that no thread uses; those that have been idle longest come first."""
+        self._is_closed = False
+
+    @property
+    def idle(self) -> Sequence[KeptConnection]:
+        """The connections that no thread uses now."""
+        with self._lock:
+            return tuple(self._idle)
+
+    def exchange(self, request: HttpRequest, address: tuple[str, int]) -> HttpAnswer:
+        """Send one request until the deadline, and read its answer; the errors are those of `Transport.hold`."""
+        server = Server(request.origin, *address)
+        connection = self._taken(server) or self._opened(server)
+        try:
+            answer, is_reusable = connection.exchange(request, self.deadline)
+        except BaseException:
+            connection.socket.close()
+            raise
+        if is_reusable:
+            self._give_back(connection)
+        else:
+            connection.socket.close()
+        return answer
+
+    def close(self) -> None:
+        """Close the idle connections, and each other one when its answer has been read."""
+        with self._lock:
+            self._is_closed, closed, self._idle = True, self._idle, []
+        for connection in closed:
+            connection.socket.close()
+
+    def _taken(self, server: Server) -> KeptConnection | None:
+        """Return the connection to a server that was used last, if there is one that still works."""
+        while True:
+            with self._lock:
+                found = next((one for one in reversed(self._idle) if one.server == server), None)
+                if found is None:
+                    return None
+                self._idle.remove(found)
+            if not found.has_expired():
+                return found
+            found.socket.close()
+
+    def _give_back(self, connection: KeptConnection) -> None:
+        """Keep a connection for the next request, and close those that were idle for too long or are too many."""
+        connection.idle_since = now = time.monotonic()
+        closed = []
+        with self._lock:
+            if self._is_closed:
+                closed.append(connection)
+            else:
+                self._idle.append(connection)
+            while len(self._idle) > MOST_KEPT or (self._idle and now - self._idle[0].idle_since > KEPT_SECONDS):
+                closed.append(self._idle.pop(0))
+        for one in closed:
+            one.socket.close()
+
+    def _opened(self, server: Server) -> KeptConnection:
+        """Open a connection; Unreachable with the cause, or TimeoutError."""
+        try:
+            plain = self._connected(server)
+            return KeptConnection(server, self._encrypted(plain, server.origin))
+        except OSError as error:
+            self.deadline.left()
+            raise Unreachable from error
+
+    def _connected(self, server: Server) -> socket.socket:
+        """Connect to the first address of a host that accepts; each gets its share of the time that is left."""
+        addresses = self._addresses(server)
+        for place, address in enumerate(addresses, start=1):
+            share = self.deadline.left() / (len(addresses) - place + 1)
+            try:
+                found = socket.create_connection((address, server.port), timeout=share)
+                found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return found
+            except OSError:
+                if place == len(addresses):
+                    raise
+        raise OSError("the host has no address")
+
+    def _addresses(self, server: Server) -> list[str]:
+        looked_up = self._executor.submit(socket.getaddrinfo, server.host, server.port, type=socket.SOCK_STREAM)
+        return [str(found[4][0]) for found in looked_up.result(self.deadline.left())]
+
+    def _encrypted(self, plain: socket.socket, origin: Origin) -> socket.socket:
+        if origin.scheme == "http":
+            return plain
+        try:
+            plain.settimeout(self.deadline.left())
+            return self._tls.wrap_socket(plain, server_hostname=origin.host)
+        except BaseException:
+            plain.close()
+            raise
+
+
+def written(request: HttpRequest) -> bytes:
+    """Return the head of a request; ValueError for a line that would be two, or is not ASCII."""
+    lines = [
+        f"{request.method} {request.target} HTTP/1.1",
+        f"Host: {request.origin.authority}",
+        *(f"{name}: {value}" for name, value in request.headers),
+        f"Content-Length: {len(request.content)}",
+    ]
+    text = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    if text.count("\r") != breaks or text.count("\n") != breaks or "\0" in text or lines[0].count(" ") != 2:
+        raise ValueError("a header or the path of a request has a line break or a blank")
+    return f"{text}\r\n\r\n".encode("ascii")

@@ -1,0 +1,76 @@
+"""One HTTP request and its answer in the terms of httpcore, and the errors that end them."""
+
+from typing import Any, NoReturn
+
+import httpcore
+
+from climate import exception_chain
+from climate.compute.zones.http.messages import MOST_BYTES, BrokenOff, HttpAnswer, HttpRequest, TooLong, Unreachable
+
+MOST_KEPT = 64
+"""Connections that a pool keeps at most, over all servers."""
+
+KEPT_SECONDS = 15.0
+"""Seconds for which a connection is kept without use."""
+
+POOL: dict[str, Any] = {
+    "max_connections": None,
+    "max_keepalive_connections": MOST_KEPT,
+    "keepalive_expiry": KEPT_SECONDS,
+}
+"""Arguments of the pools of connections."""
+
+UNREACHABLE = (httpcore.ConnectError, httpcore.ConnectTimeout)
+FAILED = (httpcore.ProtocolError, httpcore.NetworkError, httpcore.TimeoutException)
+
+
+def request_to(address: tuple[str, int], request: HttpRequest) -> httpcore.Request:
+    """Return the request as httpcore sends it to a host and port."""
+    origin = request.origin
+    name, port = address
+    return httpcore.Request(
+        request.method,
+        httpcore.URL(
+            scheme=origin.scheme,
+            host=name if name.isascii() else name.encode("idna"),
+            port=port,
+            target=request.target,
+        ),
+        headers=[("Host", origin.authority), *request.headers, ("Content-Length", str(len(request.content)))],
+        content=request.content,
+        extensions={"sni_hostname": origin.host},
+    )
+
+
+class Body:
+    """Collects the body of an answer; TooLong when it has more than MOST_BYTES."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        """Append what has come."""
+        self.content += piece
+        if len(self.content) > MOST_BYTES:
+            raise TooLong
+
+
+def answer_of(response: httpcore.Response, body: Body) -> HttpAnswer:
+    """Return an answer that was read to its end."""
+    known = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    return HttpAnswer(response.status, known, bytes(body.content))
+
+
+def fail(error: Exception) -> NoReturn:
+    """End a talk that an error of httpcore ends: Unreachable or BrokenOff, with the cause."""
+    if isinstance(error, UNREACHABLE):
+        raise Unreachable from _reason(error)
+    raise BrokenOff from error
+
+
+def _reason(error: Exception) -> BaseException:
+    """Return the error of the system that an error comes of, or else the error."""
+    found = [
+        cause for cause in exception_chain.of(error) if isinstance(cause, OSError) and (cause.strerror or cause.errno)
+    ]
+    return found[-1] if found else error

@@ -1,0 +1,175 @@
+"""Answers of HTTP/1.1, read from the bytes of a connection.
+
+A child answers each request of a user that is forwarded: a general parser of
+HTTP costs as much processor time as the rest of a level.  What is not exactly
+HTTP ends the talk with BrokenOff, and what is longer than MOST_BYTES with TooLong.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from climate.compute.zones.http.messages import MOST_BYTES, BrokenOff, HttpAnswer, TooLong
+
+LONGEST_HEAD = 64 * 1024
+"""Bytes of a status line and its headers, and of the trailers of a chunked body."""
+
+MOST_INTERIM = 16
+"""Answers of status 1xx before the answer itself."""
+
+_HEAD_END = b"\r\n\r\n"
+_LONGEST_SIZE_LINE = 1024
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n\0]*)?")
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n\0]*)?")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
+Receive = Callable[[], bytes]
+"""Returns what has come from the other side; nothing at the end of the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """An answer, and whether the connection can be used for the next request."""
+
+    answer: HttpAnswer
+    is_reusable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The status and the headers of an answer; names are in lower case."""
+
+    minor: int
+    status: int
+    headers: Mapping[str, str]
+
+
+def read_answer(receive: Receive, method: str) -> ReadAnswer:
+    """Read the answer to a request; BrokenOff when it is cut off or not HTTP, TooLong beyond MOST_BYTES."""
+    unread = _Unread(receive)
+    head = _read_head(unread)
+    content, is_framed = _read_content(unread, head, method)
+    words = {word.strip().lower() for word in head.headers.get("connection", "").split(",")}
+    is_reusable = is_framed and head.minor == 1 and "close" not in words and not unread.data
+    return ReadAnswer(HttpAnswer(head.status, dict(head.headers), content), is_reusable)
+
+
+class _Unread:
+    """Bytes that have come and were not used yet."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.data = b""
+
+    def more(self) -> bool:
+        """Wait for more; False at the end of the connection."""
+        piece = self._receive()
+        self.data += piece
+        return bool(piece)
+
+    def until(self, end: bytes, longest: int) -> bytes:
+        """Take what comes before `end`, which is dropped."""
+        searched = 0
+        while (found := self.data.find(end, searched)) < 0:
+            searched = max(0, len(self.data) - len(end) + 1)
+            if len(self.data) > longest or not self.more():
+                raise BrokenOff
+        taken, self.data = self.data[:found], self.data[found + len(end) :]
+        return taken
+
+    def exactly(self, count: int) -> bytes:
+        """Take so many bytes."""
+        pieces, missing = [self.data[:count]], count - len(self.data)
+        self.data = self.data[count:]
+        while missing > 0:
+            piece = self._receive()
+            if not piece:
+                raise BrokenOff
+            pieces.append(piece[:missing])
+            self.data = piece[missing:]
+            missing -= len(piece)
+        return b"".join(pieces)
+
+    def rest(self) -> bytes:
+        """Take all until the end of the connection."""
+        pieces, count = [self.data], len(self.data)
+        self.data = b""
+        while piece := self._receive():
+            pieces.append(piece)
+            count += len(piece)
+            _check_length(count)
+        return b"".join(pieces)
+
+
+def _read_head(unread: _Unread) -> _Head:
+    """Read the head of the answer, after those of any interim answers."""
+    for _ in range(MOST_INTERIM + 1):
+        first, *rows = unread.until(_HEAD_END, LONGEST_HEAD).split(b"\r\n")
+        line = _STATUS.fullmatch(first)
+        if line is None or line[2] == b"101":  # nobody asked for another protocol
+            raise BrokenOff
+        if not line[2].startswith(b"1"):
+            return _Head(int(line[1]), int(line[2]), _headers(rows))
+    raise BrokenOff
+
+
+def _headers(rows: list[bytes]) -> dict[str, str]:
+    """Return the headers by name; of those that stand more than once the last, and no two different lengths."""
+    found: dict[str, str] = {}
+    for row in rows:
+        header = _HEADER.fullmatch(row)
+        if header is None:
+            raise BrokenOff
+        name, value = header[1].decode("ascii").lower(), header[2].decode("latin-1").rstrip(" \t")
+        if name in ("content-length", "transfer-encoding") and found.get(name, value) != value:
+            raise BrokenOff
+        found[name] = value
+    return found
+
+
+def _read_content(unread: _Unread, head: _Head, method: str) -> tuple[bytes, bool]:
+    """Read the body, and tell whether its end is known otherwise than by the end of the connection."""
+    if method == "HEAD" or head.status in (204, 304):
+        return b"", True
+    coding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
+    if coding is not None:
+        if coding.lower() != "chunked":
+            raise BrokenOff
+        # Two lengths of one body are no mistake of an honest server: the connection is not trusted further.
+        return _chunks(unread), length is None
+    if length is None:
+        return unread.rest(), False
+    if not _LENGTH.fullmatch(length):
+        raise BrokenOff
+    _check_length(int(length))
+    return unread.exactly(int(length)), True
+
+
+def _chunks(unread: _Unread) -> bytes:
+    """Read a body in chunks, and drop its trailers."""
+    pieces: list[bytes] = []
+    count = 0
+    while True:
+        line = _SIZE.fullmatch(unread.until(b"\r\n", _LONGEST_SIZE_LINE + len(unread.data)))
+        if line is None:
+            raise BrokenOff
+        size = int(line[1], 16)
+        if size == 0:
+            break
+        count += size
+        _check_length(count)
+        pieces.append(unread.exactly(size))
+        if unread.exactly(2) != b"\r\n":
+            raise BrokenOff
+    trailers = 0
+    while row := unread.until(b"\r\n", LONGEST_HEAD):
+        trailers += len(row)
+        if trailers > LONGEST_HEAD or not _HEADER.fullmatch(row):
+            raise BrokenOff
+    return b"".join(pieces)
+
+
+def _check_length(count: int) -> None:
+    if count > MOST_BYTES:
+        raise TooLong

@@ -1,0 +1,175 @@
+"""HTTP talks with servers: one in the thread that asks, many at once; each ends at its deadline and delays no other."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock, Thread
+from typing import Any, Protocol, TypeVar
+from weakref import finalize
+
+import httpcore
+import httpx
+
+from climate.compute.zones.http.blocking import BlockingPool
+from climate.compute.zones.http.exchange import FAILED, MOST_KEPT, POOL, Body, answer_of, fail, request_to
+from climate.compute.zones.http.messages import BrokenOff, HttpAnswer, HttpRequest, Origin
+
+__all__ = ["MOST_KEPT", "Network", "Outcome", "SocketTransport", "Talk", "Transport"]
+
+LOOKUPS = 32
+"""Names that are looked up at once; a name server that hangs keeps one thread of these."""
+
+Talk = Generator[HttpRequest, HttpAnswer, Any]
+"""Yields requests, is sent their answers, and returns its outcome."""
+
+Outcome = Any
+"""The value that a talk returned, or the exception that ended it: TimeoutError at its deadline."""
+
+Exchange = Callable[[HttpRequest], Awaitable[HttpAnswer]]
+
+T = TypeVar("T")
+
+
+class Transport(Protocol):
+    """Carries the requests of talks."""
+
+    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+        """Hold all talks at once, each for so many seconds at most; the outcomes are in their order.
+
+        A request ends its talk with Unreachable, BrokenOff, TooLong or ValueError.
+        """
+        ...
+
+
+@cache
+def authorities() -> ssl.SSLContext:
+    """Return the certificate authorities, read once: reading them takes longer than a talk."""
+    return httpx.create_ssl_context()
+
+
+class Network:
+    """The connections of one process: those of its threads, and those of an event loop in a thread of its own."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self.process = os.getpid()
+        lookups = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="climate-names")
+        self.blocking = BlockingPool(tls, lookups)
+        self.pool = httpcore.AsyncConnectionPool(ssl_context=tls, **POOL)
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(lookups)
+        Thread(target=self._loop.run_forever, daemon=True, name="climate-zones").start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine returns."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """Close the connections and end the thread, unless they are those of the process that forked this one."""
+        if self.process == os.getpid() and self._loop.is_running():
+            self.blocking.close()
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+
+    async def _end(self) -> None:
+        await self.pool.aclose()
+        self._loop.stop()
+
+
+@dataclass
+class SocketTransport:
+    """The network.  Connections are kept, and shared by the threads of one process."""
+
+    address: Callable[[Origin], tuple[str, int]] = lambda origin: (origin.host, origin.port)
+    """The host and the port at which a server is called."""
+    tls: Callable[[], ssl.SSLContext] = authorities
+    _networks: dict[int, Network] = field(default_factory=dict)
+    """By process: one that was forked off has connections of its own."""
+    _lock: Lock = field(default_factory=Lock)
+
+    def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+        """Hold all talks at once.  One alone stays in this thread, which is by far cheaper."""
+        if len(talks) == 1:
+            return [self.alone(*talks[0])]
+        return self.network.run(self._together(talks))
+
+    def alone(self, talk: Talk, seconds: float) -> Outcome:
+        """Hold one talk in this thread."""
+        pool = self.network.blocking
+        pool.deadline.set(seconds)
+
+        async def exchange(request: HttpRequest) -> HttpAnswer:
+            return pool.exchange(request, self.address(request.origin))
+
+        return _finished(_outcome(talk, exchange))
+
+    @property
+    def network(self) -> Network:
+        """The connections of this process."""
+        process = os.getpid()
+        if process not in self._networks:
+            with self._lock:
+                if process not in self._networks:
+                    self._networks[process] = network = Network(self.tls())
+                    finalize(self, network.close)
+        return self._networks[process]
+
+    async def _together(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
+        return list(await asyncio.gather(*(self._timed(talk, seconds) for talk, seconds in talks)))
+
+    async def _timed(self, talk: Talk, seconds: float) -> Outcome:
+        try:
+            # The time-outs of the pool are for each read: an answer that drips would never be late.
+            async with asyncio.timeout(seconds):
+                return await _outcome(talk, self._exchange)
+        except TimeoutError as error:
+            return error
+
+    async def _exchange(self, request: HttpRequest) -> HttpAnswer:
+        body = Body()
+        try:
+            response = await self.network.pool.handle_async_request(request_to(self.address(request.origin), request))
+            try:
+                async for piece in response.aiter_stream():
+                    body.add(piece)
+            finally:
+                await response.aclose()
+        except FAILED as error:
+            fail(error)
+        return answer_of(response, body)
+
+
+async def _outcome(talk: Talk, exchange: Exchange) -> Outcome:
+    """Carry a talk to its end."""
+    try:
+        request = next(talk)
+        while True:
+            request = talk.send(await _answer(request, exchange))
+    except StopIteration as end:
+        return end.value
+    except Exception as error:  # noqa: BLE001 - the caller gets it as the outcome
+        return error
+    finally:
+        talk.close()
+
+
+async def _answer(request: HttpRequest, exchange: Exchange) -> HttpAnswer:
+    """Send a request; a safe one once more when a kept connection may have ended meanwhile."""
+    if request.is_safe:
+        try:
+            return await exchange(request)
+        except BrokenOff:
+            pass
+    return await exchange(request)
+
+
+def _finished(work: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns that waits for nothing in an event loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("a blocking exchange has waited for an event loop")

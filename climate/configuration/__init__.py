@@ -1,0 +1,1 @@
+"""Settings of single components, read from the settings of the process."""

@@ -1,0 +1,345 @@
+"""The worker of the web server: a request takes a thread when it is there, and not while it arrives.
+
+It is gunicorn's threaded worker, with a loop before the threads that reads
+requests without waiting for any. A connection that sends slowly, half a
+request, or nothing, costs its bytes until its time is over; one that asks
+whether to send its body is told to go on, and waited for like any other.
+Requests with long bodies are served by threads of their own, and so are contents
+of images that are fetched, and /healthz.
+"""
+
+import errno
+import os
+import re
+import select
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
+
+from climate.web.request_framing import Arrival, Framing
+
+HEAD_SECONDS = 20.0
+"""Time for a head to arrive after its first byte, in seconds."""
+
+BODY_SECONDS = 60.0
+"""Time for a body of up to `request_framing.LONGEST_BODY` bytes to arrive after its head, in seconds."""
+
+SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
+"""A longer body that comes slower than that in so many seconds is given up, and so is an answer that goes slower."""
+
+WAIT_SECONDS = 60.0
+"""Longest time that a thread waits for a client to take or to send anything, in seconds."""
+
+LINGER_SECONDS = 2.0
+"""Time for a client to take the last answer before its connection is closed, in seconds."""
+
+STREAMS = 2
+"""Requests with long bodies that a process serves at once, beside its threads."""
+
+DOWNLOADS = 8
+"""Contents of images that a process sends at once, beside its threads."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Bytes of requests that a process keeps until a thread begins with them.
+
+Beyond them, the connection that sends one and has waited longest is closed.
+"""
+
+_PIECE = 64 * 1024
+_FILE_PIECE = 1024 * 1024
+_DOWNLOAD = re.compile(rb"GET /image/v2/images/[^/ ]+/file[ ?]")
+_GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+_HEALTH = b"GET /healthz "
+_REFUSALS = {
+    408: b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+    431: b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+class PatientSocket(socket.socket):
+    """A client's socket on which no thread waits for ever."""
+
+    slow_seconds = SLOW_SECONDS
+    _begun = 0.0
+    _received: int | None = None
+    _sent, _sending = 0, 0.0
+    """Bytes of the answer that were sent lately, and seconds that this took."""
+
+    def setblocking(self, flag: bool, /) -> None:
+        """Return to the loop with False, and how much was sent counts no more, or to a thread with True.
+
+        gunicorn calls it with True for each request, also for one that has to hurry.
+        """
+        if not flag:
+            self._received = None
+        self._sent, self._sending = 0, 0.0
+        self.settimeout(WAIT_SECONDS if flag else 0.0)
+
+    def hurry(self) -> None:
+        """From now on the client has to send at least so much."""
+        self._begun, self._received = time.monotonic(), 0
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """As for any socket; ConnectionResetError when the client is too slow."""
+        try:
+            data = super().recv(size, flags)
+        except TimeoutError:
+            raise ConnectionResetError(errno.ECONNRESET, "the client sends nothing") from None
+        if self._received is not None:
+            self._received += len(data)
+            seconds = time.monotonic() - self._begun
+            if self._is_slow(seconds, self._received):
+                raise ConnectionResetError(errno.ECONNRESET, "the client sends too slowly")
+            if seconds > self.slow_seconds:  # what came fast at first is no credit for ever
+                self.hurry()
+        return data
+
+    def sendall(self, data: Any, flags: int = 0, /) -> None:
+        """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        left = memoryview(data).cast("B")
+        while left:
+            begun = time.monotonic()
+            try:
+                sent = super().send(left, flags)
+            except TimeoutError:
+                raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing") from None
+            left = left[sent:]
+            self._count_sent(sent, begun)
+
+    def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
+        """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        total = 0
+        while count is None or total < count:
+            begun = time.monotonic()
+            piece = _FILE_PIECE if count is None else min(_FILE_PIECE, count - total)
+            try:
+                sent = os.sendfile(self.fileno(), file.fileno(), offset + total, piece)
+            except BlockingIOError:
+                self._await_room()
+                self._count_sent(0, begun)
+                continue
+            if not sent:
+                break
+            total += sent
+            self._count_sent(sent, begun)
+        return total
+
+    def _count_sent(self, sent: int, begun: float) -> None:
+        # Only the time in which the client might have taken something: an application may pause.
+        self._sent, self._sending = self._sent + sent, self._sending + time.monotonic() - begun
+        if self._is_slow(self._sending, self._sent):
+            raise ConnectionResetError(errno.ECONNRESET, "the client takes too little")
+        if self._sending > self.slow_seconds:
+            self._sent, self._sending = 0, 0.0
+
+    def _await_room(self) -> None:
+        room = select.poll()
+        room.register(self, select.POLLOUT)
+        if not room.poll(self.slow_seconds * 1000):
+            raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing")
+
+    def _is_slow(self, seconds: float, count: int) -> bool:
+        return seconds > self.slow_seconds and count < seconds * LEAST_BYTES_PER_SECOND
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A connection that is waited for, up to a moment of the steady clock."""
+
+    conn: Any
+    until: float
+    framing: Framing = field(default_factory=Framing)
+    polled: bool = False
+    closing: bool = False
+    """Its last answer is out: what it still sends is thrown away."""
+
+
+class BufferingWorker(ThreadWorker):  # type: ignore[misc]
+    """Gives to a thread only what has arrived."""
+
+    head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS
+    most_bytes = MOST_BYTES
+    client_socket = PatientSocket
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._waiting: dict[Any, Waiting] = {}
+        """By connection; those that have waited longest come first."""
+        self._kept_bytes = 0
+        self._counting = Lock()
+        self._looked = 0.0
+        self._streams = ThreadPoolExecutor(STREAMS, "stream")
+        self._downloads = ThreadPoolExecutor(DOWNLOADS, "download")
+        self._health = ThreadPoolExecutor(1, "health")
+
+    def accept(self, listener: socket.socket) -> None:
+        """Begin to read from a new client."""
+        try:
+            accepted, address = listener.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._make_room()
+            elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
+                raise
+            return
+        client = self.client_socket(fileno=accepted.detach())
+        self.nr_conns += 1
+        self._begin(TConn(self.cfg, client, address, listener.getsockname()))
+        if self.nr_conns >= self.worker_connections:
+            self._make_room()
+
+    def on_client_socket_readable(self, conn: Any, client: Any) -> None:
+        """Begin to read the next request of a connection that was kept."""
+        if conn not in self.keepalived_conns:  # closed by an event before this one, of the same turn of the loop
+            return
+        self.poller.unregister(client)
+        self.keepalived_conns.remove(conn)
+        self._begin(conn)
+
+    def enqueue_req(self, conn: Any) -> None:
+        """Go on with what a client has sent together with the request before."""
+        self._begin(conn, conn.parser.unreader.take_buffered())
+
+    def finish_request(self, conn: Any, fs: "Future[Any]") -> None:
+        """Keep the connection, or close it once the client has taken the answer; nothing is waited for here."""
+        kept = not fs.cancelled() and fs.exception() is None and fs.result()
+        if kept:
+            super().finish_request(conn, fs)
+            return
+        with suppress(OSError):
+            conn.sock.shutdown(socket.SHUT_WR)
+            conn.sock.setblocking(False)
+            self._waiting[conn] = Waiting(conn, time.monotonic() + LINGER_SECONDS, closing=True)
+            self._poll(self._waiting[conn])
+            return
+        self._close(conn)
+
+    def murder_pending(self) -> None:
+        """Close what has not arrived in its time; a worker that stops waits for little."""
+        now = time.monotonic()
+        if now - self._looked < 0.5:
+            return
+        self._looked = now
+        for waiting in list(self._waiting.values()):
+            if not self.alive:
+                waiting.until = min(waiting.until, now + LINGER_SECONDS)
+            if waiting.until <= now:
+                self._give_up(waiting, 408 if waiting.framing.data else None)
+
+    def _begin(self, conn: Any, data: bytes = b"") -> None:
+        conn.sock.setblocking(False)
+        self._waiting[conn] = waiting = Waiting(conn, time.monotonic() + self.cfg.keepalive)
+        if data:
+            self._arrived(waiting, data)
+        else:
+            self._read(waiting, conn.sock)
+        # Most requests are there by now, and need not be polled for.
+        if conn in self._waiting:
+            self._poll(waiting)
+
+    def _read(self, waiting: Waiting, client: Any) -> None:
+        # An event before this one, of the same turn of the loop, may have closed the connection.
+        if self._waiting.get(waiting.conn) is not waiting:
+            return
+        try:
+            data = client.recv(_PIECE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._forget(waiting)
+            self._close(waiting.conn)
+        elif not waiting.closing:
+            self._arrived(waiting, data)
+
+    def _arrived(self, waiting: Waiting, data: bytes) -> None:
+        if not waiting.framing.data:
+            waiting.until = time.monotonic() + self.head_seconds
+        in_head, before = waiting.framing.in_head, len(waiting.framing.data)
+        arrival = waiting.framing.feed(data)
+        self._count(len(waiting.framing.data) - before)
+        if arrival is Arrival.BODY and waiting.framing.asks_first:
+            waiting.framing.asks_first = False
+            with suppress(OSError):
+                waiting.conn.sock.send(_GO_ON)
+        if arrival is Arrival.BODY and in_head:
+            waiting.until = time.monotonic() + self.body_seconds
+        if arrival is Arrival.ENDLESS:
+            self._give_up(waiting, 431)
+        elif arrival in (Arrival.WHOLE, Arrival.LONG):
+            self._serve(waiting, arrival)
+        while self._kept_bytes > self.most_bytes:
+            sending = next((one for one in self._waiting.values() if one.framing.data), None)
+            if sending is None:  # all of it waits for threads
+                break
+            self._give_up(sending, None)
+
+    def _serve(self, waiting: Waiting, arrival: Arrival) -> None:
+        self._forget(waiting)
+        data = bytes(waiting.framing.data)
+        self._count(len(data))
+        pool = self.tpool
+        if arrival is Arrival.LONG:
+            pool = self._streams
+        elif data.startswith(_HEALTH):
+            pool = self._health
+        elif _DOWNLOAD.match(data):
+            pool = self._downloads
+        done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG)
+        done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
+
+    def _handle(self, conn: Any, data: bytes, *, slow: bool) -> Any:
+        self._count(-len(data))
+        conn.data_ready = True
+        conn.init()
+        conn.parser.unreader.unread(data)
+        if slow:
+            conn.sock.hurry()
+        return self.handle(conn)
+
+    def _count(self, more: int) -> None:
+        with self._counting:
+            self._kept_bytes += more
+
+    def _make_room(self) -> None:
+        """Close a connection: one that is kept for the next request, or else the one that has waited longest."""
+        if self.keepalived_conns:
+            conn = self.keepalived_conns.popleft()
+            self.poller.unregister(conn.sock)
+            self._close(conn)
+            return
+        oldest = next(iter(self._waiting.values()), None)
+        if oldest is not None:
+            self._give_up(oldest, None)
+
+    def _give_up(self, waiting: Waiting, status: int | None) -> None:
+        self._forget(waiting)
+        if status is not None and not waiting.closing:
+            with suppress(OSError):
+                waiting.conn.sock.send(_REFUSALS[status])
+        self._close(waiting.conn)
+
+    def _poll(self, waiting: Waiting) -> None:
+        waiting.polled = True
+        read: Callable[[Any], None] = partial(self._read, waiting)
+        self.poller.register(waiting.conn.sock, selectors.EVENT_READ, read)
+
+    def _forget(self, waiting: Waiting) -> None:
+        del self._waiting[waiting.conn]
+        self._count(-len(waiting.framing.data))
+        if waiting.polled:
+            self.poller.unregister(waiting.conn.sock)
+
+    def _close(self, conn: Any) -> None:
+        self.nr_conns -= 1
+        conn.close()
