@@ -177,9 +177,9 @@ class Lease:
 
     def event(self, key: EventKind | UUID) -> Event:
         """The event of that kind or id; NotFound where the lease has none."""
-        by_kind = isinstance(key, EventKind)
+        by_id = isinstance(key, UUID)
         for event in self.events:
-            if event.kind is key if by_kind else event.id == key:
+            if key == (event.id if by_id else event.kind):
                 return event
         raise NotFound(f"the lease has no event {key}")
 

@@ -99,15 +99,16 @@ class Migrator:
         self.here.strikes.around(lambda: self.here.awaited.add(guest.id))
         return {**offer, "to": self.here.name, "shared": False}
 
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> None:
+    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
         self.here.strikes.around(lambda: self._hand_over(guest, self.here.others[arrangement["to"]], watch))
+        return {}
 
-    def keep(self, guest: Guest) -> None:
+    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
         if guest.id not in self.here.guests:
             raise VirtError("no guest has arrived")
         self.here.strikes.around(lambda: self.here.awaited.discard(guest.id))
 
-    def drop(self, server_id: str) -> None:
+    def drop(self, server_id: str, *, spare_disk: bool = False) -> None:
         self.here.awaited.discard(server_id)
 
     def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:

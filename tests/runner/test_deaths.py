@@ -101,7 +101,7 @@ def test_processes_end_before_the_stores(begin: Begin) -> None:
 def test_a_guard_that_is_killed_is_replaced_by_one_that_knows_all(begin: Begin) -> None:
     runner = begin(WEB, idle("worker", "stubborn")).ready()
     runner.pid_of("worker")
-    guard = next(process for process in runner.family() if any("guard.py" in word for word in words(process)))
+    guard = next(process for process in runner.family() if any("reaper.py" in word for word in words(process)))
     guard.kill()
     runner.wait_for("^the guard was ended from outside and is there again$")
     family = runner.family()

@@ -99,15 +99,15 @@ def _expiry(engine: Engine) -> datetime:
 HOLDER = """
 import sys
 from climate.store.engine import connect
-from workers import rounds
+from workers import periodic
 
 def made(climate):
     print("made a round", flush=True)
 
-with rounds.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
+with periodic.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
     print("holds" if mine else "does not hold", flush=True)
     sys.stdin.readline()
-    rounds.make(None, [made, made], mine.__bool__)
+    periodic.make(None, [made, made], mine.__bool__)
 print("done", flush=True)
 """
 

@@ -56,7 +56,7 @@ def test_functions_are_found_by_name_and_all_unknown_ones_are_named() -> None:
 
 STORY = """
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import costs
+from climate.compute.scheduler.distributed import costs
 from climate.compute.scheduler.distributed.least_cost import least_cost
 from climate.compute.scheduler.scheduler_parts import Rules
 from tests.compute.node_tables import hosts
