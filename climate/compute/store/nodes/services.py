@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from climate.advisory_locks import Subject
 from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
 from climate.compute.store import node_locks
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
@@ -58,7 +59,8 @@ _DIFFERS = text(f"""
 """)
 
 # The service first, which a new node refers to: whoever removes a service locks it before its nodes.
-_KEEP = text("SELECT FROM compute_services WHERE host = :host FOR KEY SHARE")
+# One report of a service at a time: what another one writes in between would differ below nodes that are locked already.
+_KEEP = text(f"SELECT {Subject.NODE_REPORT.locked('host')} FROM compute_services WHERE host = :host FOR KEY SHARE")
 
 # As little as is written is locked.  All at once: a second statement might find a node that stands before those.
 _LOCK_REPORTED = text(f"""
