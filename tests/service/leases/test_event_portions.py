@@ -177,6 +177,20 @@ def test_a_host_that_somebody_else_holds_delays_its_own_start_only(here: Here) -
     assert check.differences(here.climate) == []
 
 
+def test_a_pool_that_another_transaction_holds_delays_its_own_start_only(here: Here) -> None:
+    """A transaction that holds a pool may wait for its nodes next: nobody who holds the nodes waits for the pool."""
+    made = here.due(3)
+    with here.climate.engine.begin() as conn:
+        locked = text("SELECT name FROM compute_aggregates WHERE name = :name FOR NO KEY UPDATE")
+        assert conn.scalar(locked, {"name": str(made[2].reservations[0].id)})
+        event_portions.run(here.climate, here.rung(), "worker")
+        assert here.status(made) == ["ACTIVE", "ACTIVE", "STARTING"]
+        assert here.claims() == [(False, False, 1)], "it is to be rung for at once, by a message of its own"
+    assert len(run_alone(here)) == 1
+    assert here.status(made) == ["ACTIVE"] * 3
+    assert check.differences(here.climate) == []
+
+
 def test_an_unforeseen_error_has_all_of_them_run_one_by_one(here: Here) -> None:
     def fail(loans: Sequence[Loan]) -> None:
         raise ZeroDivisionError
