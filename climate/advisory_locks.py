@@ -35,6 +35,8 @@ class Subject(StrEnum):
     ZONE_OFFER = "offer "
     POOL = "pool "
     SERVER_MOVES = "server moves from node "
+    NODE_REPORT = "report of nodes of "
+    """The host name of the compute service is the name."""
 
     def named(self, thing: object) -> str:
         """Return the name under which a thing is locked."""
@@ -42,7 +44,11 @@ class Subject(StrEnum):
 
     def lock(self, parameter: str) -> str:
         """Return a statement that waits for the lock of the thing in a bound parameter, until the transaction ends."""
-        return f"SELECT pg_advisory_xact_lock(hashtextextended('{self.value}' || :{parameter}, 0))"
+        return f"SELECT {self.locked(parameter)}"
+
+    def locked(self, parameter: str) -> str:
+        """Return the expression that waits for that lock, for a statement that does more."""
+        return f"pg_advisory_xact_lock(hashtextextended('{self.value}' || :{parameter}, 0))"
 
 
 def idempotent_request(*words: str) -> int:

@@ -184,7 +184,7 @@ class ResourcePlugin(Protocol):
         """Hand over what several leases reserved, and say how each went; a plugin may lack this hook.
 
         It asks the cloud for everything at once, by `lend_together` only, and returns what that does.  It is not
-        called for reservations with hosts that are not ready.
+        called for reservations with hosts that are not ready, nor where a subclass overrides `on_start` alone.
         """
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:

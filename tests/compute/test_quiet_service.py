@@ -27,7 +27,7 @@ def _write(here: Place, statement: str) -> None:
 def _compared(here: Place, last: Report) -> bool:
     with counted(here.compute.engine) as seen:
         services.refresh(here.compute, last)
-    return any("INSERT INTO compute_nodes" in statement for statement in seen)
+    return any("FULL JOIN" in statement for statement in seen)
 
 
 def _there(here: Place) -> list[str]:

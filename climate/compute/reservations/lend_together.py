@@ -23,16 +23,18 @@ class Loan:
 def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     """Make the pools and move their nodes, as `lending.lend` does for one; what went wrong with each, or None.
 
-    Waits where somebody else holds one of its nodes, or two of the loans want the same: it is to be asked for alone.
+    Waits where somebody else holds the pool or one of its nodes, or two of the loans want the same: it is to be asked
+    for alone.
     """
     troubles: dict[str, ComputeError] = {}
     with compute.engine.begin() as conn:
         found = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
-        wanted = {loan.pool: _meant(loan, found) for loan in loans}
+        wanted = {loan.pool: _meant(loan, found.nodes) for loan in loans}
         free = [one.id for own in wanted.values() for one in own if one.pool == FREEPOOL]
         occupied = rows.occupied(conn, free)
         for loan in loans:
-            trouble = _trouble(loan, wanted, occupied)
+            busy = Waits("Another transaction holds the pool.") if loan.pool in found.busy else None
+            trouble = busy or _trouble(loan, wanted, occupied)
             if trouble is not None:
                 troubles[loan.pool] = trouble
         good = [loan for loan in loans if loan.pool not in troubles]
@@ -59,7 +61,7 @@ def _trouble(loan: Loan, wanted: Mapping[str, Sequence[Found]], occupied: frozen
     if loan.pool in KEPT:
         return Conflict(f"The pool {loan.pool} is lent to nobody.")
     if any(not one.is_locked or one.id in others for one in own):
-        return Waits("Somebody else is at a host of the pool.")
+        return Waits("Another transaction holds a host of the pool.")
     if any(one.fence > loan.token for one in held):
         return StaleToken()
     missing = set(loan.names) - {one.name for one in held}

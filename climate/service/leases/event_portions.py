@@ -94,7 +94,13 @@ def queues(climate: Climate) -> frozenset[str]:
 
 
 def _hook(plugin: object) -> Callable[..., Sequence[Trouble | None]] | None:
-    return getattr(plugin, "on_start_together", None)
+    """Return the hook for several starts; None where there is none, or a subclass has another `on_start` only."""
+    for one in type(plugin).__mro__:
+        if "on_start_together" in vars(one):
+            return getattr(plugin, "on_start_together", None)
+        if "on_start" in vars(one):
+            return None
+    return None
 
 
 def run(climate: Climate, messages: Sequence[Message], worker: str) -> None:

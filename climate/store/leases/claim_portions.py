@@ -202,8 +202,11 @@ _GIVE_BACK = text(f"""
     FROM mine m WHERE c.event_id = m.event_id AND c.token = m.token
 """)  # noqa: S608
 _SETTLE = text(f"""
-    WITH ended AS (
-        DELETE FROM claims c USING {_GIVEN} AS m (event_id, token)
+    WITH mine AS MATERIALIZED (
+        SELECT c.event_id, c.token FROM claims c JOIN {_GIVEN} AS m (event_id, token) USING (event_id, token)
+        ORDER BY c.event_id, c.token FOR UPDATE OF c),
+    ended AS (
+        DELETE FROM claims c USING mine m
         WHERE c.event_id = m.event_id AND c.token = m.token RETURNING c.event_id),
     ticked AS (
         UPDATE actions a SET state = 'DONE'

@@ -1,6 +1,7 @@
 """Compute services and their many nodes: reported, gone, come back, audited, and out of work (cloud.md F, G.7)."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +22,7 @@ from climate.compute.reservations import pools
 from climate.compute.servers import actions, local_delete, task_worker
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.multi_node import ClusterDriver
+from climate.connections import reading
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, SERVICE, Place, node, place
 
 OTHER = "compute-2"
@@ -282,3 +284,27 @@ def test_any_number_of_nodes_is_reported_in_a_few_statements(here: Place) -> Non
     report(here, *(node(f"x{number}") for number in range(500)))
     assert len(said) <= 10
     assert len(rows(here)) == 500
+
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+def test_two_reports_of_a_service_lock_no_nodes_out_of_order(here: Place) -> None:
+    """The second one waits for the first: else the first would meet, below a node that it holds, another difference."""
+    a, b = node("A"), node("B")
+    report(here, a, b)
+    services_of = [
+        replace(here.compute, driver=MemoryDriver(specs))
+        for specs in ((a, replace(b, memory_mb=b.memory_mb * 2)), (replace(a, memory_mb=a.memory_mb * 2), b))
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        with here.compute.engine.begin() as holder, reading(here.compute.engine) as watch:
+            holder.execute(text("SELECT FROM compute_nodes WHERE name = 'B' FOR NO KEY UPDATE"))
+            done = []
+            for count, compute in enumerate(services_of, start=1):
+                done.append(pool.submit(services.refresh, compute))
+                while watch.scalar(text(WAITING)) != count:
+                    assert not done[-1].done()
+        for one in done:
+            one.result()
+    assert rows(here, "name, memory_mb") == [("A", 2 * a.memory_mb), ("B", b.memory_mb)]

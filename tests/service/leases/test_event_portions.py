@@ -14,12 +14,13 @@ import pytest
 from sqlalchemy import Connection, event, text
 from structlog.testing import capture_logs
 
-from climate.cloud import Loan, Trouble
+from climate.cloud import Cloud, Loan, Trouble
 from climate.cloud.bundled import BundledCloud
 from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind
+from climate.plugin import Lent, Plugins
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import event_claims, event_portions, leases
@@ -28,6 +29,7 @@ from climate.settings import Settings
 from climate.store.engine import database_time
 from climate.store.leases.claim_portions import MOST_EVENTS, MOST_HOSTS, Candidate, numbered
 from climate.store.leases.event_claims import Message
+from plugins.physical_host import PhysicalHost
 from tests.api.compute.api_clients import forget
 from tests.compute.cloud_factory import node, place, unsafe
 from tests.conftest import ADMIN, MEMBER
@@ -169,6 +171,38 @@ def test_a_host_that_somebody_else_holds_delays_its_own_start_only(here: Here) -
     with here.climate.engine.begin() as conn:
         locked = text("SELECT FROM compute_nodes WHERE name = :name FOR NO KEY UPDATE")
         conn.execute(locked, {"name": host_of(here, made[2])})
+        event_portions.run(here.climate, here.rung(), "worker")
+        assert here.status(made) == ["ACTIVE", "ACTIVE", "STARTING"]
+        assert here.claims() == [(False, False, 1)], "it is to be rung for at once, by a message of its own"
+    assert len(run_alone(here)) == 1
+    assert here.status(made) == ["ACTIVE"] * 3
+    assert check.differences(here.climate) == []
+
+
+def test_a_plugin_that_overrides_the_start_alone_is_asked_for_each_start(here: Here) -> None:
+    started: list[str] = []
+
+    class Own(PhysicalHost):
+        def on_start(self, cloud: Cloud, lent: Lent) -> None:
+            started.append(str(lent.lease_id))
+            super().on_start(cloud, lent)
+
+    here.climate = replace(here.climate, plugins=Plugins({PhysicalHost.resource_type: Own()}))
+    made = here.due(2)
+    assert event_portions.queues(here.climate) == frozenset()
+    messages = here.rung()
+    event_portions.run(here.climate, messages, "worker")
+    assert here.claims() == [(False, False, 1)] * 2, "a message of an earlier release is taken apart"
+    run_alone(here)
+    assert sorted(started) == sorted(str(lease.id) for lease in made)
+
+
+def test_a_pool_that_another_transaction_holds_delays_its_own_start_only(here: Here) -> None:
+    """A transaction that holds a pool may wait for its nodes next: nobody who holds the nodes waits for the pool."""
+    made = here.due(3)
+    with here.climate.engine.begin() as conn:
+        locked = text("SELECT name FROM compute_aggregates WHERE name = :name FOR NO KEY UPDATE")
+        assert conn.scalar(locked, {"name": str(made[2].reservations[0].id)})
         event_portions.run(here.climate, here.rung(), "worker")
         assert here.status(made) == ["ACTIVE", "ACTIVE", "STARTING"]
         assert here.claims() == [(False, False, 1)], "it is to be rung for at once, by a message of its own"

@@ -8,16 +8,16 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from climate.advisory_locks import Subject
 from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
 from climate.compute.store import node_locks
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
 
 _BEAT = text("""
+    WITH pool AS (INSERT INTO compute_aggregates (name) VALUES (:pool) ON CONFLICT (name) DO NOTHING)
     INSERT INTO compute_services (host, beat_at) VALUES (:host, :now)
     ON CONFLICT (host) DO UPDATE SET beat_at = greatest(compute_services.beat_at, excluded.beat_at)
 """)
-
-_FREEPOOL = text("INSERT INTO compute_aggregates (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
 
 _TYPES = {
     "vcpus": "int",
@@ -58,7 +58,8 @@ _DIFFERS = text(f"""
 """)
 
 # The service first, which a new node refers to: whoever removes a service locks it before its nodes.
-_KEEP = text("SELECT FROM compute_services WHERE host = :host FOR KEY SHARE")
+# One report of a service at a time: another one would leave differences before nodes that this one holds already.
+_KEEP = text(f"SELECT {Subject.NODE_REPORT.locked('host')} FROM compute_services WHERE host = :host FOR KEY SHARE")
 
 # As little as is written is locked.  All at once: a second statement might find a node that stands before those.
 _LOCK_REPORTED = text(f"""
@@ -152,8 +153,7 @@ _MAINTAIN = text("UPDATE compute_nodes SET maintenance = CAST(:reason AS text) W
 
 def beat(conn: Connection, host: str, now: datetime) -> None:
     """Say that the service is alive; its first beat makes its row, and the pool for leases."""
-    conn.execute(_BEAT, {"host": host, "now": now})
-    conn.execute(_FREEPOOL, {"name": FREEPOOL})
+    conn.execute(_BEAT, {"host": host, "now": now, "pool": FREEPOOL})
 
 
 def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: NodeDefaults) -> list[int]:

@@ -20,6 +20,15 @@ class Found(NamedTuple):
     is_locked: bool
 
 
+class Locked(NamedTuple):
+    """What of several pools and their nodes is locked."""
+
+    nodes: list[Found]
+    """All nodes that are meant, by name and id."""
+    busy: frozenset[str]
+    """Pools whose rows somebody else holds."""
+
+
 class Lent(NamedTuple):
     """A pool to be made: whose it is, the token of who asks, and the ids of its nodes."""
 
@@ -29,8 +38,12 @@ class Lent(NamedTuple):
     nodes: list[int]
 
 
+# Pools and nodes by statements that wait for nothing: whoever holds a pool may be about to wait for its nodes.
 _LOCK = text("""
-    WITH held AS MATERIALIZED (
+    WITH owned AS MATERIALIZED (
+        SELECT name FROM compute_aggregates WHERE name = ANY(CAST(:pools AS text[]))
+        ORDER BY name FOR NO KEY UPDATE SKIP LOCKED),
+    held AS MATERIALIZED (
         SELECT id, name, pool, fence, outside FROM compute_nodes
         WHERE name = ANY(CAST(:names AS text[])) OR pool = ANY(CAST(:pools AS text[]))
         ORDER BY name, id FOR NO KEY UPDATE SKIP LOCKED)
@@ -39,6 +52,9 @@ _LOCK = text("""
     SELECT id, name, pool, fence, outside, false FROM compute_nodes n
     WHERE (name = ANY(CAST(:names AS text[])) OR pool = ANY(CAST(:pools AS text[])))
         AND NOT EXISTS (SELECT FROM held h WHERE h.id = n.id)
+    UNION ALL
+    SELECT NULL, name, name, 0, false, false FROM compute_aggregates a
+    WHERE name = ANY(CAST(:pools AS text[])) AND NOT EXISTS (SELECT FROM owned o WHERE o.name = a.name)
 """)
 
 # A server that may come back is one too: its migration is not confirmed yet.
@@ -69,10 +85,12 @@ _LEND = text(f"""
 """)
 
 
-def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> list[Found]:
-    """Lock the nodes of these names and of these pools that nobody else holds; return all of them, by name."""
-    rows = conn.execute(_LOCK, {"pools": list(pools), "names": list(names)})
-    return sorted((Found(*row) for row in rows), key=lambda one: (one.name, one.id))
+def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> Locked:
+    """Lock the pools, and the nodes of these names and of these pools, that nobody else holds."""
+    rows = conn.execute(_LOCK, {"pools": list(pools), "names": list(names)}).all()
+    nodes = [Found(*row) for row in rows if row.id is not None]
+    busy = frozenset(row.pool for row in rows if row.id is None)
+    return Locked(sorted(nodes, key=lambda one: (one.name, one.id)), busy)
 
 
 def occupied(conn: Connection, ids: Collection[int]) -> frozenset[int]:
