@@ -98,7 +98,8 @@ class QemuMigrator:
         if not shared and self.homes.pid(guest.id) is not None:
             raise VirtError(f"server {guest.id} is running here already")
         waits = home / INCOMING
-        waits.mkdir(mode=0o700, parents=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)  # parents that `mkdir` creates are open to everybody
+        waits.mkdir(mode=0o700)
         if apart:
             (waits / FROM_AFAR).write_text(json.dumps(offer["running"]), encoding="ascii")
         if not shared:
@@ -205,7 +206,8 @@ class QemuMigrator:
         try:
             if processes.state(pid) is None:
                 raise VirtError(f"server {guest.id} has ended{self.homes.last_words(guest.id, LOG)}")
-            if (waits / FROM_AFAR).exists():
+            # A worker that died may have moved the monitor already: then the guest goes on.
+            if (waits / FROM_AFAR).exists() and (waits / qmp.SOCKET).exists():
                 self._begin_from_afar(waits, sent)
         except VirtError:
             self.drop(guest.id, spare_disk=True)
@@ -213,7 +215,7 @@ class QemuMigrator:
 
     def _begin_from_afar(self, waits: Path, sent: Mapping[str, Any]) -> None:
         with qmp.connect(waits, self.seconds) as monitor:
-            if monitor.status() == "paused":
+            if between.settled(monitor) == "paused":
                 (waits.parent / CONSOLE).write_text(sent.get(SECRETS, {}).get(_CONSOLE, ""), encoding="utf-8")
             running = bool(json.loads((waits / FROM_AFAR).read_text(encoding="ascii")))
             between.take_over(monitor, waits, running=running)
