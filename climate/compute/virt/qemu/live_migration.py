@@ -122,7 +122,7 @@ class QemuMigrator:
         apart, running = APART in arrangement, arrangement["running"]
         route = self._route_apart(home, arrangement) if apart else self._route_here(home, arrangement)
         Handover(home, source, route, running, limits, self.seconds).run(watch)
-        return {SECRETS: {_CONSOLE: self.homes.console(guest.id, None)}} if apart else {}
+        return {SECRETS: {_CONSOLE: self._printed(guest.id)}} if apart else {}
 
     @as_virt_error
     def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
@@ -178,6 +178,13 @@ class QemuMigrator:
             raise VirtError(
                 f"the server runs under {offer['accel']} and the destination has {here}: use cold migration"
             )
+
+    def _printed(self, server_id: str) -> str:
+        """What a guest that was sent has printed; nothing when that cannot be read, which must not stop the guest."""
+        try:
+            return self.homes.console(server_id, None)
+        except OSError:
+            return ""
 
     def _open_ports(self, monitor: qmp.Monitor, home: Path, offer: Mapping[str, Any]) -> Mapping[str, Any]:
         own = Credentials(offer["token"], migration_tls.new_key())

@@ -15,7 +15,8 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.linux import processes
 from climate.compute.virt import Guest
-from climate.compute.virt.guest_folders import PID, Homes
+from climate.compute.virt.guest_folders import CONSOLE, PID, Homes
+from climate.compute.virt.live_migrator import APART, SECRETS, Limits, Order
 from climate.compute.virt.qemu import migration_tls, qmp, remote_route
 from climate.compute.virt.qemu.live_migration import FROM_AFAR, INCOMING, QemuMigrator
 from climate.compute.virt.qemu.migration_tls import CLIENT, Credentials
@@ -108,3 +109,23 @@ def test_a_worker_that_died_between_the_monitor_and_the_process_is_succeeded(tmp
         assert not waits.exists()
     finally:
         processes.send(waiting, signal.SIGKILL)
+
+
+def test_a_guest_that_has_arrived_is_sent_although_its_console_cannot_be_read(tmp_path: Path) -> None:
+    guest = Guest(str(uuid4()), "sent", "n1")
+    homes = Homes(tmp_path / "machines")
+    (homes.of(guest.id) / CONSOLE).mkdir(parents=True)
+    (homes.of(guest.id) / remote_route.ARRIVED).write_text("token")
+    arrangement = {
+        APART: True,
+        "token": "token",
+        "pid": "4194304 1",
+        "running": True,
+        "disks": [],
+        SECRETS: {"key": "00"},
+        "address": "127.0.0.1",
+        "memory_port": 1,
+        "disk_port": 2,
+    }
+    sent = QemuMigrator(homes, "tcg", 1.0).send(guest, arrangement, Limits(), lambda progress: Order.GO_ON)
+    assert sent == {SECRETS: {"console": ""}}
