@@ -126,6 +126,11 @@ def _has(file: Path, word: str) -> bool:
         return False
 
 
+def test_the_folder_of_a_guest_that_waits_is_for_its_user_alone(pair: Pair) -> None:
+    pair.receive()
+    assert pair.waits().parent.stat().st_mode & 0o077 == 0
+
+
 def test_each_migration_has_a_key_of_its_own(pair: Pair) -> None:
     assert pair.receive()[SECRETS] != pair.receive()[SECRETS]
 

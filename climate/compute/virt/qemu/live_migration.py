@@ -98,7 +98,8 @@ class QemuMigrator:
         if not shared and self.homes.pid(guest.id) is not None:
             raise VirtError(f"server {guest.id} is running here already")
         waits = home / INCOMING
-        waits.mkdir(mode=0o700, parents=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)  # parents that `mkdir` creates are open to everybody
+        waits.mkdir(mode=0o700)
         if apart:
             (waits / FROM_AFAR).write_text(json.dumps(offer["running"]), encoding="ascii")
         if not shared:
@@ -121,7 +122,7 @@ class QemuMigrator:
         apart, running = APART in arrangement, arrangement["running"]
         route = self._route_apart(home, arrangement) if apart else self._route_here(home, arrangement)
         Handover(home, source, route, running, limits, self.seconds).run(watch)
-        return {SECRETS: {_CONSOLE: self.homes.console(guest.id, None)}} if apart else {}
+        return {SECRETS: {_CONSOLE: self._printed(guest.id)}} if apart else {}
 
     @as_virt_error
     def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
@@ -178,6 +179,13 @@ class QemuMigrator:
                 f"the server runs under {offer['accel']} and the destination has {here}: use cold migration"
             )
 
+    def _printed(self, server_id: str) -> str:
+        """What a guest that was sent has printed; nothing when that cannot be read, which must not stop the guest."""
+        try:
+            return self.homes.console(server_id, None)
+        except OSError:
+            return ""
+
     def _open_ports(self, monitor: qmp.Monitor, home: Path, offer: Mapping[str, Any]) -> Mapping[str, Any]:
         own = Credentials(offer["token"], migration_tls.new_key())
         config = home / config_drive.DISK if "config_drive" in offer else None
@@ -205,7 +213,8 @@ class QemuMigrator:
         try:
             if processes.state(pid) is None:
                 raise VirtError(f"server {guest.id} has ended{self.homes.last_words(guest.id, LOG)}")
-            if (waits / FROM_AFAR).exists():
+            # A worker that died may have moved the monitor already: then the guest goes on.
+            if (waits / FROM_AFAR).exists() and (waits / qmp.SOCKET).exists():
                 self._begin_from_afar(waits, sent)
         except VirtError:
             self.drop(guest.id, spare_disk=True)
@@ -213,7 +222,7 @@ class QemuMigrator:
 
     def _begin_from_afar(self, waits: Path, sent: Mapping[str, Any]) -> None:
         with qmp.connect(waits, self.seconds) as monitor:
-            if monitor.status() == "paused":
+            if between.settled(monitor) == "paused":
                 (waits.parent / CONSOLE).write_text(sent.get(SECRETS, {}).get(_CONSOLE, ""), encoding="utf-8")
             running = bool(json.loads((waits / FROM_AFAR).read_text(encoding="ascii")))
             between.take_over(monitor, waits, running=running)

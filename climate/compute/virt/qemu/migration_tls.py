@@ -51,9 +51,11 @@ def give(monitor: Monitor, folder: Path, own: Credentials, end: str) -> None:
         place = folder / _FOLDER
         _write(place, own.key)
         words: dict[str, Any] = {"qom_type": "tls-creds-psk", "id": own.name, "dir": str(place)}
-        monitor.ask("object-add", **words, endpoint=end, priority=_PRIORITY)
-        if end == CLIENT:
-            shutil.rmtree(place)
+        try:
+            monitor.ask("object-add", **words, endpoint=end, priority=_PRIORITY)
+        finally:
+            if end == CLIENT:
+                shutil.rmtree(place)
     # A name is asked for, and means nothing where both know the key.
     monitor.ask("migrate-set-parameters", tls_creds=own.name, tls_hostname=_USER)
 

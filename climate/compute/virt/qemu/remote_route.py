@@ -5,6 +5,7 @@ tells it to go on.  That service does so only once the sender has written into t
 that the source has ended: so nobody who is cut off from the other can make it run twice.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 from climate.compute.errors import VirtError
 from climate.compute.virt.qemu import disk_mirror, migration_tls, qmp
 from climate.compute.virt.qemu.command_line import CONFIG_NODE, DISK_NODE
-from climate.compute.virt.qemu.memory_transfer import BEGUN, able
+from climate.compute.virt.qemu.memory_transfer import BEGUN, STEP_SECONDS, able
 from climate.compute.virt.qemu.migration_ports import Listening, connected
 from climate.compute.virt.qemu.migration_tls import CLIENT, SERVER, Credentials
 
@@ -27,6 +28,9 @@ _ANNOUNCED: Mapping[str, Any] = {"initial": 50, "max": 550, "rounds": 10, "step"
 
 _LATE = "late-block-activate"
 """A QEMU takes its disks only when its guest goes on, and not while they are being copied."""
+
+_SETTLE_SECONDS = 5.0
+"""Longest time from when the source's QEMU is told that all has arrived until the other says so itself."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +122,20 @@ def open_ports(
     return {"address": listening.address, **ports, "disks": list(exports)}
 
 
+def settled(monitor: qmp.Monitor) -> str:
+    """Return the state of a guest whose memory has been sent, once its QEMU has read the last of it."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while (status := monitor.status()) == "inmigrate" and time.monotonic() < deadline:
+        time.sleep(STEP_SECONDS)
+    return status
+
+
 def take_over(monitor: qmp.Monitor, waits: Path, *, running: bool) -> None:
     """Have a guest that has arrived go on, when `running`, and tell its switches where it is; nothing when it runs.
 
     Raises VirtError when it has not arrived.
     """
-    status = monitor.status()
+    status = settled(monitor)
     if status not in ("paused", "running"):
         raise VirtError(f"QEMU says {status} of a guest that should have arrived")
     if status == "paused":
@@ -132,7 +144,7 @@ def take_over(monitor: qmp.Monitor, waits: Path, *, running: bool) -> None:
             monitor.ask("blockdev-del", node_name=_COPY_OF_CONFIG)
         if running:
             monitor.ask("cont")
-    with suppress(VirtError):  # the guest goes on: that must not end for what is only tidied up
+    with suppress(VirtError, OSError):  # a slow monitor must not end a guest that goes on
         monitor.ask("announce-self", **_ANNOUNCED)
         able(monitor, {_LATE: False})
         migration_tls.forget(monitor, waits)

@@ -187,7 +187,10 @@ class BlockingPool:
 
     def _addresses(self, server: Server) -> list[str]:
         looked_up = self._executor.submit(socket.getaddrinfo, server.host, server.port, type=socket.SOCK_STREAM)
-        return [str(found[4][0]) for found in looked_up.result(self.deadline.left())]
+        try:
+            return [str(found[4][0]) for found in looked_up.result(self.deadline.left())]
+        finally:
+            looked_up.cancel()  # one that has not begun must not wait for its turn when nobody waits for it
 
     def _encrypted(self, plain: socket.socket, origin: Origin) -> socket.socket:
         if origin.scheme == "http":

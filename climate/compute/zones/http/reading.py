@@ -20,7 +20,8 @@ MOST_INTERIM = 16
 _HEAD_END = b"\r\n\r\n"
 _LONGEST_SIZE_LINE = 1024
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n\0]*)?")
-_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)")
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*+([^\r\n\0]*+)")
+"""A header.  The repetitions give nothing back: blanks before a byte that is refused would cost their square."""
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n\0]*)?")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
@@ -60,7 +61,7 @@ class _Unread:
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self.data = b""
+        self.data = bytearray()
 
     def more(self) -> bool:
         """Wait for more; False at the end of the connection."""
@@ -75,31 +76,27 @@ class _Unread:
             searched = max(0, len(self.data) - len(end) + 1)
             if len(self.data) > longest or not self.more():
                 raise BrokenOff
-        taken, self.data = self.data[:found], self.data[found + len(end) :]
+        taken = bytes(self.data[:found])
+        del self.data[: found + len(end)]
         return taken
 
-    def exactly(self, count: int) -> bytes:
-        """Take so many bytes."""
-        pieces, missing = [self.data[:count]], count - len(self.data)
-        self.data = self.data[count:]
-        while missing > 0:
-            piece = self._receive()
-            if not piece:
+    def exactly(self, count: int, into: bytearray) -> None:
+        """Append so many bytes to `into`."""
+        while True:
+            into += (taken := self.data[:count])
+            del self.data[:count]
+            count -= len(taken)
+            if count == 0:
+                return
+            if not self.more():
                 raise BrokenOff
-            pieces.append(piece[:missing])
-            self.data = piece[missing:]
-            missing -= len(piece)
-        return b"".join(pieces)
 
     def rest(self) -> bytes:
         """Take all until the end of the connection."""
-        pieces, count = [self.data], len(self.data)
-        self.data = b""
-        while piece := self._receive():
-            pieces.append(piece)
-            count += len(piece)
-            _check_length(count)
-        return b"".join(pieces)
+        while self.more():
+            _check_length(len(self.data))
+        taken, self.data = bytes(self.data), bytearray()
+        return taken
 
 
 def _read_head(unread: _Unread) -> _Head:
@@ -115,16 +112,21 @@ def _read_head(unread: _Unread) -> _Head:
 
 
 def _headers(rows: list[bytes]) -> dict[str, str]:
-    """Return the headers by name; of those that stand more than once the last, and no two different lengths."""
+    """Return the headers by name, with all words of Connection, and of others that stand twice the last.
+
+    Raise BrokenOff for two different lengths, and for a body that is chunked twice.
+    """
     found: dict[str, str] = {}
     for row in rows:
         header = _HEADER.fullmatch(row)
         if header is None:
             raise BrokenOff
         name, value = header[1].decode("ascii").lower(), header[2].decode("latin-1").rstrip(" \t")
-        if name in ("content-length", "transfer-encoding") and found.get(name, value) != value:
+        if name == "transfer-encoding" and name in found:
             raise BrokenOff
-        found[name] = value
+        if name == "content-length" and found.get(name, value) != value:
+            raise BrokenOff
+        found[name] = f"{found[name]}, {value}" if name == "connection" and name in found else value
     return found
 
 
@@ -143,13 +145,14 @@ def _read_content(unread: _Unread, head: _Head, method: str) -> tuple[bytes, boo
     if not _LENGTH.fullmatch(length):
         raise BrokenOff
     _check_length(int(length))
-    return unread.exactly(int(length)), True
+    content = bytearray()
+    unread.exactly(int(length), content)
+    return bytes(content), True
 
 
 def _chunks(unread: _Unread) -> bytes:
     """Read a body in chunks, and drop its trailers."""
-    pieces: list[bytes] = []
-    count = 0
+    content = bytearray()
     while True:
         line = _SIZE.fullmatch(unread.until(b"\r\n", _LONGEST_SIZE_LINE + len(unread.data)))
         if line is None:
@@ -157,17 +160,16 @@ def _chunks(unread: _Unread) -> bytes:
         size = int(line[1], 16)
         if size == 0:
             break
-        count += size
-        _check_length(count)
-        pieces.append(unread.exactly(size))
-        if unread.exactly(2) != b"\r\n":
+        _check_length(len(content) + size)
+        unread.exactly(size, content)
+        if unread.until(b"\r\n", 1):
             raise BrokenOff
     trailers = 0
     while row := unread.until(b"\r\n", LONGEST_HEAD):
         trailers += len(row)
         if trailers > LONGEST_HEAD or not _HEADER.fullmatch(row):
             raise BrokenOff
-    return b"".join(pieces)
+    return bytes(content)
 
 
 def _check_length(count: int) -> None:

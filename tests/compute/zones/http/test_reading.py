@@ -1,5 +1,7 @@
 """Answers read from bytes: framing, limits, and what is refused because it is not HTTP."""
 
+import time
+import tracemalloc
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -32,6 +34,12 @@ WHOLE = {
     "until the end": (http(body="abcde"), "GET", b"abcde", False),
     "old version": (http("Content-Length: 5", body="abcde", version="1.0"), "GET", b"abcde", False),
     "told to close": (http("Connection: X, Close", "Content-Length: 5", body="abcde"), "GET", b"abcde", False),
+    "told to close first": (
+        http("Connection: close", "Connection: keep-alive", "Content-Length: 5", body="abcde"),
+        "GET",
+        b"abcde",
+        False,
+    ),
     "more than asked": (http("Content-Length: 5", body="abcdeHTTP/1.1 200 OK"), "GET", b"abcde", False),
     "same length twice": (http("Content-Length: 5", "content-length: 5", body="abcde"), "GET", b"abcde", True),
     "both framings": (
@@ -84,6 +92,7 @@ def test_status_and_headers_are_told() -> None:
         http("X: y", " folded"),
         http("X: a\0b"),
         http("Transfer-Encoding: gzip, chunked"),
+        http("Transfer-Encoding: chunked", "Transfer-Encoding: chunked", body="0\r\n\r\n"),
         http("Transfer-Encoding: chunked", body="x\r\n"),
         http("Transfer-Encoding: chunked", body="-5\r\nabcde\r\n0\r\n\r\n"),
         http("Transfer-Encoding: chunked", body="5\r\nabcdeXX0\r\n\r\n"),
@@ -123,3 +132,26 @@ def chunks() -> Iterable[bytes]:
 def test_long_answer_is_not_read_to_its_end(pieces: Iterable[bytes]) -> None:
     with pytest.raises(TooLong):
         read_answer(coming(pieces), "GET")
+
+
+@pytest.mark.parametrize("bad", ["\0", "\r"], ids=["zero byte", "carriage return"])
+def test_blanks_before_a_byte_that_is_refused_cost_no_more_than_their_number(bad: str) -> None:
+    head = http(*("X:" + " " * 20_000 + bad + "x" for _ in range(3)))
+    begun = time.process_time()
+    with pytest.raises(BrokenOff):
+        read(head)
+    assert time.process_time() - begun < 1
+
+
+def test_tiny_chunks_cost_no_more_memory_than_their_content() -> None:
+    count = 50_000
+    body = http("Transfer-Encoding: chunked", body="2\r\nab\r\n" * count + "0\r\n\r\n")
+    pieces = [body[at : at + 65536] for at in range(0, len(body), 65536)]
+    tracemalloc.start()
+    try:
+        found = read_answer(coming(pieces), "GET")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.answer.content == b"ab" * count
+    assert most < 8 * len(found.answer.content)

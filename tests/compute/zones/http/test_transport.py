@@ -408,16 +408,22 @@ class Names(Executor):
 
     def __init__(self, addresses: Sequence[str] | None) -> None:
         self.addresses = addresses
+        self.asked: list[Future[Any]] = []
 
     def submit(self, *_args: Any, **_named: Any) -> Future[Any]:
         found: Future[Any] = Future()
         if self.addresses is not None:
             found.set_result([(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in self.addresses])
+        self.asked.append(found)
         return found
 
 
 def called(server: Server, addresses: Sequence[str] | None, seconds: float = PATIENT) -> bytes:
-    pool = BlockingPool(ssl.create_default_context(), Names(addresses))
+    return called_by(Names(addresses), server, seconds)
+
+
+def called_by(names: Names, server: Server, seconds: float) -> bytes:
+    pool = BlockingPool(ssl.create_default_context(), names)
     pool.deadline.set(seconds)
     origin = Origin("http", "some.where", server.origin.port)
     try:
@@ -449,8 +455,10 @@ def test_address_that_does_not_answer_leaves_time_for_the_next() -> None:
 
 
 def test_look_up_that_hangs_costs_its_deadline() -> None:
+    names = Names(None)
     with listening(polite) as server, pytest.raises(TimeoutError):
-        called(server, None, 0.2)
+        called_by(names, server, 0.2)
+    assert [one.cancelled() for one in names.asked] == [True], "a name server that hangs gathers no look-ups"
 
 
 def test_refused_connection_is_unreachable(one: One) -> None:
