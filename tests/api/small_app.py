@@ -8,6 +8,9 @@ from typing import Any
 
 from climate.web.worker import BufferingWorker, PatientSocket
 
+LONG = 12 * 1024 * 1024
+"""Bytes of a long answer: more than the buffers of two sockets hold."""
+
 
 class ImpatientWorker(BufferingWorker):
     """The worker, with little time for heads and bodies."""
@@ -42,7 +45,10 @@ class FewFilesWorker(BufferingWorker):
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Answer with the path and how long the body is; `/hold` waits for a lock on a file, and `.../file` is long."""
+    """Answer with the path and how long the body is.
+
+    `/hold` waits for a lock on a file, `.../file` is a long file, and `/long` a long text.
+    """
     path = environ["PATH_INFO"]
     if path.startswith("/hold/"):
         with open(os.environ["HOLD"], "rb") as held:
@@ -53,6 +59,6 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         sent: Iterable[bytes] = environ["wsgi.file_wrapper"](file)
         return sent
     size = len(environ["wsgi.input"].read())
-    answer = f"{path} {size}".encode()
+    answer = f"{path} {size}".encode() + (b"x" * LONG if path.startswith("/long") else b"")
     start_response("200 OK", [("Content-Length", str(len(answer)))])
     return [answer]

@@ -83,7 +83,13 @@ def database(session: Session) -> list[Finding]:
     """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
     try:
         with engine_room(session) as climate:
-            return [*_database(climate), *_set_aside(climate), *_journal(climate), *_archives(climate), *_pools(climate)]
+            return [
+                *_database(climate),
+                *_set_aside(climate),
+                *_journal(climate),
+                *_archives(climate),
+                *_pools(climate),
+            ]
     except Failure as failure:
         return [Finding("database", BAD, str(failure))]
 

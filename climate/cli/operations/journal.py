@@ -136,7 +136,7 @@ def lost(name: str) -> None:
 
     with engine_room(session) as climate:
         found = archives.declare_lost(climate, name)
-    session.say(f"archive {name} is declared lost: {found.kept} of its leases are kept, {found.gone} have no history now")
+    session.say(f"archive {name} is declared lost; leases kept: {found.kept}, without history: {found.gone}")
 
 
 @group.command("show")
