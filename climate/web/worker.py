@@ -133,9 +133,9 @@ class PatientSocket(socket.socket):
         if len(self.unsent) + len(data) - taken <= LONGEST_UNSENT:
             self.unsent += data[taken:]
             return data[len(data) :]
-        super().sendall(self.unsent)
+        whole = memoryview(bytes(self.unsent) + bytes(data[taken:]))
         self.unsent.clear()
-        return data[taken:]
+        return whole
 
     def send_some(self, data: Any) -> int:
         """Return how many bytes the client takes now; nothing is waited for, whatever the timeout of the socket."""
@@ -259,6 +259,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _flush_later(self, conn: Any, fs: "Future[Any]") -> None:
         """Send the end of an answer as the client takes it, and then finish its request."""
+        if conn.sock.fileno() < 0:  # the answer failed after its beginning
+            self._close(conn)
+            return
         conn.sock.setblocking(False)
         count = len(conn.sock.unsent)
         self._waiting[conn] = waiting = Waiting(conn, time.monotonic() + conn.sock.slow_seconds, unsent=count)

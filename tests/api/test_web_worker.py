@@ -336,6 +336,14 @@ def test_answers_that_are_not_taken_are_dropped_beyond_the_memory_for_them(tmp_p
         assert ask(port, b"other") == b"/other 0"
 
 
+def test_an_answer_that_fails_after_its_beginning_does_not_stop_the_worker(port: int) -> None:
+    before = int(ask(port, b"pid").split()[-1])
+    with client(port, GET % b"long/broken") as one:
+        pause(0.5)
+        assert len(_rest(one)) < LONG
+    assert int(ask(port, b"pid").split()[-1]) == before
+
+
 def _rest(one: socket.socket) -> bytes:
     """Return all that is still sent to a client."""
     found = bytearray()
