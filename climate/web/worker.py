@@ -39,6 +39,9 @@ SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
 WAIT_SECONDS = 60.0
 """Longest time that a thread waits for a client to take or to send anything, in seconds."""
 
+LONGEST_UNSENT = 16 * 1024 * 1024
+"""Bytes of an answer that a thread leaves to the loop at most; beyond them it waits for the client."""
+
 LINGER_SECONDS = 2.0
 """Time for a client to take the last answer before its connection is closed, in seconds."""
 
@@ -49,9 +52,9 @@ DOWNLOADS = 8
 """Contents of images that a process sends at once, beside its threads."""
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Bytes of requests that a process keeps until a thread begins with them.
+"""Bytes of requests that wait for a thread, and of answers that wait for their clients, in a process.
 
-Beyond them, the connection that sends one and has waited longest is closed.
+Beyond them, the connection that has any of them and has waited longest is closed.
 """
 
 _PIECE = 64 * 1024
@@ -73,6 +76,13 @@ class PatientSocket(socket.socket):
     _received: int | None = None
     _sent, _sending = 0, 0.0
     """Bytes of the answer that were sent lately, and seconds that this took."""
+    leaves = False
+    """Whether a thread leaves to the loop what the client does not take at once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.unsent = bytearray()
+        """End of the answer, which the loop sends."""
 
     def setblocking(self, flag: bool, /) -> None:
         """Return to the loop with False, and how much was sent counts no more, or to a thread with True.
@@ -106,6 +116,8 @@ class PatientSocket(socket.socket):
     def sendall(self, data: Any, flags: int = 0, /) -> None:
         """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
         left = memoryview(data).cast("B")
+        if self.leaves:
+            left = self._leave(left)
         while left:
             begun = time.monotonic()
             try:
@@ -114,6 +126,23 @@ class PatientSocket(socket.socket):
                 raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing") from None
             left = left[sent:]
             self._count_sent(sent, begun)
+
+    def _leave(self, data: memoryview) -> memoryview:
+        """Send what the client takes at once, leave the rest to the loop; return what is too long to be left."""
+        taken = 0 if self.unsent else self.send_some(data)
+        if len(self.unsent) + len(data) - taken <= LONGEST_UNSENT:
+            self.unsent += data[taken:]
+            return data[len(data) :]
+        whole = memoryview(bytes(self.unsent) + bytes(data[taken:]))
+        self.unsent.clear()
+        return whole
+
+    def send_some(self, data: Any) -> int:
+        """Return how many bytes the client takes now; nothing is waited for, whatever the timeout of the socket."""
+        try:
+            return os.write(self.fileno(), data)
+        except (BlockingIOError, InterruptedError):
+            return 0
 
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
         """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
@@ -161,6 +190,8 @@ class Waiting:
     polled: bool = False
     closing: bool = False
     """Its last answer is out: what it still sends is thrown away."""
+    unsent: int = 0
+    """Bytes of its answer that are counted as kept."""
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]
@@ -211,6 +242,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def finish_request(self, conn: Any, fs: "Future[Any]") -> None:
         """Keep the connection, or close it once the client has taken the answer; nothing is waited for here."""
+        if conn.sock.unsent:
+            self._flush_later(conn, fs)
+            return
         kept = not fs.cancelled() and fs.exception() is None and fs.result()
         if kept:
             super().finish_request(conn, fs)
@@ -222,6 +256,35 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._poll(self._waiting[conn])
             return
         self._close(conn)
+
+    def _flush_later(self, conn: Any, fs: "Future[Any]") -> None:
+        """Send the end of an answer as the client takes it, and then finish its request."""
+        if conn.sock.fileno() < 0:  # the answer failed after its beginning
+            self._close(conn)
+            return
+        conn.sock.setblocking(False)
+        count = len(conn.sock.unsent)
+        self._waiting[conn] = waiting = Waiting(conn, time.monotonic() + conn.sock.slow_seconds, unsent=count)
+        self._count(count)
+        waiting.polled = True
+        self.poller.register(conn.sock, selectors.EVENT_WRITE, partial(self._flush, waiting, fs))
+        self._bound_kept()
+
+    def _flush(self, waiting: Waiting, fs: "Future[Any]", client: Any) -> None:
+        """Send a piece of an answer; a client that takes less than the least in its time is given up."""
+        if self._waiting.get(waiting.conn) is not waiting:
+            return
+        try:
+            del client.unsent[: client.send_some(client.unsent[:_FILE_PIECE])]
+        except OSError:
+            self._give_up(waiting, None)
+            return
+        if not client.unsent:
+            self._forget(waiting)
+            self.finish_request(waiting.conn, fs)
+        elif waiting.unsent - len(client.unsent) >= LEAST_BYTES_PER_SECOND * client.slow_seconds and self.alive:
+            self._count(len(client.unsent) - waiting.unsent)
+            waiting.unsent, waiting.until = len(client.unsent), time.monotonic() + client.slow_seconds
 
     def murder_pending(self) -> None:
         """Close what has not arrived in its time; a worker that stops waits for little."""
@@ -278,11 +341,15 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._give_up(waiting, 431)
         elif arrival in (Arrival.WHOLE, Arrival.LONG):
             self._serve(waiting, arrival)
+        self._bound_kept()
+
+    def _bound_kept(self) -> None:
+        """Close the connections that have waited longest while more bytes are kept than may be."""
         while self._kept_bytes > self.most_bytes:
-            sending = next((one for one in self._waiting.values() if one.framing.data), None)
-            if sending is None:  # all of it waits for threads
+            keeping = next((one for one in self._waiting.values() if one.framing.data or one.unsent), None)
+            if keeping is None:  # all of it waits for threads
                 break
-            self._give_up(sending, None)
+            self._give_up(keeping, None)
 
     def _serve(self, waiting: Waiting, arrival: Arrival) -> None:
         self._forget(waiting)
@@ -295,14 +362,16 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             pool = self._health
         elif _DOWNLOAD.match(data):
             pool = self._downloads
-        done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG)
+        leaves = pool is not self._downloads
+        done = pool.submit(self._handle, waiting.conn, data, slow=arrival is Arrival.LONG, leaves=leaves)
         done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, waiting.conn, future))
 
-    def _handle(self, conn: Any, data: bytes, *, slow: bool) -> Any:
+    def _handle(self, conn: Any, data: bytes, *, slow: bool, leaves: bool) -> Any:
         self._count(-len(data))
         conn.data_ready = True
         conn.init()
         conn.parser.unreader.unread(data)
+        conn.sock.leaves = leaves
         if slow:
             conn.sock.hurry()
         return self.handle(conn)
@@ -336,7 +405,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _forget(self, waiting: Waiting) -> None:
         del self._waiting[waiting.conn]
-        self._count(-len(waiting.framing.data))
+        self._count(-len(waiting.framing.data) - waiting.unsent)
         if waiting.polled:
             self.poller.unregister(waiting.conn.sock)
 

@@ -3,10 +3,13 @@
 import fcntl
 import os
 import resource
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from climate.web.worker import BufferingWorker, PatientSocket
+
+LONG = 12 * 1024 * 1024
+"""Bytes of a long answer: more than the buffers of two sockets hold."""
 
 
 class ImpatientWorker(BufferingWorker):
@@ -42,7 +45,10 @@ class FewFilesWorker(BufferingWorker):
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Answer with the path and how long the body is; `/hold` waits for a lock on a file, and `.../file` is long."""
+    """Answer with the path and how long the body is.
+
+    `/hold` waits for a lock on a file, `.../file` is a long file, and `/long` a long text.
+    """
     path = environ["PATH_INFO"]
     if path.startswith("/hold/"):
         with open(os.environ["HOLD"], "rb") as held:
@@ -52,7 +58,13 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         start_response("200 OK", [("Content-Length", str(os.fstat(file.fileno()).st_size))])
         sent: Iterable[bytes] = environ["wsgi.file_wrapper"](file)
         return sent
-    size = len(environ["wsgi.input"].read())
-    answer = f"{path} {size}".encode()
+    size = os.getpid() if path == "/pid" else len(environ["wsgi.input"].read())
+    answer = f"{path} {size}".encode() + (b"x" * LONG if path.startswith("/long") else b"")
     start_response("200 OK", [("Content-Length", str(len(answer)))])
-    return [answer]
+    return _broken(answer) if path == "/long/broken" else [answer]
+
+
+def _broken(answer: bytes) -> Iterator[bytes]:
+    """Give most of an answer, and fail."""
+    yield answer[:-1]
+    raise ArithmeticError

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
 from climate.web.worker import BufferingWorker
+from tests.api.small_app import LONG
 
 ROOT = Path(__file__).parents[2]
 GET = b"GET /%s HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -303,6 +304,53 @@ def test_clients_that_ask_first_or_announce_much_and_are_silent_keep_no_upload_w
             open_ones.enter_context(client(port, silent[number % 3]))
         with client(port, long, b"x" * (3 * LONGEST_BODY)) as one:
             assert answer(one) == b"/body %d" % (3 * LONGEST_BODY)
+
+
+def test_clients_that_take_nothing_of_a_long_answer_hold_no_thread(port: int) -> None:
+    with ExitStack() as open_ones:
+        for _ in range(6):
+            open_ones.enter_context(client(port, GET % b"long"))
+        begun = time.monotonic()
+        assert ask(port, b"other") == b"/other 0"
+        assert time.monotonic() - begun < SECONDS / 2
+
+
+def test_a_long_answer_arrives_whole_however_late_it_is_taken(port: int) -> None:
+    with client(port, GET % b"long", GET % b"next", CLOSE % b"long") as one, one.makefile("rb") as lines:
+        pause(0.5)
+        whole = b"/long 0" + b"x" * LONG
+        assert [following(lines) == whole, following(lines), following(lines) == whole] == [True, b"/next 0", True]
+        assert lines.read() == b""
+
+
+def test_a_client_that_takes_a_long_answer_too_slowly_is_given_up(tmp_path: Path) -> None:
+    with server(tmp_path, "tests.api.small_app.HurryingWorker") as port, client(port, GET % b"long") as one:
+        pause(2.0)
+        assert 0 < len(_rest(one)) < LONG
+
+
+def test_answers_that_are_not_taken_are_dropped_beyond_the_memory_for_them(tmp_path: Path) -> None:
+    with server(tmp_path, "tests.api.small_app.FrugalWorker") as port, client(port, GET % b"long") as one:
+        pause(1.0)
+        assert len(_rest(one)) < LONG
+        assert ask(port, b"other") == b"/other 0"
+
+
+def test_an_answer_that_fails_after_its_beginning_does_not_stop_the_worker(port: int) -> None:
+    before = int(ask(port, b"pid").split()[-1])
+    with client(port, GET % b"long/broken") as one:
+        pause(0.5)
+        assert len(_rest(one)) < LONG
+    assert int(ask(port, b"pid").split()[-1]) == before
+
+
+def _rest(one: socket.socket) -> bytes:
+    """Return all that is still sent to a client."""
+    found = bytearray()
+    with suppress(ConnectionResetError):
+        while piece := one.recv(1 << 20):
+            found += piece
+    return bytes(found)
 
 
 def test_slow_downloads_keep_nobody_waiting(port: int) -> None:

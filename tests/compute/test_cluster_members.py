@@ -274,6 +274,46 @@ def test_a_server_keeps_its_disk_where_the_services_share_the_folder_of_their_gu
     assert len(actions(pair, server_id)) == 1
 
 
+def test_a_member_whose_storage_is_gone_is_offered_no_more_and_keeps_the_name_of_its_disks(pair: Pair) -> None:
+    share_disks(pair)
+    pair.tend()
+    disks = _reported(pair)
+    folder = pair.rack.home / "servers"
+    shared = folder.readlink()
+    folder.unlink()
+    folder.mkdir()  # what is below the place of a mount
+    with pair.here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_cluster_members SET seen_at = '2001-01-01'"))
+    pair.tend()
+    assert disks
+    assert (_reported(pair), _is_offered(pair)) == (disks, False)
+    shutil.rmtree(folder)
+    folder.symlink_to(shared)
+    pair.tend()
+    assert (_reported(pair), _is_offered(pair)) == (disks, True)
+
+
+def _reported(pair: Pair) -> str:
+    with pair.here.compute.engine.connect() as conn:
+        return str(conn.scalar(text("SELECT disks FROM compute_cluster_members WHERE name = 'far'")))
+
+
+def _is_offered(pair: Pair) -> bool:
+    with pair.here.compute.engine.connect() as conn:
+        return bool(conn.scalar(text("SELECT seen_at > '2002-01-01' FROM compute_cluster_members WHERE name = 'far'")))
+
+
+def test_a_service_beats_though_a_folder_of_its_guests_cannot_be_marked(pair: Pair) -> None:
+    folder = pair.rack.home / "servers"
+    folder.mkdir(exist_ok=True)
+    (folder / ".services").write_text("no folder")
+    pair.fails()
+    services.refresh(pair.rack)
+    with pair.here.compute.engine.connect() as conn:
+        beat = text("SELECT beat_at > '2002-01-01' FROM compute_services WHERE host = :host")
+        assert conn.scalar(beat, {"host": RACK})
+
+
 def test_a_server_that_loses_its_disk_says_so(pair: Pair) -> None:
     server_id = booted(pair, "far")
     wrote(pair, server_id, pair.rack.home)

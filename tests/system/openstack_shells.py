@@ -8,7 +8,6 @@ would spend two seconds of computing on loading the same modules again.
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -18,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-LONGEST_SLEEP = 1.0
-"""Seconds between two looks of a client that waits.  The clients look every five, and give up after sixty looks."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +77,9 @@ def _carry_out(words: list[str]) -> dict[str, Any]:
     return {"code": code or 0, "out": out.getvalue(), "err": err.getvalue()}
 
 
-def _sleep_shortly() -> None:
-    """Let the clients of this process sleep for a second where they would for five; their code stays as it is."""
-    sleep = time.sleep
-    time.sleep = lambda seconds: sleep(min(seconds, LONGEST_SLEEP))
-
-
 def serve() -> None:
     """Answer until stdin ends."""
     answers = sys.stdout
-    _sleep_shortly()
     for line in sys.stdin:
         answers.write(json.dumps(_carry_out(json.loads(line))) + "\n")
         answers.flush()

@@ -83,7 +83,13 @@ def database(session: Session) -> list[Finding]:
     """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
     try:
         with engine_room(session) as climate:
-            return [*_database(climate), *_set_aside(climate), *_journal(climate), *_pools(climate)]
+            return [
+                *_database(climate),
+                *_set_aside(climate),
+                *_journal(climate),
+                *_archives(climate),
+                *_pools(climate),
+            ]
     except Failure as failure:
         return [Finding("database", BAD, str(failure))]
 
@@ -151,6 +157,18 @@ def _journal(climate: Any) -> list[Finding]:
         says = f"{checked.differing} streams differ from their rows, the first: {checked.first}"
         return [Finding("journal", BAD, f"{says}; {whole}{so_far}: `climate journal check` shows all")]
     return [Finding("journal", GOOD, f"the rows are what the journal says; {whole}{so_far}")]
+
+
+def _archives(climate: Any) -> list[Finding]:
+    """Return the archives of leases whose files are missing or have another size."""
+    from climate.service.journal import archives
+
+    with reading(climate.engine) as conn:
+        absent = archives.absent(climate, conn)
+    if not absent:
+        return []
+    says = f"{len(absent)} archives are missing or cut, the first: {archives.folder(climate.settings) / absent[0]}"
+    return [Finding("archives", BAD, f"{says}: put the file back, or `climate journal lost {absent[0]}`")]
 
 
 def _pools(climate: Any) -> list[Finding]:

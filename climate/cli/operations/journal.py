@@ -118,6 +118,25 @@ def archive(older_than: timedelta) -> None:
         except OSError as error:
             raise Failure(f"the archive cannot be written: {error}", ERROR, "run it again when it can") from None
     session.say(f"leases archived: {done.leases} ({done.facts} facts, {done.files} files); kept: {done.kept}")
+    if done.waiting:
+        said = "; ".join(wrong for _, wrong in done.waiting)
+        hint = "put the files back, or `climate journal lost NAME` for one that will not come back"
+        raise Failure(f"archives of earlier runs are not finished, nothing of them was deleted: {said}", ERROR, hint)
+
+
+@group.command("lost")
+@click.argument("name", metavar="ARCHIVE")
+def lost(name: str) -> None:
+    """Declare an archive lost whose file is missing or damaged, and will not come back.
+
+    Leases that are still in the tables stay there, and are archived again later.  The history of the others is gone.
+    """
+    session = current()
+    from climate.service.journal import archives
+
+    with engine_room(session) as climate:
+        found = archives.declare_lost(climate, name)
+    session.say(f"archive {name} is declared lost; leases kept: {found.kept}, without history: {found.gone}")
 
 
 @group.command("show")

@@ -11,6 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import structlog
+
+from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.models.server import Server
@@ -21,6 +24,8 @@ from climate.compute.virt import Guest, VirtDriver, shared_disks
 from climate.compute.virt.hypervisor_cluster.ledger import guest_of, guest_said
 from climate.compute.virt.multi_node import ClusterDriver
 from climate.connections import reading
+
+log = structlog.get_logger(__name__)
 
 MAKING = frozenset({"prepare", "run"})
 """Verbs after which there is more of a server than before: only while its row says that it is on the cluster."""
@@ -51,12 +56,24 @@ def machine() -> str:
 
 
 def report(compute: Compute) -> None:
-    """Offer the members of clusters that this service has; nothing is asked of the database when there are none."""
+    """Offer the members of clusters that this service has; nothing is asked of the database when there are none.
+
+    A member whose storage is gone is not offered: its cluster restarts its servers elsewhere, with their disks.
+    """
     driver = compute.driver
-    if isinstance(driver, ClusterDriver) and (offers := driver.offers()):
+    if isinstance(driver, ClusterDriver) and (offers := _offers(driver)):
         disks = {one.driver: shared_disks.identity(driver.members[one.driver]) for _, one in offers}
         with compute.engine.begin() as conn:
             rows.report(conn, rows.Offering(compute.service_host, machine(), disks), offers, compute.now(conn))
+
+
+def _offers(driver: ClusterDriver) -> list[tuple[str, MemberSpec]]:
+    offers = driver.offers()
+    wrong = {one.driver: shared_disks.trouble(driver.members[one.driver]) for _, one in offers}
+    for name, reason in wrong.items():
+        if reason is not None:
+            log.error("the members of a driver are not offered to clusters", driver=name, reason=reason)
+    return [(cluster, one) for cluster, one in offers if wrong[one.driver] is None]
 
 
 def carry_out(compute: Compute, order_id: str) -> None:

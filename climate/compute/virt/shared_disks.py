@@ -7,6 +7,7 @@ there.  Two services that read the same name find each other's disks.
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 from uuid import uuid4
@@ -28,22 +29,45 @@ class KeepsHomes(Protocol):
 
 
 def identity(driver: VirtDriver) -> str:
-    """Return the name of the folder of a driver's guests, which is made up once; empty for a driver without one."""
+    """Return the name of the folder of a driver's guests, which is made up once; empty for a driver without one.
+
+    A folder that has lost its name, as below the place of a mount, keeps the one that this process read first.
+    """
     if not isinstance(driver, KeepsHomes):
         return ""
-    folder = driver.homes.folder
     try:
-        return _read(folder) or _named(folder)
+        first = _first(driver.homes.folder)
+        return _read(driver.homes.folder) or first
     except OSError:
         return ""  # a folder that cannot be written is no place for disks
 
 
+def trouble(driver: VirtDriver) -> str | None:
+    """Return why the folder of a driver's guests has no name any more; None: it has one, or there is no folder."""
+    if not isinstance(driver, KeepsHomes):
+        return None
+    folder = driver.homes.folder
+    try:
+        _first(folder)
+    except OSError:
+        return None  # it had no name before, and nobody else finds its disks
+    try:
+        found = _read(folder)
+    except OSError as error:
+        return f"the folder {folder} cannot be read: {error.strerror}"
+    return None if found else f"the folder {folder} has lost its file {NAME}: mount its storage, or restart the service"
+
+
 def mark(driver: VirtDriver, service_host: str) -> None:
-    """Record in the folder of a driver's guests that a service keeps its guests there."""
+    """Record in the folder of a driver's guests that a service keeps its guests there.
+
+    Nothing is recorded where the storage does not answer: the service goes on with its other drivers.
+    """
     for place in _marks(driver, service_host):
-        if place.parent.parent.is_dir():
-            place.parent.mkdir(mode=0o700, exist_ok=True)
-            place.touch()
+        with suppress(OSError):
+            if place.parent.parent.is_dir():
+                place.parent.mkdir(mode=0o700, exist_ok=True)
+                place.touch()
 
 
 def has(driver: VirtDriver, service_host: str) -> bool:
@@ -54,6 +78,12 @@ def has(driver: VirtDriver, service_host: str) -> bool:
 def _marks(driver: VirtDriver, service_host: str) -> Iterator[Path]:
     if isinstance(driver, KeepsHomes):
         yield driver.homes.folder / SERVICES / service_host.replace("/", "_")
+
+
+@cache
+def _first(folder: Path) -> str:
+    """Return the name that a folder has when this process first reads it."""
+    return _read(folder) or _named(folder)
 
 
 def _read(folder: Path) -> str:

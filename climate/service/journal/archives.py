@@ -6,7 +6,8 @@ moment the facts of a lease are in the journal, in an archive, or in both.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -16,7 +17,7 @@ from sqlalchemy import Connection
 
 from climate.connections import reading
 from climate.context import Climate
-from climate.domain.errors import Busy, InvalidInput, Unavailable
+from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import fold
 from climate.service.transaction import work
 from climate.settings import Settings
@@ -50,12 +51,24 @@ class Sizes:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run has archived; `kept` are leases of that age that something still needs."""
+    """What a run has archived; `kept` are leases of that age that something still needs.
+
+    `waiting` names the files of earlier runs that are missing or damaged, each with what is wrong.
+    """
 
     files: int = 0
     leases: int = 0
     facts: int = 0
     kept: int = 0
+    waiting: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An archive that was declared lost: leases that stay in the tables, and leases whose history is gone."""
+
+    kept: int
+    gone: int
 
 
 def folder(settings: Settings) -> Path:
@@ -79,14 +92,44 @@ def archive(
             f"leases gone for less than {least.days} days count in limits, so --older-than must be at least"
             f" {least.days}d, not {older_than.days}d"
         )
-    path = folder(climate.settings)
+    with _alone(climate):
+        return _archived(climate, older_than, _Run(climate, folder(climate.settings), sizes, step))
+
+
+@contextmanager
+def _alone(climate: Climate) -> Iterator[None]:
+    """Hold the lock of archives; Busy while another process holds it."""
     with reading(climate.engine) as guard:
         if not archives.alone(guard):
             raise Busy("another archive of leases is being made: try again when it is done")
         try:
-            return _archived(climate, older_than, _Run(climate, path, sizes, step))
+            yield
         finally:
             archives.let_others(guard)
+
+
+def declare_lost(climate: Climate, name: str) -> Lost:
+    """Delete the index of an archive whose file will not come back.
+
+    Leases of it that are still in the tables stay there, and a later run archives them again.
+    NotFound for an unknown name; Conflict while the file is as it was written; Busy while archives are created.
+    """
+    with _alone(climate):
+        with reading(climate.engine) as conn:
+            found = next((one for one in archives.known(conn) if one.name == name), None)
+        if found is None:
+            raise NotFound(f"no archive is named {name[:200]!r}: `climate journal check` names those that are damaged")
+        if archive_files.damage(folder(climate.settings) / name, found.size, found.sha256) is None:
+            raise Conflict(f"the archive {name} is as it was written: only a missing or damaged one can be lost")
+        kept, gone = work(climate, lambda conn, patient: archives.lose(conn, found.id))
+    log.warning("an archive is declared lost", archive=name, kept=kept, gone=gone)
+    return Lost(kept, gone)
+
+
+def absent(climate: Climate, conn: Connection) -> list[str]:
+    """Return the names of archives whose files are missing or have another size; their content is not read."""
+    path = folder(climate.settings)
+    return [one.name for one in archives.known(conn) if not archive_files.is_there(path / one.name, one.size)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +144,7 @@ def _archived(climate: Climate, older_than: timedelta, run: _Run) -> Outcome:
     with reading(climate.engine) as conn:
         now = climate.now(conn)
     outcome, after, before = Outcome(), BEGINNING, now - older_than
-    _go_on(run)
+    outcome.waiting += _go_on(run)
     while found := _next(run, before, after):
         after = (found[-1].gone_at, found[-1].id)
         free = [one for one in found if not one.is_needed]
@@ -115,16 +158,23 @@ def _next(run: _Run, before: datetime, after: tuple[datetime, UUID]) -> list[Old
     return work(run.climate, lambda conn, patient: archives.old(conn, before, after, run.sizes.file))
 
 
-def _go_on(run: _Run) -> None:
-    """Finish what an earlier run has left: files that are half there go, as do rows that a whole file has."""
+def _go_on(run: _Run) -> list[tuple[str, str]]:
+    """Finish what an earlier run has left: files that are half there go, as do rows that a whole file has.
+
+    Return the files that are missing or damaged, and what is wrong: the rows of their leases stay.
+    """
+    waiting: list[tuple[str, str]] = []
     with reading(run.climate.engine) as conn:
         unfinished = archives.listed(conn, "writing", "written")
     for one in unfinished:
-        if one.state == "written":
-            _verify(run, one.name, one.size, one.sha256)
+        if one.state == "writing":
+            _drop(run, one.id, one.name)
+        elif (wrong := archive_files.damage(run.folder / one.name, one.size, one.sha256)) is None:
             _delete_rows(run, one.id)
         else:
-            _drop(run, one.id, one.name)
+            log.error("an archive cannot be finished", archive=one.name, reason=wrong)
+            waiting.append((one.name, wrong))
+    return waiting
 
 
 def _verify(run: _Run, name: str, size: int, sha256: str) -> None:

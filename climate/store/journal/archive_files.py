@@ -120,6 +120,14 @@ def damage(path: Path, size: int, sha256: str) -> str | None:
         return f"{path}: {error.strerror}"
 
 
+def is_there(path: Path, size: int) -> bool:
+    """Return whether a file has its size; its content is not read."""
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -131,6 +131,14 @@ def close(conn: Connection, number: int) -> None:
     conn.execute(update(archives).where(archives.c.id == number).values(state="done"))
 
 
+def lose(conn: Connection, number: int) -> tuple[int, int]:
+    """Delete the index of an archive; return how many of its leases have rows, and how many have none."""
+    there, indexed = conn.execute(_INDEXED, {"number": number}).one()
+    conn.execute(delete(archived_leases).where(archived_leases.c.archive == number))
+    conn.execute(delete(archives).where(archives.c.id == number))
+    return there, indexed - there
+
+
 def place(conn: Connection, lease_id: UUID) -> tuple[str, Place] | None:
     """The name of the file that has a lease, and where in it; None where no archive has it."""
     row = conn.execute(_PLACE, {"lease_id": lease_id}).one_or_none()
@@ -188,6 +196,10 @@ _CHANGED = text("""
         OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id))
     RETURNING a.lease_id
 """).bindparams(_IDS)
+_INDEXED = text("""
+    SELECT count(l.id), count(*) FROM archived_leases a LEFT JOIN leases l ON l.id = a.lease_id
+    WHERE a.archive = :number
+""")
 _OWN = "SELECT id FROM reservations WHERE lease_id = ANY(:ids)"
 _DELETED = tuple(
     text(statement).bindparams(_IDS)

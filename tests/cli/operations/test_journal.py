@@ -144,6 +144,33 @@ def test_leases_of_long_ago_are_archived_and_shown_still(
     assert cli("journal", "check").code == 0
 
 
+def _archives(cli: Cli) -> list[str]:
+    """Return what the doctor says of archives."""
+    return [one["says"] for one in cli("doctor", "-f", "json").data if one["check"] == "archives"]
+
+
+def test_an_archive_whose_file_is_away_is_named_and_can_be_declared_lost(
+    cli: Cli, climate: Climate, lease_id: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    environ["CLIMATE_ARCHIVE_DIR"] = str(tmp_path / "kept")
+    leases.delete(climate, MEMBER, UUID(lease_id))
+    with climate.engine.begin() as conn:
+        conn.execute(text(LONG_AGO))
+    assert cli("journal", "archive", "--older-than", "365d").code == 0
+    (path,) = (tmp_path / "kept").glob("*.jsonl.gz")
+    path.unlink()
+    with climate.engine.begin() as conn:
+        conn.execute(text("UPDATE archives SET state = 'written'"))
+    ran = cli("journal", "archive", "--older-than", "365d")
+    assert (ran.code, path.name in ran.err, "climate journal lost" in ran.err) == (1, True, True)
+    assert [path.name in says for says in _archives(cli)] == [True]
+    ran = cli("journal", "lost", path.name)
+    assert (ran.code, "without history: 1" in ran.out + ran.err) == (0, True)
+    assert _archives(cli) == []
+    assert cli("journal", "archive", "--older-than", "365d").code == 0
+    assert "no archive is named" in cli("journal", "lost", path.name).err
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from benchmarks import seed
 from climate.connections import reading
 from climate.context import Climate
-from climate.domain.errors import Busy, InvalidInput, NotFound, Unavailable
+from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.facts import LeaseRenamed
 from climate.domain.lease import Lease
 from climate.service.journal import archives, check, rebuild
@@ -307,12 +307,49 @@ def test_no_row_goes_while_the_file_of_an_earlier_run_is_damaged(scene: Scene, d
         path.unlink()
     else:
         path.write_bytes(content[:-1])
-    with pytest.raises(Unavailable, match="nothing was deleted"):
-        scene.archive()
-    assert leases.history(scene.climate, MEMBER, scene.old.id)
+    others = OLD - SMALL.file
+    outcome = scene.archive()
+    assert ([name for name, _ in outcome.waiting], outcome.leases) == ([path.name], others), "the run did not go on"
+    assert _absent(scene) == [path.name]
+    assert scene.archive().leases == 0, "a lease is archived twice"
     path.write_bytes(content)
-    scene.archive()
+    assert scene.archive().waiting == []
     assert scene.facts() == before
+    assert _absent(scene) == []
+
+
+def _absent(scene: Scene) -> list[str]:
+    with reading(scene.climate.engine) as conn:
+        return archives.absent(scene.climate, conn)
+
+
+@pytest.mark.parametrize("step", ["known", "rows deleted", "done"])
+def test_leases_of_an_archive_that_is_lost_are_archived_again_where_their_rows_are_left(
+    scene: Scene, step: str
+) -> None:
+    before = scene.facts()
+
+    def kill(done: str) -> None:
+        if done == step:
+            raise Killed
+
+    with pytest.raises(Killed):
+        scene.archive(kill)
+    (path,) = scene.folder.glob("*.jsonl.gz")
+    with pytest.raises(Conflict, match="is as it was written"):
+        archives.declare_lost(scene.climate, path.name)
+    path.unlink()
+    found = archives.declare_lost(scene.climate, path.name)
+    deleted = {"known": 0, "rows deleted": SMALL.deleted, "done": SMALL.file}[step]
+    assert (found.gone, found.kept) == (deleted, SMALL.file - deleted)
+    assert (_absent(scene), check.differences(scene.climate)) == ([], [])
+    outcome = scene.archive()
+    assert (outcome.leases, outcome.waiting) == (OLD - deleted, [])
+    left = scene.facts()
+    assert set(left.values()) == {1}
+    assert (len({one for one, _ in before} - {one for one, _ in left}), set(left) <= set(before)) == (deleted, True)
+    with pytest.raises(NotFound, match="no archive is named"):
+        archives.declare_lost(scene.climate, path.name)
 
 
 def test_a_run_has_the_steps_at_which_others_are_killed(scene: Scene) -> None:

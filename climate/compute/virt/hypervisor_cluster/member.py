@@ -49,7 +49,7 @@ class LocalMember:
         return shared_disks.identity(self.driver)
 
     def trouble(self) -> str | None:
-        return self.driver.trouble()
+        return self.driver.trouble() or shared_disks.trouble(self.driver)
 
     def fence(self, guest: Guest) -> None:
         self.driver.stop(guest, kindly=False)
