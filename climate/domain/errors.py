@@ -1,6 +1,6 @@
-"""What can go wrong, in the caller's words.  The docstring is the message when none is given.
+"""Errors of the engine. The docstring is the message when none is given.
 
-HTTP statuses are the business of `api.errors` alone.
+`api.errors` maps them to HTTP statuses.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class LimitExceeded(Forbidden):
     def __init__(self, message: str, details: Mapping[str, Any]) -> None:
         super().__init__(message)
         self.details = details
-        """The same in parts: which limit, its value, what is used of it, what was asked for."""
+        """The limit, its value, the use and the request, for programs."""
 
 
 class NotFound(ClimateError):
@@ -61,7 +61,7 @@ class LeasesInTheWay(Conflict):
     def __init__(self, message: str, details: Mapping[str, Any]) -> None:
         super().__init__(message)
         self.details = details
-        """The same in parts: each lease, and which host it would lose."""
+        """The leases and the hosts that each would lose, for programs."""
 
 
 class NotEnoughHosts(Conflict):

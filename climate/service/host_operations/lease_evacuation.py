@@ -1,4 +1,4 @@
-"""Clear a host for a time: leases that hold it then are moved to other hosts, or named to whoever wanted it."""
+"""Removal of leases from a host for a period: they are moved to other hosts, or reported to the requester."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,29 +24,29 @@ WHY = "a host of it is worked on"
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """What is wanted: with `force` leases are moved, but not to those `without`, or do without any."""
+    """Request to clear a host: with `force`, leases are moved to hosts not in `without`, or lose the host."""
 
     window: Window
     author: Caller
     force: bool
     now: datetime
     without: frozenset[int] = frozenset()
-    """Other hosts that are to be worked on just as well."""
+    """Other hosts that are to be in maintenance too."""
     locked: frozenset[UUID] = frozenset()
     """Leases that this transaction has locked."""
 
 
 def lock_leases(conn: Connection, wanted: Iterable[Window]) -> frozenset[UUID]:
-    """Lock the leases that are in the way of these windows: all of them, before the first host; their ids."""
+    """Lock all leases that overlap these windows, before the first host is locked; return their ids."""
     held = {lease_id for window in wanted for lease_id in health.holding(conn, window.host, window.during)}
     return frozenset(locks.lock_leases(conn, held))
 
 
 def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
-    """Nothing else holds the host within the window, and its row is locked; or Conflict says what does.
+    """Clear the host for the window and lock its row; otherwise raise Conflict with the leases that hold it.
 
-    The leases that `lock_leases` answers for must be locked before; Busy for others.  Who books
-    the host takes its row first too, hence no booking slips in between.
+    The leases that `lock_leases` returns must be locked before; Busy is raised for others. Every allocation of a
+    host locks its row first, so none can be added in between.
     """
     window, force, now = wanted.window, wanted.force, wanted.now
     locks.hosts_alone(conn)
@@ -84,13 +84,13 @@ def _refuse_second(conn: Connection, window: Window) -> None:
 
 
 def listed(found: Sequence[Lease]) -> str:
-    """Leases by id, name, project and dates, for an admin to read."""
+    """Format leases by id, name, project and dates, for an admin."""
     shown = [f"{one.id} ({one.name}, project {one.project_id}, {when(one.period)})" for one in found[:MOST_TOLD]]
     more = f" and {len(found) - MOST_TOLD} others" if len(found) > MOST_TOLD else ""
     return f"{'lease' if len(found) == 1 else 'leases'} {', '.join(shown)}{more}"
 
 
 def when(period: Period) -> str:
-    """A period, in words."""
+    """Format a period for people."""
     start = f"from {period.start:%Y-%m-%d %H:%M:%S}"
     return f"{start} UTC on" if period.end == NO_END else f"{start} to {period.end:%Y-%m-%d %H:%M:%S} UTC"

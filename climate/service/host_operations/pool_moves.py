@@ -1,4 +1,4 @@
-"""Admins move hosts from pool to pool: many at once or none, and not from under a lease unless they insist."""
+"""Moves of hosts between pools by admins: all of the hosts or none, and away from leases only with `force`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from climate.store.leases import event_claims, leases, tampering
 log = structlog.get_logger(__name__)
 
 BY_HAND = (Pool.MULTI_TENANT, Pool.DRAINING, Pool.RESERVATION, Pool.MAINTENANCE, Pool.FAILED)
-"""Where an admin can put a host; into the others it comes by what becomes of its lease."""
+"""Pools into which an admin can move a host; it enters the others through its leases."""
 
 MOST_HOSTS = 1000
 LONGEST_REASON = 255
@@ -39,7 +39,7 @@ WHY = "a host of it was taken away"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A host, where it was and where it is; and what leases held of it and would lose, or have lost."""
+    """Host before and after its move, and the allocations of leases that it lost or would lose."""
 
     before: HostPlace
     after: HostPlace
@@ -47,11 +47,10 @@ class Moved:
 
 
 def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> list[Moved]:
-    """Move all of the hosts, or none; a dry run says what would come of it.
+    """Move all of the hosts, or none; a dry run returns the effects.
 
-    Conflict lists the leases that would lose a host, or says which host still
-    has servers, or that somebody else has moved one meanwhile.  A host that is
-    there already stays as it is.
+    Raises Conflict with the leases that would lose a host, or for a host that still has servers or was moved by
+    somebody else meanwhile. A host that is in the pool already stays as it is.
     """
     require(caller, "pools:put")
     _check(order)
@@ -61,7 +60,7 @@ def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = Fals
     if order.to is Pool.MAINTENANCE:
         return _maintain(climate, asked, dry_run)
     try:
-        if order.to is Pool.RESERVATION:  # the cloud goes first: it knows whether they are empty
+        if order.to is Pool.RESERVATION:  # ask the cloud first, because only it knows whether they are empty
             _empty_out(climate, asked, dry_run)
         done, cured = work(climate, lambda conn, patient: _record(climate, conn, asked), keep=not dry_run)
     except ClimateError:
@@ -83,7 +82,7 @@ def _check(order: Order) -> None:
 
 
 def _meant(conn: Connection, order: Order) -> list[HostPlace]:
-    """The hosts in the order of their numbers, each once."""
+    """Return the requested hosts in the order of their numbers, each once."""
     numbers: dict[str, int] = {name: int(name) for name in order.hosts if _is_number(name)}
     numbers |= pools.numbers_of(conn, [name for name in order.hosts if name not in numbers])
     found = {number: place for number, place in pool_membership.of(conn, numbers.values()).items() if not place.removed}
@@ -102,7 +101,7 @@ def _is_number(name: str) -> bool:
 
 
 def _empty_out(climate: Climate, asked: Asked, dry_run: bool) -> None:
-    """Have the cloud put the hosts into its reservation pool; Conflict where one has servers."""
+    """Have the cloud add the hosts to its reservation pool; raise Conflict if one has servers."""
     for place in asked.moving:
         try:
             with shortages.of_the_cloud():
@@ -122,7 +121,7 @@ def _see_empty(climate: Climate, place: HostPlace) -> None:
 
 
 def _put_back(climate: Climate, asked: Asked) -> None:
-    """Undo what the cloud was asked for; where that fails, the rounds see to it."""
+    """Undo the requests to the cloud; if that fails, the reconciliation does it."""
     present = work(climate, lambda conn, patient: pool_membership.of(conn, asked.numbers))
     for place in present.values():
         try:
@@ -132,10 +131,10 @@ def _put_back(climate: Climate, asked: Asked) -> None:
 
 
 def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Moved], list[HostPlace]]:
-    """The moves, and hosts that leases were taken off on the way.
+    """Record the moves, and the allocations that leases lost.
 
-    Locks in the engine's order: leases, pool lock, hosts.  Who books a host
-    takes its row first too, hence no booking slips in between.
+    Locks in the engine's order: leases, pool lock, hosts. Every allocation locks the host's row first, so none
+    can be added in between.
     """
     order, now = asked.order, climate.now(conn)
     if not asked.moving:
@@ -167,13 +166,13 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
 
 
 def _fact(asked: Asked, place: HostPlace, now: datetime) -> HostMoved:
-    """A failed host keeps in mind whose servers are on it."""
+    """Return the fact of the move; a failed host keeps the reservation of its servers."""
     traced = place.reservation_id if asked.order.to is Pool.FAILED else None
     return HostMoved(now, asked.order.to, asked.order.reason or UNSAID, asked.token, traced)
 
 
 def _cure(climate: Climate, conn: Connection, asked: Asked, lost: Sequence[Promise]) -> list[Outcome]:
-    """Other hosts for the leases that lose theirs; Busy where a lease cannot be changed now."""
+    """Allocate other hosts to the leases that lose theirs; raise Busy if a lease cannot be changed now."""
     by_lease: dict[UUID, set[int]] = {}
     for one in lost:
         assert one.lease_id is not None
@@ -199,7 +198,7 @@ def _follow(climate: Climate, order: Order, done: Sequence[Moved], cured: Sequen
 
 
 def _maintain(climate: Climate, asked: Asked, dry_run: bool) -> list[Moved]:
-    """A window for each host, from now on and without an end."""
+    """Create a window for each host, from now on and without an end."""
     lost = work(climate, lambda conn, patient: move_checks.lost_by(conn, asked))
     reason, force = asked.order.reason or UNSAID, asked.order.force
     wanted = [maintenance.Order(str(p.host), None, None, reason, force, p.version) for p in asked.moving]

@@ -1,4 +1,4 @@
-"""The reservation pool is filled up to its target, with hosts of the multi-tenant pool that are empty."""
+"""Filling of the reservation pool to its target, with empty hosts of the multi-tenant pool."""
 
 from sqlalchemy import Connection
 
@@ -8,15 +8,14 @@ from climate.service.host_operations.pool_enrolment import Wanted, take
 from climate.store.hosts import pool_membership, pool_settings, pools
 
 SPARE = 10
-"""Hosts that are tried beyond what is wanted in one round: many will have servers, and each try is a call."""
+"""Number of hosts tried beyond the missing ones in one round: many will have servers, and each try is a call."""
 
 
 def top_up(climate: Climate) -> int:
-    """Take hosts until the target is reached, or no empty one is left; how many were taken.
+    """Add hosts until the target is reached or no empty one is left; return the number of added hosts.
 
-    Hosts that belong to the reservation pool count wherever they are, lent ones
-    too, but not those that have failed: the pool does not grow with its use.
-    Who is not to be taken is closed to promises (`reservable`).
+    Hosts of the reservation pool count in any pool, lent ones too, except failed ones, so the pool does not grow
+    with its use. Hosts that are not `reservable` are not added.
     """
     return take(climate, lambda conn: _wanted(climate, conn))
 

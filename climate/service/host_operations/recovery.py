@@ -1,4 +1,4 @@
-"""Hosts that come back from maintenance, or are well again: to their lease, to their servers' end, or home."""
+"""Return of hosts from maintenance or failure: to their lease, to recycling, or to their pool."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Why hosts come back, who says so, and under which kind of notice admins are told."""
+    """Reason and author of the return, and the kind of notification to admins."""
 
     author: Caller
     reason: str
@@ -39,24 +39,23 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A host on its way back, under a token of its own."""
+    """Host on its way back, with its own fencing token."""
 
     place: HostPlace
     token: int
     running: Running | None
-    """The lease that counts on it."""
+    """Running lease that holds it."""
     last: Lease | None
-    """The lease whose servers may be on it."""
+    """Lease whose servers may be on it."""
 
 
 def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozenset[int]:
-    """Let hosts leave MAINTENANCE or FAILED; the numbers of those that have.
+    """Move hosts out of MAINTENANCE or FAILED; return the numbers of those that left.
 
-    To the lease that counts on them now; else, where servers are left on them
-    or they are cleaned after each lease, to the recycling pool; else home.  Those
-    that are worked on stay where they are until the window is over, those on
-    which the cleaning hook runs until it has ended.  What the cloud cannot do
-    now is tried again by the next round.
+    A host returns to the running lease that holds it. Otherwise it goes to recycling if it has servers or hosts
+    are cleaned after leases, and else to its pool. Hosts in a maintenance window stay until it is over, and hosts
+    with a running cleaning hook until that has ended. The next round retries requests that the cloud cannot carry
+    out now.
     """
     if not hosts:
         return frozenset()
@@ -85,7 +84,7 @@ def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_W
 
 
 def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Lease]:
-    """The leases after which, or from which, the hosts came into their pools."""
+    """Return the leases after which, or from which, the hosts came into their pools."""
     wanted = {place.reservation_id: place.host for place in present if place.reservation_id}
     owners = health.owners(conn, wanted) if wanted else {}
     found = leases.get_many(conn, set(owners.values())) if owners else {}
@@ -93,7 +92,7 @@ def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Leas
 
 
 def _returned(climate: Climate, way: _Way, back: Return) -> bool:
-    """One host's trouble does not keep the others from coming back."""
+    """Return whether the host returned. An error does not stop the other hosts."""
     try:
         if way.running and not way.running.shared:
             return _lent(climate, way, back)
@@ -104,10 +103,10 @@ def _returned(climate: Climate, way: _Way, back: Return) -> bool:
 
 
 def _lent(climate: Climate, way: _Way, back: Return) -> bool:
-    """Into the pool of the lease that goes on with it, servers and all; not while one of its events is at work.
+    """Move the host with its servers to the aggregate of its running lease, unless an event of that is in progress.
 
-    A lease that has no pool in the cloud, as it never got a host, is handed
-    this one by an event: healing sees to that once the host is home.
+    A lease without an aggregate in the cloud, because it never got a host, gets this one by an event. Healing
+    plans that event once the host is back in its pool.
     """
     assert way.running is not None
     pool, lease_id = way.running.reservation_id, way.running.lease_id
@@ -137,9 +136,9 @@ def _counts_on(lease: Lease, way: _Way) -> bool:
 
 
 def _home(climate: Climate, way: _Way, back: Return) -> bool:
-    """Where it belongs; with servers, or not cleaned yet, it is recycled like the others of their lease.
+    """Return the host to its pool; with servers, or not cleaned yet, it is recycled like the others of its lease.
 
-    Not so while leases share it: recycling would delete their servers for those of others.
+    A shared host is not recycled, because recycling would delete the servers of other leases.
     """
     place = way.place
     if place.home is Pool.MULTI_TENANT:
@@ -147,7 +146,7 @@ def _home(climate: Climate, way: _Way, back: Return) -> bool:
     cleaned = lease_moves.cleaning_time(climate.settings) is not None  # by the hook alone it is in no time
     if place.reservation_id and cleaned:
         return _moved(climate, way, back, Pool.RECYCLING)
-    try:  # the cloud goes first: it knows whether servers are left that have no slot there
+    try:  # ask the cloud first, because only it knows whether servers without a slot are left
         climate.cloud.place(place.name, FREEPOOL, way.token)
     except NotYet:
         if way.running and way.running.shared:
@@ -173,7 +172,7 @@ def _moved(climate: Climate, way: _Way, back: Return, to: Pool) -> bool:
 
 
 def _deadline(way: _Way, now: datetime) -> datetime | None:
-    """When servers that are left are deleted: where they were to end with their lease, with it."""
+    """Return the time at which remaining servers are deleted: the end of their lease, if they were to end with it."""
     lease, number = way.last, way.place.reservation_id
     if lease is None or any(pools.on_end(r) is not OnEnd.TERMINATE for r in lease.reservations if r.id == number):
         return None
@@ -181,7 +180,7 @@ def _deadline(way: _Way, now: datetime) -> datetime | None:
 
 
 def _record(conn: Connection, way: _Way, fact: HostMoved, back: Return) -> bool:
-    """Write the move down, unless somebody has moved the host since."""
+    """Record the move, unless somebody has moved the host since."""
     present = pool_membership.get(conn, way.place.host, lock=True)
     if present.version != way.place.version:
         return False

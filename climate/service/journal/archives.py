@@ -1,8 +1,8 @@
-"""Leases that went long ago move to compressed files, from which their history still answers.
+"""Archival of leases that are long gone to compressed files, which still answer for their history.
 
-Each file is on the disk, whole, before the first row of its leases goes; what
-a run leaves undone, wherever it was killed, the next one goes on with.  At any
-moment the facts of a lease are in the journal, in an archive, or in both.
+Each file is complete on the disk before the first row of its leases is deleted. The next run continues an
+interrupted one, wherever it was killed. At any time the facts of a lease are in the journal, in an archive,
+or in both.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,17 +31,17 @@ log = structlog.get_logger(__name__)
 
 IN_A_FILE = 10_000
 IN_A_BLOCK = 100
-"""Leases that are compressed together, and read together."""
+"""Leases that are compressed and read together."""
 AT_ONCE = 500
 """Leases whose rows one transaction deletes."""
 
 Step = Callable[[str], None]
-"""Is told after each step what was done."""
+"""Called after each step with a description of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many leases there are in a file, in a block of it, and in a transaction that deletes rows."""
+    """Numbers of leases in a file, in a block of it, and in a transaction that deletes rows."""
 
     file: int = IN_A_FILE
     block: int = IN_A_BLOCK
@@ -50,7 +50,7 @@ class Sizes:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run has archived; `kept` are leases of that age that something still needs."""
+    """Result of a run; `kept` are leases of that age that are still needed."""
 
     files: int = 0
     leases: int = 0
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def folder(settings: Settings) -> Path:
-    """Where archives are."""
+    """Return the folder of archives."""
     return Path(settings.archive_dir) if settings.archive_dir else settings.home / "archives"
 
 
@@ -71,7 +71,7 @@ def archive(
 ) -> Outcome:
     """Move leases that have been gone for longer than that to files.
 
-    InvalidInput for leases that still count in the limits of their projects; Busy while somebody else makes archives.
+    Raises InvalidInput if such leases still count in the limits of their projects, and Busy during another run.
     """
     least = timedelta(days=climate.settings.limit_period_days) + LONGEST_GRACE
     if older_than < least:
@@ -116,7 +116,7 @@ def _next(run: _Run, before: datetime, after: tuple[datetime, UUID]) -> list[Old
 
 
 def _go_on(run: _Run) -> None:
-    """Finish what an earlier run has left: files that are half there go, as do rows that a whole file has."""
+    """Finish an interrupted run: delete incomplete files, and rows whose file is complete."""
     with reading(run.climate.engine) as conn:
         unfinished = archives.listed(conn, "writing", "written")
     for one in unfinished:
@@ -128,7 +128,7 @@ def _go_on(run: _Run) -> None:
 
 
 def _verify(run: _Run, name: str, size: int, sha256: str) -> None:
-    """Unavailable where a file is not as it was written: the rows of its leases may be all that is left of them."""
+    """Raise Unavailable for a changed file, which may hold the only copy of its leases."""
     if (wrong := archive_files.damage(run.folder / name, size, sha256)) is not None:
         raise Unavailable(f"{wrong}: nothing was deleted; put the file back as it was, and run the command again")
 
@@ -160,7 +160,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
 
 
 def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
-    """Only leases whose facts have no holes, are as many as their rows say, and say that the lease is gone."""
+    """Yield blocks of leases whose facts are complete, match their rows, and end with the deletion."""
     for start in range(0, len(free), run.sizes.block):
         versions = {one.id: one.version for one in free[start : start + run.sizes.block]}
         with reading(run.climate.engine) as conn:
@@ -177,7 +177,7 @@ def _is_whole(line: Line, version: int) -> bool:
 
 
 def _is_gone(line: Line) -> bool:
-    """Whether the facts say so: a row that was changed by hand is no reason to delete a lease."""
+    """Return whether the facts end with the deletion: a row that was changed by hand must not delete a lease."""
     try:
         return fold(journal.of_lease(_entry(UUID(line["lease_id"]), fact) for fact in line["facts"])).gone
     except UNREADABLE:
@@ -192,9 +192,9 @@ def _delete_rows(run: _Run, number: int) -> None:
 
 
 def facts_of(climate: Climate, conn: Connection, lease_id: UUID) -> list[Entry]:
-    """All that happened to a lease, from the journal or, where it is not there any more, from an archive.
+    """Return the facts of a lease from the journal, or from an archive if they were moved.
 
-    Unavailable where the archive cannot be read.
+    Raises Unavailable if the archive cannot be read.
     """
     if entries := journal.read(conn, lease_id):
         return entries
@@ -225,7 +225,7 @@ def _entry(stream: UUID, fact: Line) -> Entry:
 
 
 def damage(climate: Climate, conn: Connection) -> Iterator[tuple[UUID, str]]:
-    """What is wrong with archives: rows that are left though a file has them, and files that are not as written."""
+    """Return the defects of archives: rows left although a file has them, and changed files."""
     for lease_id in archives.left_over(conn):
         yield lease_id, "is in an archive, and has rows or a journal"
     for one in archives.known(conn):
