@@ -50,7 +50,7 @@ class DiskWatch:
             if not quiet:
                 self._logged = now
         if not quiet:
-            log.error("a disk is full: nothing can be written there until there is room", disk=what)
+            log.error("disk full; writes fail until space is freed", disk=what)
 
     def check(self) -> Check:
         """Return whether there is space: no recent write failed, and the disk of CLIMATE_HOME is not full."""

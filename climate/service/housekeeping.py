@@ -49,7 +49,7 @@ def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
         try:
             _forget(climate, forget, alive)
         except (Unavailable, *db_errors.ERRORS) as error:
-            log.warning("old rows are kept for now", rows=name, error=db_errors.reason(error))
+            log.warning("expired rows not deleted", rows=name, error=db_errors.reason(error))
 
 
 def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> None:

@@ -35,7 +35,7 @@ def _tried(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
         if not repair.is_its_own(error):
             raise
         reason = str(error)[:200]
-        log.warning("kept volumes are not given back", reservation_id=str(one.reservation_id), reason=reason)
+        log.warning("kept storage not released", reservation_id=str(one.reservation_id), reason=reason)
         return False
 
 

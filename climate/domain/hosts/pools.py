@@ -176,7 +176,7 @@ def after(on_end: OnEnd, cleaning: bool, promised: bool = False) -> Pool:
 
 
 def on_end(reservation: Reservation) -> OnEnd:
-    """Return the action at the end of a reservation of hosts. Reservations of servers use other words, without hosts."""
+    """Return the action at the end of a reservation of hosts; reservations of servers have other words and no hosts."""
     word = reservation.spec.get("on_end")
     return OnEnd(word) if word in set(OnEnd) else OnEnd.TERMINATE
 

@@ -167,7 +167,7 @@ def _ask(settings: Settings, caller: Caller, planned: Planned) -> None:
 
 def _without_verdict(settings: Settings, call: str, reason: str) -> None:
     is_open = settings.enforcement_open
-    log.warning("no verdict on a lease", call=call, reason=reason, granted=is_open)
+    log.warning("approval service gave no usable answer", call=call, reason=reason, granted=is_open)
     if not is_open:
         raise NoVerdict()
 

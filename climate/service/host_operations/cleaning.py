@@ -161,9 +161,9 @@ def _clean(climate: Climate, turn: _Turn) -> None:
     error = cleaning_hook.execute(run, record)
     _settle(climate, host, turn.run, error)
     if error:
-        log.warning("a host was not cleaned", host=turn.place.name, error=error)
+        log.warning("cleaning hook failed", host=turn.place.name, error=error)
     else:
-        log.info("a host was cleaned by the hook", host=turn.place.name)
+        log.info("cleaning hook succeeded", host=turn.place.name)
 
 
 def _settle(climate: Climate, host: int, run: UUID | None, error: str) -> bool:
@@ -189,7 +189,7 @@ def _is_over(machine: Machine, run: Cleaning) -> bool:
         return True
     over = machine.sees(run.machine or "") and process_supervisor.kill_run(str(run.run), KILL_SECONDS)
     if not over:
-        log.warning("a run of the cleaning hook cannot be ended", run=str(run.run), worker=run.worker, pid=run.pid)
+        log.warning("cleaning hook run not killed", run=str(run.run), worker=run.worker, pid=run.pid)
     return over
 
 
@@ -198,7 +198,7 @@ def _placed(climate: Climate, case: _Case) -> bool:
     try:
         climate.cloud.place(case.place.name, FREEPOOL, case.token)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("a clean host has to wait", host=case.place.name, reason=str(error) or type(error).__name__)
+        log.warning("cleaned host cannot move yet", host=case.place.name, reason=str(error) or type(error).__name__)
         return False
     return True
 

@@ -106,7 +106,7 @@ def _fenced(climate: Climate, jobs: Sequence[Job]) -> frozenset[int]:
     seen = [one for part in executor.ask(climate, jobs) for one in part]
     for one in seen:
         if one.state != OFF:
-            log.warning("a failed host is not off yet", host=one.job.place.name, state=one.state, error=one.error)
+            log.warning("failed host not fenced yet", host=one.job.place.name, state=one.state, error=one.error)
     return frozenset(one.job.place.host for one in seen if one.state == OFF)
 
 
@@ -127,6 +127,6 @@ def _is_asked(climate: Climate, case: _Case, server: CloudServer) -> bool:
     try:
         climate.cloud.evacuate_server(server.id, case.place.name, case.token)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("a server cannot be evacuated", server_id=server.id, host=case.place.name, reason=str(error)[:200])
+        log.warning("server evacuation refused", server_id=server.id, host=case.place.name, reason=str(error)[:200])
         return False
     return True

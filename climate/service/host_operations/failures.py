@@ -102,7 +102,7 @@ def _nobody_is_well(present: Sequence[HostPlace], known: Mapping[int, Health], w
     ought = [p for p in present if p.on and p.pool not in kept_out and known[p.host].wanted != "off"]
     silent = len(ought) >= SEVERAL and all(word.get(place.name, UNKNOWN) for place in ought)
     if silent:
-        log.warning("no host fails: the cloud vouches for none of them", hosts=len(ought))
+        log.warning("host failures ignored: cloud reports no host as well", hosts=len(ought))
     return silent
 
 

@@ -136,7 +136,7 @@ class Changes:
 
 
 def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, *, dry_run: bool = False) -> Planned:
-    """Change a window that is not over; raise Conflict as for a new one, InvalidInput for a new start of an active one."""
+    """Change a window that is not over; raise Conflict as for a new one, InvalidInput for an active one's start."""
     require(caller, "maintenances:put")
 
     def act(conn: Connection, patient: bool) -> Planned:

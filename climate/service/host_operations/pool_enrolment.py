@@ -66,7 +66,7 @@ def _is_taken(climate: Climate, one: _Try) -> bool:
     except NotYet:
         return False
     except (CloudError, Fenced) as error:
-        log.warning("a host cannot be taken into the reservation pool", host=one.place.name, reason=str(error))
+        log.warning("host not added to the reservation pool", host=one.place.name, reason=str(error))
         return False
     return True
 

@@ -125,5 +125,5 @@ def carry_out(climate: Climate, conn: Connection, found: Explained) -> list[Host
         for place, token in zip(free, tokens, strict=True)
     ]
     for place in free:
-        log.info("the reservation pool follows its backlog", host=place.name, step=chosen[place.host].step)
+        log.info("reservation pool resized", host=place.name, step=chosen[place.host].step)
     return pool_membership.record(conn, AUTHOR, changes)

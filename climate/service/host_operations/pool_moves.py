@@ -127,7 +127,7 @@ def _put_back(climate: Climate, asked: Asked) -> None:
         try:
             climate.cloud.place(place.name, reconcile.wanted(place), asked.token)
         except (CloudError, NotYet, Fenced) as error:
-            log.warning("a host was not put back", host=place.name, pool=place.pool, error=str(error))
+            log.warning("host move not undone", host=place.name, pool=place.pool, error=str(error))
 
 
 def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Moved], list[HostPlace]]:

@@ -98,7 +98,7 @@ def _returned(climate: Climate, way: _Way, back: Return) -> bool:
             return _lent(climate, way, back)
         return _home(climate, way, back)
     except (CloudError, NotYet, Fenced, Conflict, NotFound) as error:
-        log.warning("a host does not come back yet", host=way.place.name, reason=str(error))
+        log.warning("host return postponed", host=way.place.name, reason=str(error))
         return False
 
 

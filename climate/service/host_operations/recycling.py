@@ -103,7 +103,7 @@ def _next(climate: Climate, case: _Case, now: datetime) -> Pool | None:
         what = recycling.turn(case.stay, len(servers), lead(climate.settings), now)
         return _DO[what](climate, case, servers)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("a recycling host has to wait", host=case.place.name, reason=str(error) or type(error).__name__)
+        log.warning("recycling postponed", host=case.place.name, reason=str(error) or type(error).__name__)
         return None
 
 
@@ -123,11 +123,11 @@ def _release(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> P
 
 
 def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
-    """Move the servers to other hosts; if one cannot leave, or not in half of the lead, replace the next lease's host."""
+    """Move the servers to other hosts; if one cannot leave in half of the lead, replace the next lease's host."""
     answers = [(server, server_moves.leave(climate, server, case.place.name, case.token)) for server in servers]
     begun = [server for server, answer in answers if answer is Leaving.BEGUN and not server.busy]
     if begun:
-        log.info("servers on a recycling host are moved", host=case.place.name, servers=len(begun))
+        log.info("moving servers from recycling host", host=case.place.name, servers=len(begun))
         work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, begun, "moved")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
@@ -169,7 +169,7 @@ def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Po
     taken = [server for server in servers if _is_taken(climate, case, server)]
     asked = [server for server in taken if not server.busy]
     if asked:
-        log.warning("servers on a recycling host are deleted", host=case.place.name, servers=len(asked))
+        log.warning("deleting servers on recycling host", host=case.place.name, servers=len(asked))
         work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, asked, "deleted")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
@@ -184,7 +184,7 @@ def _is_taken(climate: Climate, case: _Case, server: CloudServer) -> bool:
     try:
         climate.cloud.delete_server(server.id, case.token)
     except (CloudError, Fenced) as error:
-        log.warning("a server on a recycling host is not deleted yet", server_id=server.id, reason=str(error))
+        log.warning("server deletion postponed on recycling host", server_id=server.id, reason=str(error))
         return False
     return True
 

@@ -54,7 +54,7 @@ def leave(climate: Climate, server: CloudServer, host: str, token: int, *, alone
         log.warning("a server cannot be moved", server_id=server.id, host=host, reason=str(error)[:200])
         return Leaving.NEVER
     except (CloudError, NotYet, Fenced) as error:
-        log.info("a server is not moved yet", server_id=server.id, host=host, reason=str(error)[:200])
+        log.info("server move postponed", server_id=server.id, host=host, reason=str(error)[:200])
         return Leaving.LATER
     return Leaving.BEGUN
 
@@ -84,9 +84,8 @@ def _one_leaves(climate: Climate, place: HostPlace, token: int) -> bool:
         servers = climate.cloud.servers_on(place.name)
         if any(server.busy for server in servers):
             return False
-        first = token % max(
-            1, len(servers)
-        )  # a different server each time, so that one that always returns blocks none
+        # a different server each time, so that one that always returns blocks none
+        first = token % max(1, len(servers))
         for server in (*servers[first:], *servers[:first]):
             answer = leave(climate, server, place.name, token, alone=True)
             if answer is Leaving.BEGUN:

@@ -240,7 +240,7 @@ def _told(verb: Callable[[str], None], name: str) -> None:
     try:
         verb(name)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("the cloud's reservation pool is not what it should be", host=name, error=str(error))
+        log.warning("aggregate of the reservation pool not updated", host=name, error=str(error))
 
 
 def allocations(

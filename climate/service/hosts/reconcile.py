@@ -46,7 +46,7 @@ def ask(climate: Climate, moved: Iterable[HostPlace]) -> None:
         try:
             climate.cloud.place(place.name, wanted(place), place.token)
         except (CloudError, NotYet, Fenced) as error:
-            log.warning("the cloud does not follow yet", host=place.name, pool=place.pool, error=str(error))
+            log.warning("aggregate update postponed", host=place.name, pool=place.pool, error=str(error))
 
 
 def mend(climate: Climate) -> int:
@@ -162,10 +162,10 @@ def _placed(climate: Climate, place: HostPlace, troubles: dict[int, str]) -> boo
     except (Refused, NotYet) as error:
         troubles[place.host] = str(error) or type(error).__name__
     except CloudError as error:
-        log.warning("the cloud cannot be asked now", host=place.name, error=str(error))
+        log.warning("cloud unreachable", host=place.name, error=str(error))
     else:
         troubles[place.host] = ""
-        log.info("the cloud had a host elsewhere", host=place.name, pool=place.pool)
+        log.info("host aggregate corrected", host=place.name, pool=place.pool)
     return True
 
 
@@ -231,4 +231,4 @@ def _turn_out(climate: Climate, names: set[str], seen: Seen) -> None:
             else:
                 climate.cloud.place(name, None, token)
         except (CloudError, NotYet, Fenced) as error:
-            log.warning("a host that nobody registered stays in a pool of ours", host=name, error=str(error))
+            log.warning("unregistered host left in an aggregate", host=name, error=str(error))

@@ -172,7 +172,7 @@ def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
 def _is_whole(line: Line, version: int) -> bool:
     whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1)) and _is_gone(line)
     if not whole:
-        log.warning("a lease is not archived: its rows are not what its journal says", lease_id=line["lease_id"])
+        log.warning("lease not archived: rows differ from journal", lease_id=line["lease_id"])
     return whole
 
 
@@ -205,7 +205,7 @@ def facts_of(climate: Climate, conn: Connection, lease_id: UUID) -> list[Entry]:
     try:
         line = archive_files.read(folder(climate.settings) / name, at.place, at.size, lease_id)
     except Damaged as error:
-        log.error("an archive cannot be read", archive=name, reason=str(error))
+        log.error("archive unreadable", archive=name, reason=str(error))
         raise Unavailable(
             f"The history of lease {lease_id} is in the archive {name}, which cannot be read here:"
             " an administrator has to look at CLIMATE_ARCHIVE_DIR and `climate journal check`"

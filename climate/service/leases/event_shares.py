@@ -1,4 +1,4 @@
-"""Record how a share of an event went, and claim it anew while other shares are under way."""
+"""Results of shares of an event, and new claims of shares while others are in progress."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,18 +15,18 @@ from climate.store.leases.event_claims import Message
 from climate.store.leases.queue_limits import QUEUE as QUEUE
 
 Outcome = Callable[[Lease, datetime], Sequence[Fact]]
-"""What a lease and a moment make of a run: the facts of how it went."""
+"""Function from a lease and a time to the facts of a run's result."""
 
 
 def queue_of(resource_type: str) -> str:
-    """Return the queue of a resource type: a slow plugin delays nobody else's events."""
+    """Return the queue of a resource type: a slow plugin delays only its own events."""
     return f"{QUEUE}.{resource_type}"
 
 
 def facts_of(conn: Connection, lease: Lease, claim: Message, by: str, outcome: Outcome, now: datetime) -> list[Fact]:
-    """Return the facts of a claim that was given up just now, of a whole event or of a share.
+    """Return the facts of a claim that was just released, of a whole event or of a share.
 
-    The lease is locked.  A share that is put back while others are under way is claimed under a new token.
+    The lease is locked. A share that is put back while others are in progress is claimed under a new token.
     """
     share = event_progress.under(lease.event(claim.event_id), claim.token)
     if share is None:

@@ -1,4 +1,4 @@
-"""One host of a lease for another, by an admin's hand."""
+"""Replacement of one host of a lease by an admin."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -28,9 +28,9 @@ WHY = "an operator gave it another host"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Of which host a lease, or one reservation of it, is to let go; `to` is the one that it gets, None: any.
+    """Host that a lease, or one reservation of it, loses; `to` is the new one, None: any.
 
-    With `force` a host that does not match what was asked for will do.
+    With `force`, the new host need not match the requirements.
     """
 
     host_id: str
@@ -42,7 +42,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Reallocated:
-    """The lease as it is now, and the host that it got."""
+    """Lease after the change, and its new host."""
 
     lease: Lease
     reservation_id: UUID
@@ -51,11 +51,10 @@ class Reallocated:
 
 
 def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> Reallocated:
-    """Let a lease that has not ended have another host.
+    """Replace a host of a lease that has not ended.
 
-    Its servers on the old host, if there are any, go on there until the lease
-    ends.  Conflict where the new host is not free, does not match, or cannot
-    be handed over now; Busy while one of the lease's events is in progress.
+    Servers on the old host stay there until the lease ends. Raises Conflict if the new host is not free, does not
+    match, or cannot be handed over now. Raises Busy while an event of the lease is in progress.
     """
     require(caller, "oshosts:reallocate")
     if (order.lease_id is None) == (order.reservation_id is None):
@@ -85,7 +84,7 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
 
 
 def _lease(conn: Connection, order: Order) -> Lease:
-    """The lease, locked."""
+    """Return the lease, locked."""
     lease_id = order.lease_id
     if order.reservation_id is not None:
         found = leases.of_reservation(conn, order.reservation_id)
@@ -115,7 +114,7 @@ def _target(conn: Connection, host_id: str, lease: Lease, instead_of: HostPlace)
 
 
 def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: HostPlace) -> Hold:
-    """The hold on a host that need not match; nobody else has it then, nor gets it before this transaction ends."""
+    """Return the hold on a host that need not match; no other lease has it then, or gets it in this transaction."""
     hold = next(hold for hold in reservation.holds if hold.host == host.host)
     if hold.slots:
         raise InvalidInput("force is for whole hosts: whether servers fit on a shared one is not a matter of will")

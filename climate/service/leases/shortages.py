@@ -1,4 +1,4 @@
-"""Saying no in a way that helps."""
+"""Refusals with explanations of shortages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,9 +24,9 @@ from climate.store.allocation.hosts import Short, Shortage, Wanted
 
 @contextmanager
 def explained(climate: Climate) -> Iterator[None]:
-    """Turn a bare shortage into one that says how many match, how many are free, and when it would fit.
+    """Replace a bare shortage by one that says how many match, how many are free, and when it would fit.
 
-    Looked up after the refused transaction has given its locks up.
+    The explanation is read after the refused transaction has released its locks.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def explained(climate: Climate) -> Iterator[None]:
 
 @contextmanager
 def of_the_cloud() -> Iterator[None]:
-    """Turn what the cloud says into an answer for who waits for it: Conflict for ever, Unavailable for now."""
+    """Convert errors of the cloud for the requester: Conflict if permanent, Unavailable if temporary."""
     try:
         yield
     except Refused as error:
@@ -115,7 +115,7 @@ def _say_of_amounts(found: inventories.Shortage, wanted: inventories.Wanted) -> 
 
 
 def unless_version(lease: Lease, version: int | None) -> None:
-    """Return when `version` is the lease's or none was given, else raise PreconditionFailed."""
+    """Return if `version` is the lease's or None, otherwise raise PreconditionFailed."""
     if version is not None and version != lease.version:
         raise PreconditionFailed(f"The lease is at version {lease.version}, not {version}")
 
