@@ -69,7 +69,7 @@ def together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBac
     if back is not None:
         return (EventPutBack(event_id, now, back.run_at, back.reason, back.spent),)
     if wanted(lease, event):
-        return (EventPutBack(event_id, now, now, "it is to be run for other reservations still", spent=False),)
+        return (EventPutBack(event_id, now, now, "other reservations are still to be processed", spent=False),)
     failed = [share for share in event.shares if share.outcome not in (OK, SKIPPED)]
     if failed:
         said = "; ".join(f"{share.resource_type}: {share.reason}" for share in failed)

@@ -44,7 +44,7 @@ def confirm(lease: Lease, key: str, now: datetime) -> facts.HoldConfirmed:
     """
     expiry = running(lease, now)
     if any(part.state is not PartState.CONFIRMED for part in lease.parts):
-        raise Conflict(f"The lease {lease.id} is still being put together: child zones have not confirmed their parts")
+        raise Conflict(f"The lease {lease.id} is still being created: child zones have not confirmed their parts")
     return facts.HoldConfirmed(expiry.id, now, key)
 
 

@@ -106,7 +106,7 @@ def _check(word: str, words: _Words) -> Check:
     kind, _, match = word.partition(":")
     if kind not in KINDS or not match:
         known = ", ".join(f"{one}:…" for one in KINDS)
-        raise BadRule(f"{word[:64]!r} is no check; known are {known}, @ and !")
+        raise BadRule(f"{word[:64]!r} is not a check; known are {known}, @ and !")
     if kind == "rule":
         return _rule(match, words)
     return _credential(kind, match)
@@ -130,7 +130,7 @@ def _credential(kind: str, match: str) -> Check:
     if match == f"%({kind})s":
         return _everybody
     if "%(" in match:
-        raise BadRule(f"{kind}:{match[:64]} compares with something else than %({kind})s or an id")
+        raise BadRule(f"{kind}:{match[:64]} must compare with %({kind})s or an id")
     return (lambda who: who.project_id == match) if kind == "project_id" else lambda who: who.user_id == match
 
 

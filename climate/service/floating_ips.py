@@ -59,7 +59,7 @@ def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
     for first, last in subnet.handed_out:
         if IPv4Address(first) <= address <= IPv4Address(last):
             raise InvalidInput(
-                f"floating_ip_address {address} is in {first} - {last}, which the cloud gives out itself; "
+                f"floating_ip_address {address} is in {first} - {last}, which the cloud allocates itself; "
                 f"name another address of {cidr}"
             )
     return subnet

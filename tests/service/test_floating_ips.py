@@ -316,8 +316,8 @@ def test_registering(climate: Climate) -> None:
         (spelled(1), "is the gateway of 203.0.113.0/24"),
         (spelled(0), "is the first or last"),
         (spelled(255), "is the first or last"),
-        (spelled(100), r"is in 203\.0\.113\.100 - 203\.0\.113\.199, which the cloud gives out itself"),
-        (spelled(199), "which the cloud gives out itself"),
+        (spelled(100), r"is in 203\.0\.113\.100 - 203\.0\.113\.199, which the cloud allocates itself"),
+        (spelled(199), "which the cloud allocates itself"),
     ):
         with pytest.raises(InvalidInput, match=says):
             floating_ips.register(climate, ADMIN, NETWORK, address)

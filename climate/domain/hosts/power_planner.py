@@ -66,14 +66,14 @@ class Rules:
     def __post_init__(self) -> None:
         """Raise InvalidInput for parameters that are out of range or contradict each other."""
         if isinstance(self.warm, bool) or not isinstance(self.warm, int) or self.warm < 0:
-            raise InvalidInput(f"warm is {self.warm!r}: it is a whole number of hosts, 0 or more")
+            raise InvalidInput(f"warm is {self.warm!r}: it must be a whole number of hosts, 0 or more")
         for name in (field.name for field in fields(self) if field.name != "warm"):
             if not timedelta(0) <= getattr(self, name) <= LONGEST:
-                raise InvalidInput(f"{name} is {getattr(self, name)}: it lies between 0 and {LONGEST.days} days")
+                raise InvalidInput(f"{name} is {getattr(self, name)}: it must lie between 0 and {LONGEST.days} days")
         if self.power_on_lead < self.boot:
             raise InvalidInput(
                 f"power_on_lead is {self.power_on_lead}, but hosts may need {self.boot} to come up (boot): "
-                "leases would start late; it is at least as long"
+                "it must be at least as long, or leases would start late"
             )
 
     @classmethod
@@ -173,7 +173,7 @@ def _duration(name: str, seconds: float) -> timedelta:
     try:
         return timedelta(seconds=seconds)
     except (OverflowError, ValueError):
-        raise InvalidInput(f"{name} is {seconds} seconds: it lies between 0 and {LONGEST.days} days") from None
+        raise InvalidInput(f"{name} is {seconds} seconds: it must lie between 0 and {LONGEST.days} days") from None
 
 
 def _soon(machine: Machine, rules: Rules, now: datetime) -> bool:

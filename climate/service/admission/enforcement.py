@@ -94,7 +94,7 @@ def agreed(climate: Climate, caller: Caller, act: Callable[[Gate], T], *, dry_ru
             wanted = planned
         _ask(climate.settings, caller, wanted)
         gate = Gate(True, wanted)
-    raise Busy("What could be granted kept changing while another service was asked about it")
+    raise Busy("The available resources kept changing while the approval service was asked; try again")
 
 
 def parcel(settings: Settings, call: str, body: Mapping[str, Any]) -> Parcel:

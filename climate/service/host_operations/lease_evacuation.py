@@ -54,7 +54,7 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
     outcomes: tuple[Outcome, ...] = ()
     if found and force:
         if not wanted.locked.issuperset(found):
-            raise Busy("The host is being booked right now; try again shortly")
+            raise Busy("The host is being allocated right now; try again shortly")
         held = list(leases.get_many(conn, sorted(found)).values())
         _refuse_stubborn(window, held, now)
         gone = frozenset({window.host})
@@ -63,7 +63,7 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
     pool_membership.get(conn, window.host, lock=True)
     left = health.holding(conn, window.host, window.during)
     if left and force:
-        raise Busy("The host is being booked right now; try again shortly")
+        raise Busy("The host is being allocated right now; try again shortly")
     if left:
         known = leases.get_many(conn, left)
         raise Conflict(f"Host {window.name} is held {when(window.during)} by {listed([known[one] for one in left])}")
@@ -75,7 +75,7 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
 def _refuse_stubborn(window: Window, found: Sequence[Lease], now: datetime) -> None:
     stubborn = [lease for lease in found if not curable(lease, now)]
     if stubborn:
-        raise Busy(f"Host {window.name} is held by what cannot be moved now: {listed(stubborn)}")
+        raise Busy(f"Host {window.name} is held by leases that cannot be moved now: {listed(stubborn)}")
 
 
 def _refuse_second(conn: Connection, window: Window) -> None:

@@ -150,7 +150,7 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
     left = move_checks.lost_by(conn, asked, locked)
     move_checks.refuse(asked, left)
     if left and order.to is not Pool.FAILED:
-        raise Busy("A host is being booked right now; try again shortly")
+        raise Busy("A host is being allocated right now; try again shortly")
     move_checks.refuse_maintained(conn, asked)
     move_checks.refuse_cleaned(conn, asked)
     if order.to is Pool.MULTI_TENANT:

@@ -120,7 +120,9 @@ def refuse_maintained(conn: Connection, asked: Asked) -> None:
     worked_on = maintenance.active_on(conn, asked.numbers) if asked.order.to is not Pool.FAILED else frozenset()
     if worked_on:
         told = ", ".join(place.name for place in asked.moving if place.host in worked_on)
-        raise Conflict(f"Hosts are worked on: {told}; end their maintenance, and they come back by themselves")
+        raise Conflict(
+            f"Hosts are in maintenance: {told}; end their maintenance windows, and they return automatically"
+        )
 
 
 def refuse_cleaned(conn: Connection, asked: Asked) -> None:

@@ -82,7 +82,7 @@ def archive(
     path = folder(climate.settings)
     with reading(climate.engine) as guard:
         if not archives.alone(guard):
-            raise Busy("another archive of leases is being made: try again when it is done")
+            raise Busy("another archive run is in progress: try again when it is done")
         try:
             return _archived(climate, older_than, _Run(climate, path, sizes, step))
         finally:
@@ -130,7 +130,7 @@ def _go_on(run: _Run) -> None:
 def _verify(run: _Run, name: str, size: int, sha256: str) -> None:
     """Raise Unavailable for a changed file, which may hold the only copy of its leases."""
     if (wrong := archive_files.damage(run.folder / name, size, sha256)) is not None:
-        raise Unavailable(f"{wrong}: nothing was deleted; put the file back as it was, and run the command again")
+        raise Unavailable(f"{wrong}: nothing was deleted; restore the file, and run the command again")
 
 
 def _drop(run: _Run, number: int, name: str) -> None:
@@ -208,7 +208,7 @@ def facts_of(climate: Climate, conn: Connection, lease_id: UUID) -> list[Entry]:
         log.error("archive unreadable", archive=name, reason=str(error))
         raise Unavailable(
             f"The history of lease {lease_id} is in the archive {name}, which cannot be read here:"
-            " an administrator has to look at CLIMATE_ARCHIVE_DIR and `climate journal check`"
+            " an administrator has to check CLIMATE_ARCHIVE_DIR and `climate journal check`"
         ) from error
     return [_entry(lease_id, fact) for fact in line["facts"]]
 

@@ -124,7 +124,7 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
         _give_up(climate, caller, lease)
         if key:
             work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
-    raise NotEnoughHosts("Not enough hosts available: what children offered was given away each time")
+    raise NotEnoughHosts("Not enough hosts available: hosts that children offered were taken each time")
 
 
 def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -> Lease:
@@ -168,7 +168,7 @@ def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
         raise _Refused(frozenset(refused))
     if silent:
         _give_up(climate, caller, lease)
-        raise _unanswered(silent, "what was held is given back, try again")
+        raise _unanswered(silent, "all parts are released, try again")
     return lease
 
 
@@ -208,7 +208,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
         with reading(climate.engine) as conn:
             rules.running(lease, climate.now(conn))
         if any(part.state is PartState.PLANNED for part in lease.parts):
-            raise Conflict(f"The lease {lease.id} is still being put together: its parts are not all held")
+            raise Conflict(f"The lease {lease.id} is still being created: its parts are not all held")
         _confirm_parts(climate, caller, lease)
     return holds.confirm(climate, caller, lease_id, key)
 
@@ -225,12 +225,14 @@ def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
                 _note(climate, caller, lease.id, part, _confirmed(part))
             else:
                 _give_up(climate, caller, lease)
-                raise Conflict(f"The {part.where} gave its part of the lease away: all of it is given back, ask anew")
+                raise Conflict(
+                    f"The {part.where} released its part of the lease: all parts are released, create the lease again"
+                )
         left = silent
         if not left:
             return
     _give_up(climate, caller, lease)
-    raise _unanswered(left, "what was held is given back, try again")
+    raise _unanswered(left, "all parts are released, try again")
 
 
 def _confirmed(part: Part) -> Callable[[datetime], Fact]:
@@ -288,7 +290,7 @@ def update(
         _prolong(climate, planned, wanted.end)
         return changes.update(climate, caller, lease_id, agreed, planned.version)
     except PreconditionFailed:
-        raise Busy("Somebody else has changed the lease meanwhile: it stays as it was, try again") from None
+        raise Busy("The lease was changed concurrently; this change was not applied, try again") from None
     except ClimateError:
         _plan_sync(climate, caller, lease_id, timedelta(0))
         raise

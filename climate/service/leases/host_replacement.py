@@ -66,7 +66,7 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
         lease = unbegun_claims.take_back(conn, caller, _lease(conn, order), now)
         reservation = _holder(lease, order, host)
         if not curable(lease, now):
-            raise Busy("The lease has ended, or something is at work on it right now")
+            raise Busy("The lease has ended, or one of its events is in progress")
         to = None if order.to is None else _target(conn, order.to, lease, host)
         others = frozenset(p.host for p in pool_membership.listed(conn) if to and p.host != to.host)
         given = ((reservation.id, _seized(conn, reservation, host, to)),) if to and order.force else ()
@@ -109,7 +109,7 @@ def _target(conn: Connection, host_id: str, lease: Lease, instead_of: HostPlace)
     if is_active(lease) and to.pool is not Pool.RESERVATION:
         raise Conflict(f"Host {to.name} is in the pool {to.pool}: only one of the reservation pool can be handed over")
     if to.pool not in BOOKABLE:
-        raise Conflict(f"Host {to.name} is in the pool {to.pool} and cannot be promised to anybody")
+        raise Conflict(f"Host {to.name} is in the pool {to.pool} and cannot be allocated")
     return to
 
 
@@ -117,12 +117,14 @@ def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: Hos
     """Return the hold on a host that need not match; no other lease has it then, or gets it in this transaction."""
     hold = next(hold for hold in reservation.holds if hold.host == host.host)
     if hold.slots:
-        raise InvalidInput("force is for whole hosts: whether servers fit on a shared one is not a matter of will")
+        raise InvalidInput(
+            "force is only supported for physical:host reservations; on shared hosts capacity cannot be overridden"
+        )
     locks.hosts_alone(conn)
     pool_membership.get(conn, to.host, lock=True)
     wanted = Wanted(ANYTHING, hold.during, 1, 1, own=reservation.id)
     if conflict := hosts.first_conflict(conn, [to.host], wanted):
-        raise Conflict(f"Host {to.name} is promised to others from {conflict:%Y-%m-%d %H:%M:%S} UTC")
+        raise Conflict(f"Host {to.name} is allocated to others from {conflict:%Y-%m-%d %H:%M:%S} UTC")
     return Hold(to.host, hold.during)
 
 

@@ -127,7 +127,7 @@ def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
 
 def _check_here(climate: Climate) -> None:
     if climate.settings.cloud != "bundled":
-        raise Conflict("The hosts that are lent here are those of another cloud: servers on leases are booted there")
+        raise Conflict("The leases of this deployment are in another cloud: boot their servers there")
 
 
 def sweep(climate: Climate) -> list[str]:

@@ -206,10 +206,10 @@ def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None
 def _refuse_other_places(lease: Lease, changes: Changes) -> None:
     """Refuse other changes than of the end: parts in children follow only that."""
     if any(spec.keys() & {"zone", "cell", "across"} for spec in changes.reservations):
-        raise Conflict("zone, cell and across of a reservation cannot be changed: ask for another lease")
+        raise Conflict("zone, cell and across of a reservation cannot be changed: create another lease")
     if lease.parts and (changes.reservations or changes.start is not None or changes.start_now):
         raise Conflict(
-            "Of a lease with parts in child zones or cells, only the name, end_date and before_end_date can be changed"
+            "In a lease with parts in child zones or cells, only the name, end_date and before_end_date can be changed"
         )
 
 

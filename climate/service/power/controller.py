@@ -55,7 +55,7 @@ def check(settings: Settings) -> None:
     try:
         rules(settings)
     except InvalidInput as error:
-        raise SettingError(f"the settings of power saving cannot be used: {error}") from None
+        raise SettingError(f"the settings of power saving are invalid: {error}") from None
 
 
 def tend(climate: Climate) -> int:

@@ -75,7 +75,7 @@ class _Decisions:
         try:
             return work(self.climate, lambda conn, patient: power.tokens(conn, self.hosts))
         except ClimateError as error:
-            raise PowerError(f"the database cannot say what was decided last: {error}") from error
+            raise PowerError(f"the last power decision cannot be read: {error}") from error
 
 
 def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:

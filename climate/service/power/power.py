@@ -204,9 +204,9 @@ def report(climate: Climate, caller: Caller, start: datetime | None, end: dateti
         until = min(end, now) if end else now
         since = start or until - USUAL_REPORT
         if not since < until:
-            raise InvalidPeriod("A report ends after it starts, and starts before now")
+            raise InvalidPeriod("A report must start before now, and end after its start")
         if until - since > LONGEST_REPORT:
-            raise InvalidPeriod(f"A report is on {LONGEST_REPORT.days} days at most")
+            raise InvalidPeriod(f"A report covers {LONGEST_REPORT.days} days at most")
         told = power_history.between(conn, since, until)
         watts = {host: float(one.watts) for host, one in power.listed(conn).items() if one.watts is not None}
         saved = power_planner.saved(told.history, until, since, watts or None)

@@ -87,7 +87,7 @@ NOBODYS = "00000000-0000-4000-8000-000000000000"
             "its subnets are: 203.0.113.0/24",
         ),
         ({"floating_network_id": NETWORK, "floating_ip_address": "203.0.113.1"}, 400, "gateway"),
-        ({"floating_network_id": NETWORK, "floating_ip_address": "203.0.113.150"}, 400, "gives out itself"),
+        ({"floating_network_id": NETWORK, "floating_ip_address": "203.0.113.150"}, 400, "allocates itself"),
         ({"floating_network_id": NETWORK, "floating_ip_address": "203.0.113.7", "x": 1}, 400, "known are"),
         ({"floating_network_id": "no", "floating_ip_address": "203.0.113.7"}, 404, "no external network 'no'"),
         ({"floating_network_id": NETWORK, "floating_ip_address": "203.0.113.8"}, 409, "already registered"),
